@@ -1,0 +1,61 @@
+"""What an adapter declares, and the choice of one by interface name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from karenina_core.models import ModelConfig
+    from karenina_core.ports import AgentPort, CallInfo, LLMPort, ParserPort
+
+
+class AgentTier(StrEnum):
+    """Who runs the tools: the adapter, turn by turn (`tool_loop`), or a runtime that is itself an agent."""
+
+    TOOL_LOOP = "tool_loop"
+    DEEP_AGENT = "deep_agent"
+
+
+class AdapterConfigError(ValueError):
+    """A model that its adapter cannot serve as configured. The message says what, where and what to do about it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdapterSpec:
+    """One interface: what it is called, what it can do and how its ports are made.
+
+    A factory (`llm`, `parser`, `agent`) makes the port of one model; the run calls it once for each model, uses the
+    port for all calls and closes it. SDKs are imported inside the factories, so that listing adapters costs nothing.
+    A port that is None is one that this adapter does not have.
+
+    - `check(model)` looks, before a run starts and without any request, for what would fail every item (a missing
+      key or file) and raises `AdapterConfigError`.
+    - `unavailable()` gives the reason, with the line that mends it, where something that the adapter needs is not
+      installed; it imports nothing heavy.
+    - `needs_agent(model, info)` says whether this answer must come through the agent port although the model names no
+      tools (a recording of a conversation, say).
+    - `extra` is the pydantic model that validates `ModelConfig.extra`; None means that there is nothing to set.
+    - `concurrency(model)` is how many calls may be under way at once.
+    """
+
+    interface: str
+    description: str
+    tier: AgentTier = AgentTier.TOOL_LOOP
+    llm: Callable[[ModelConfig], LLMPort] | None = None
+    parser: Callable[[ModelConfig], ParserPort] | None = None
+    agent: Callable[[ModelConfig], AgentPort] | None = None
+    extra: type[BaseModel] | None = None
+    check: Callable[[ModelConfig], None] | None = None
+    unavailable: Callable[[], str | None] | None = None
+    needs_agent: Callable[[ModelConfig, CallInfo], bool] | None = None
+    concurrency: Callable[[ModelConfig], int] | None = None
+
+    @property
+    def ports(self) -> tuple[str, ...]:
+        """The names of the ports that it has: `llm`, `parser`, `agent`."""
+        return tuple(name for name in ("llm", "parser", "agent") if getattr(self, name) is not None)

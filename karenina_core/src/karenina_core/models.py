@@ -1,0 +1,43 @@
+"""`ModelConfig`: which model, through which adapter, with which parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+ManualTraces = Path | dict[str, Any]
+
+
+class ModelConfig(BaseModel):
+    """A model that answers or judges.
+
+    `id` is the user's own short name for it, unique among the models of one role; `interface` names the adapter
+    (`karenina plugins` lists them); `model_name` is what the provider calls it. `extra` holds what one adapter alone
+    understands and validates. Secrets are never printed, logged or written.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    id: str = Field(min_length=1, description="Your short name for the model; results carry it.")
+    interface: str = Field(min_length=1, description="The adapter that serves it.")
+    model_name: str = Field(min_length=1, description="The provider's name for it.")
+    model_provider: str | None = Field(default=None, description="The provider, for adapters that route to several.")
+    endpoint_base_url: str | None = Field(default=None, description="Base URL of the server, with its /v1.")
+    endpoint_api_key: SecretStr | None = Field(default=None, description="API key; else the adapter's environment variable.")
+    temperature: float | None = Field(default=None, ge=0, le=2, description="Sampling temperature; the server's default where absent.")
+    max_tokens: int | None = Field(default=None, ge=1, description="Most tokens of one reply.")
+    system_prompt: str | None = Field(default=None, description="System prompt of an answering model.")
+    mcp_urls_dict: dict[str, str] | None = Field(default=None, description="MCP servers by name: a URL or a command line.")
+    mcp_tool_filter: list[str] | None = Field(default=None, description="Only these tools are offered.")
+    mcp_tool_description_overrides: dict[str, str] | None = Field(default=None, description="Other descriptions for tools.")
+    request_timeout: float | None = Field(default=None, gt=0, description="Seconds for one request; else the run's.")
+    agent_timeout: float | None = Field(default=None, gt=0, description="Seconds for one agent run.")
+    manual_traces: ManualTraces | None = Field(default=None, description="Recorded answers: a file, or recordings by question id or text.")
+    extra: dict[str, Any] = Field(default_factory=dict, description="Settings of this one adapter.")
+
+    @property
+    def display_string(self) -> str:
+        """`interface:model_name`, as results print it."""
+        return f"{self.interface}:{self.model_name}"
