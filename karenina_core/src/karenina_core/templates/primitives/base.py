@@ -1,0 +1,35 @@
+"""`Primitive`: how one field's extracted value is compared with the truth."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Primitive(BaseModel):
+    """One way of comparing. Immutable; its parameters are its pydantic fields; it never asks a model.
+
+    A primitive either compares the value that the judge extracted with the truth (`check`, and `score` for partial
+    credit), or, where `reads_trace` is set, looks at the raw response itself (`check_trace`) and needs no judge.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    reads_trace: ClassVar[bool] = False
+
+    def check(self, extracted: object, expected: object) -> bool:
+        """Whether `extracted` passes for `expected`. None (the judge found nothing) never passes."""
+        raise TypeError(f"{type(self).__name__} does not compare values; it reads the response")
+
+    def score(self, extracted: object, expected: object) -> float:
+        """The credit for `extracted`, 0 to 1; 1 and 0 for what passes and fails, unless the primitive grades."""
+        return 1.0 if self.check(extracted, expected) else 0.0
+
+    def check_trace(self, text: str) -> bool:
+        """Whether the raw response `text` has what the primitive looks for."""
+        raise TypeError(f"{type(self).__name__} compares values; it does not read the response")
+
+    def to_json(self) -> dict[str, Any]:
+        """The primitive as JSON: `{"type": name, ...parameters}`. `primitive_from_json` is the inverse."""
+        return {"type": type(self).__name__, **self.model_dump(mode="json")}
