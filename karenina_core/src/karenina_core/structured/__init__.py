@@ -1,0 +1,19 @@
+"""Ask a judge for JSON until it fits: read the reply, repair what is unambiguous, validate it, and ask once more.
+
+Every adapter hands on what its model said as raw text; this package treats all of them the same.
+"""
+
+from karenina_core.structured.asking import InvalidReply, Structured, StructuredError, ask_for, spent_before
+from karenina_core.structured.fitting import misfits, repair
+from karenina_core.structured.reading import read_object
+
+__all__ = [
+    "InvalidReply",
+    "Structured",
+    "StructuredError",
+    "ask_for",
+    "misfits",
+    "read_object",
+    "repair",
+    "spent_before",
+]

@@ -1,0 +1,263 @@
+"""Fit a judge's JSON to its schema: what differs, and the repairs that cannot be wrong.
+
+Both functions read the part of JSON Schema that judge schemas use: `type`, `properties`, `required`, `items`,
+`enum`, `const`, `anyOf`, `oneOf`, `allOf`, `minItems`, `maxItems` and local `$ref`. Other keywords are left to
+whoever validates. `null` is let through everywhere: it means that the judge found nothing, and the template decides.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+Schema = Mapping[str, Any]
+
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+# A string that may stand for several entries, or for none, is no list of one.
+_MAY_BE_A_LIST = re.compile(r"[,;\n|]|\s(and|or)\s")
+_MAY_BE_NOTHING = {"", "-", "none", "null", "nil", "n/a", "na", "nothing", "empty", "unknown"}
+_EXPONENT_LIMIT = 40  # of an integer written as text; beyond, no judge means it
+
+
+def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool]:
+    """`data` with the repairs that are unambiguous and keep every value, and whether there was one.
+
+    They are: "true" and "false" for booleans; a string that is a JSON number for numbers; "null" where text is not
+    allowed; one scalar where a list is wanted, unless it may stand for several or none; a string that holds a JSON
+    list where a list is wanted; letter case and spaces of enum values; an object wrapped in one foreign key, such as
+    `{"Answer": {...}}`. Nothing else changes: what does not fit stays, and `misfits` names it.
+    """
+    unwrapped = _unwrapped(dict(data), schema, schema)
+    repaired = _repair(unwrapped, schema, schema)
+    assert isinstance(repaired, dict)
+    return repaired, not _same(data, repaired)
+
+
+def misfits(data: object, schema: Schema) -> list[str]:
+    """What in `data` does not fit `schema`, one sentence each with its place; empty where all fits."""
+    return list(_misfits(data, schema, schema, ""))
+
+
+def _unwrapped(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any]:
+    schema = _resolved(schema, root)
+    known = schema.get("properties")
+    if not isinstance(known, Mapping) or len(data) != 1:
+        return data
+    (key, inner), *_ = data.items()
+    if key in known or not isinstance(inner, dict) or not inner:
+        return data
+    needed = set(schema.get("required", ()))
+    return inner if needed <= inner.keys() <= known.keys() else data
+
+
+def _repair(value: Any, schema: Schema, root: Schema) -> Any:
+    schema = _resolved(schema, root)
+    if value is None:
+        return None
+    options = _options(schema)
+    if options:
+        return _repair_by_option(value, options, root)
+    allowed = _allowed(schema)
+    if allowed is not None:
+        return _matching(value, allowed)
+    return _repair_typed(value, schema, root)
+
+
+def _repair_typed(value: Any, schema: Schema, root: Schema) -> Any:
+    kind = schema.get("type")
+    if isinstance(value, dict):
+        known = schema.get("properties")
+        if isinstance(known, Mapping):
+            return {key: _repair(item, known[key], root) if key in known else item for key, item in value.items()}
+        if kind == "array" and _wants_objects(schema, root):
+            return [_repair(value, schema["items"], root)]
+        return value
+    if kind == "array":
+        return _repair_list(value, schema, root)
+    if isinstance(value, str):
+        word = value.strip()
+        if kind == "boolean":
+            return {"true": True, "false": False}.get(word.lower(), value)
+        if kind in ("integer", "number"):
+            return _number(word, kind, value)
+        if kind == "null" and word.lower() == "null":
+            return None
+    return value
+
+
+def _repair_list(value: Any, schema: Schema, root: Schema) -> Any:
+    items = schema.get("items")
+    if isinstance(value, str):
+        held = _held_list(value)
+        if held is not None:
+            value = held
+        elif value.strip().casefold() in _MAY_BE_NOTHING or _MAY_BE_A_LIST.search(value):
+            return value
+    entries = value if isinstance(value, list) else [value]
+    if not isinstance(items, Mapping):
+        return entries
+    repaired = [_repair(entry, items, root) for entry in entries]
+    if entries is not value and list(_misfits(repaired, schema, root, "")):
+        return value
+    return repaired
+
+
+def _repair_by_option(value: Any, options: list[Schema], root: Schema) -> Any:
+    """The one way to make `value` fit one of several schemas; `value` where it fits already or the ways differ."""
+    if any(not _fails(value, option, root) for option in options):
+        return value
+    found: list[Any] = []
+    for option in options:
+        tried = _repair(value, option, root)
+        if not _fails(tried, option, root) and not any(_same(tried, other) for other in found):
+            found.append(tried)
+    return found[0] if len(found) == 1 else value
+
+
+def _misfits(value: object, schema: Schema, root: Schema, place: str) -> Iterator[str]:
+    schema = _resolved(schema, root)
+    if value is None:
+        return
+    options = _options(schema)
+    if options:
+        if all(_fails(value, option, root) for option in options):
+            yield f"{_at(place)} fits none of the kinds of value that are allowed there"
+        return
+    allowed = _allowed(schema)
+    if allowed is not None:
+        if not any(_same(value, option) for option in allowed):
+            yield f"{_at(place)} must be one of {json.dumps(allowed, ensure_ascii=False)}"
+        return
+    kind = schema.get("type", "object" if "properties" in schema else None)
+    if isinstance(kind, str) and not _is(value, kind):
+        yield f"{_at(place)} must be {_ARTICLES.get(kind, kind)}"
+    elif isinstance(value, dict):
+        for key in schema.get("required", ()):
+            if key not in value:
+                yield f"the key {json.dumps(key)} is missing{f' in {place}' if place else ''}"
+        for key, inner in schema.get("properties", {}).items():
+            if key in value:
+                yield from _misfits(value[key], inner, root, f"{place}.{key}" if place else key)
+    elif isinstance(value, list):
+        if len(value) < schema.get("minItems", 0):
+            yield f"{_at(place)} must have at least {schema['minItems']} entries"
+        if len(value) > schema.get("maxItems", len(value)):
+            yield f"{_at(place)} must have at most {schema['maxItems']} entries"
+        if isinstance(schema.get("items"), Mapping):
+            for number, entry in enumerate(value):
+                yield from _misfits(entry, schema["items"], root, f"{place}[{number}]")
+
+
+def _fails(value: object, schema: Schema, root: Schema) -> bool:
+    return next(_misfits(value, schema, root, ""), None) is not None
+
+
+def _resolved(schema: Schema, root: Schema) -> Schema:
+    """The schema that `schema` refers to; a lone `allOf` entry, as pydantic writes around references, is followed."""
+    for _ in range(20):
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#"):
+            target: Any = root
+            for part in reference.lstrip("#/").split("/"):
+                target = target.get(part, {}) if part else target
+            schema = target
+        elif len(schema.get("allOf", ())) == 1:
+            schema = schema["allOf"][0]
+        else:
+            return schema
+    return {}
+
+
+def _options(schema: Schema) -> list[Schema]:
+    kinds = schema.get("type")
+    if isinstance(kinds, list):
+        # null is let through anyway; it counts as an option only for the word "null".
+        return [{**schema, "type": kind} for kind in kinds]
+    return list(schema.get("anyOf") or schema.get("oneOf") or ())
+
+
+def _allowed(schema: Schema) -> list[Any] | None:
+    if "const" in schema:
+        return [schema["const"]]
+    allowed = schema.get("enum")
+    return list(allowed) if isinstance(allowed, list) else None
+
+
+def _matching(value: Any, allowed: list[Any]) -> Any:
+    if not isinstance(value, str) or value in allowed:
+        return value
+    matches = [option for option in allowed if isinstance(option, str) and _folded(option) == _folded(value)]
+    return matches[0] if len(matches) == 1 else value
+
+
+def _folded(text: str) -> str:
+    return "".join(text.casefold().split())
+
+
+def _number(word: str, kind: str, value: str) -> int | float | str:
+    if not _NUMBER.fullmatch(word):
+        return value
+    exact = Decimal(word)
+    if abs(exact.adjusted()) > _EXPONENT_LIMIT:
+        return value
+    if exact == exact.to_integral_value() and (kind == "integer" or "." not in word):
+        return int(exact)
+    return float(word) if kind == "number" else value
+
+
+def _held_list(text: str) -> list[Any] | None:
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        held = json.loads(text)
+    except ValueError:
+        return None
+    return held if isinstance(held, list) else None
+
+
+def _wants_objects(schema: Schema, root: Schema) -> bool:
+    items = schema.get("items")
+    return isinstance(items, Mapping) and _resolved(items, root).get("type") == "object"
+
+
+def _is(value: object, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "integer":
+        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return isinstance(value, _TYPES.get(kind, object))
+
+
+def _same(one: object, other: object) -> bool:
+    """Equality of JSON values, where `True` is not `1`."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return isinstance(one, bool) is isinstance(other, bool) and one == other
+
+
+def _at(place: str) -> str:
+    return place or "the reply"
+
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "number": (int, float),
+    "boolean": bool,
+    "null": type(None),
+}
+_ARTICLES = {
+    "object": "an object",
+    "array": "a list",
+    "string": "a string",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+}
