@@ -220,7 +220,7 @@ def test_an_object_is_read_back_as_it_was_written(data: dict[str, Any]) -> None:
 
 @given(data=st.dictionaries(st.text(max_size=5), JSON, min_size=1, max_size=4), cut=st.integers(1, 10))
 def test_a_reply_that_was_cut_off_is_never_read(data: dict[str, Any], cut: int) -> None:
-    text = json.dumps(data)
+    text = json.dumps({"thought": "</think>{}", **data})
     with pytest.raises(ValueError, match="the "):
         read_object(text[: max(1, len(text) - cut)])
 

@@ -38,8 +38,9 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
 
 
 def _inside(text: str) -> dict[str, Any]:
-    _, ended, after = text.rpartition(_THOUGHT_END)
-    if ended and "{" in after:
+    thought, ended, after = text.partition(_THOUGHT_END)
+    # The mark may also stand in a value of a broken object; chat templates often swallow the opening mark.
+    if ended and (thought.startswith("<think>") or not _OBJECT_START.search(thought)):
         return read_object(after)[0]
     blocks = [block for block in _FENCE.finditer(text) if block[1].lstrip().startswith("{")]
     if len(blocks) == 1:
