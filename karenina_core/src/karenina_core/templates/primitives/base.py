@@ -12,13 +12,17 @@ class Primitive(BaseModel):
 
     A primitive either compares the value that the judge extracted with the truth (`check`, and `score` for partial
     credit), or, where `reads_trace` is set, looks at the raw response itself (`check_trace`) and needs no judge.
+
+    What the judge extracted never makes `check` or `score` raise: a value of the wrong type fails. A truth of the wrong
+    type is the author's mistake: ValueError, which `check_expected` raises when the template is built. Wherever a value
+    is an enum's member, its value counts.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     reads_trace: ClassVar[bool] = False
 
-    def check(self, extracted: object, expected: object) -> bool:
+    def check(self, extracted: object, expected: object) -> bool:  # noqa: ARG002 - for those that override it
         """Whether `extracted` passes for `expected`. None (the judge found nothing) never passes."""
         raise TypeError(f"{type(self).__name__} does not compare values; it reads the response")
 
@@ -26,10 +30,16 @@ class Primitive(BaseModel):
         """The credit for `extracted`, 0 to 1; 1 and 0 for what passes and fails, unless the primitive grades."""
         return 1.0 if self.check(extracted, expected) else 0.0
 
-    def check_trace(self, text: str) -> bool:
+    def check_trace(self, text: str) -> bool:  # noqa: ARG002 - for those that override it
         """Whether the raw response `text` has what the primitive looks for."""
         raise TypeError(f"{type(self).__name__} compares values; it does not read the response")
+
+    def check_expected(self, expected: object) -> None:
+        """Raise ValueError where `expected` cannot be the truth of this primitive. Most that ignore it accept all."""
 
     def to_json(self) -> dict[str, Any]:
         """The primitive as JSON: `{"type": name, ...parameters}`. `primitive_from_json` is the inverse."""
         return {"type": type(self).__name__, **self.model_dump(mode="json")}
+
+    def _wrong_truth(self, needed: str, expected: object) -> ValueError:
+        return ValueError(f"{type(self).__name__} needs {needed} as ground truth, not {expected!r:.200}")

@@ -1,0 +1,109 @@
+"""Searching with a user's pattern under a time limit.
+
+Patterns come from templates and rubrics, and the text from a model: a pattern that backtracks without end must not stop
+a run. The `regex` library reads the syntax of `re` and can stop a search; it is imported on first use.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import regex
+
+Flags = Sequence[str] | int
+
+TIME_LIMIT: Final = 1.0
+"""Seconds that one search may take."""
+
+_FLAGS: Final[dict[str, re.RegexFlag]] = {
+    "ASCII": re.ASCII,
+    "DOTALL": re.DOTALL,
+    "IGNORECASE": re.IGNORECASE,
+    "MULTILINE": re.MULTILINE,
+    "UNICODE": re.UNICODE,
+    "VERBOSE": re.VERBOSE,
+}
+_SHORT: Final = {"A": "ASCII", "S": "DOTALL", "I": "IGNORECASE", "M": "MULTILINE", "U": "UNICODE", "X": "VERBOSE"}
+
+
+class BadPattern(ValueError):  # noqa: N818 - named for what happened
+    """A pattern or a flag that cannot be used: `pattern` and the `reason`."""
+
+    def __init__(self, pattern: str, reason: str) -> None:
+        super().__init__(f"the pattern {pattern!r} cannot be used: {reason}")
+        self.pattern = pattern
+        self.reason = reason
+
+
+class PatternTimeout(ValueError):  # noqa: N818 - named for what happened
+    """A search that did not end in time: `pattern`, and the `seconds` it was given."""
+
+    def __init__(self, pattern: str, seconds: float) -> None:
+        super().__init__(
+            f"the search for {pattern!r} did not end within {seconds:g} s: it backtracks too much on this text; "
+            "avoid nested or overlapping repetitions such as (a|aa)+, or make them possessive"
+        )
+        self.pattern = pattern
+        self.seconds = seconds
+
+
+def flag_names(flags: Flags) -> tuple[str, ...]:
+    """The full names of `flags`, sorted, each once.
+
+    `flags` are names (`["IGNORECASE", "DOTALL"]` or `["I", "S"]`) or a number made of the constants of `re`
+    (`re.IGNORECASE | re.DOTALL`). ValueError for any other flag.
+    """
+    if isinstance(flags, int) and not isinstance(flags, bool):
+        known = sum(_FLAGS.values())
+        if flags < 0 or flags & ~known:
+            raise ValueError(f"the flags {flags} hold a bit that is none of {', '.join(f're.{n}' for n in _FLAGS)}")
+        return tuple(sorted(name for name, bit in _FLAGS.items() if flags & bit))
+    if isinstance(flags, bool | str):
+        raise ValueError(f"flags are a list of names, such as ['IGNORECASE'], not {flags!r}")  # noqa: TRY004 - pydantic
+    names = {_SHORT.get(name, name) for name in flags}
+    if unknown := sorted(names - _FLAGS.keys()):
+        raise ValueError(f"unknown flag {unknown[0]!r}; the flags are {', '.join(_FLAGS)}")
+    return tuple(sorted(names))
+
+
+def compile_pattern(pattern: str, flags: Flags = ()) -> regex.Pattern[str]:
+    """The compiled `pattern`. BadPattern where it is empty (it would be found in every text) or malformed."""
+    import regex
+
+    try:
+        names = flag_names(flags)
+    except ValueError as error:
+        raise BadPattern(pattern, str(error)) from None
+    if not pattern:
+        raise BadPattern(pattern, "an empty pattern is found in every text")
+    try:
+        return regex.compile(pattern, sum(getattr(regex, name).value for name in names))
+    except (regex.error, ValueError, OverflowError, RecursionError) as error:
+        raise BadPattern(pattern, str(error)) from error
+
+
+def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_LIMIT) -> regex.Match[str] | None:
+    """The first match of `pattern` in `text`, or None. PatternTimeout after `seconds`; BadPattern."""
+    compiled = compile_pattern(pattern, flags)
+    try:
+        return compiled.search(text, timeout=seconds)
+    except TimeoutError:
+        raise PatternTimeout(pattern, seconds) from None
+
+
+def find_all(
+    pattern: str, text: str, flags: Flags = (), *, limit: int | None = None, seconds: float = TIME_LIMIT
+) -> list[regex.Match[str]]:
+    """The matches of `pattern` in `text` that do not overlap, in their order; the first `limit` where one is given.
+
+    `seconds` is for all of them together. PatternTimeout after that; BadPattern.
+    """
+    compiled = compile_pattern(pattern, flags)
+    try:
+        return list(islice(compiled.finditer(text, timeout=seconds), limit))
+    except TimeoutError:
+        raise PatternTimeout(pattern, seconds) from None

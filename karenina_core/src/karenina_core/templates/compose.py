@@ -1,0 +1,249 @@
+"""Composition: how the fields of a template make one verdict, and one granular score.
+
+A strategy is a tree. Its leaves are fields (`FieldCheck`, or just the field's name), its nodes `AllOf`, `AnyOf` and
+`AtLeastN`:
+
+    AnyOf("trade_name", AllOf("generic_name", AtLeastN(2, "class", "target", "route")))
+
+No tree (None) is `AllOf` over all fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from math import fsum, isfinite
+from typing import Any
+
+
+@dataclass(frozen=True)
+class FieldCheck:
+    """Passes when the field passes."""
+
+    field: str
+
+    def __post_init__(self) -> None:
+        name: object = self.field
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"FieldCheck needs the name of a field, not {self.field!r}")
+
+
+@dataclass(frozen=True, init=False)
+class AllOf:
+    """Passes when every condition passes: `AllOf("a", "b")` or `AllOf(conditions=[...])`."""
+
+    conditions: tuple[Tree, ...]
+
+    def __init__(self, *positional: Condition, conditions: Sequence[Condition] | None = None) -> None:
+        object.__setattr__(self, "conditions", _conditions("AllOf", positional, conditions))
+
+
+@dataclass(frozen=True, init=False)
+class AnyOf:
+    """Passes when at least one condition passes: `AnyOf("a", "b")` or `AnyOf(conditions=[...])`."""
+
+    conditions: tuple[Tree, ...]
+
+    def __init__(self, *positional: Condition, conditions: Sequence[Condition] | None = None) -> None:
+        object.__setattr__(self, "conditions", _conditions("AnyOf", positional, conditions))
+
+
+@dataclass(frozen=True, init=False)
+class AtLeastN:
+    """Passes when at least `n` conditions pass: `AtLeastN(2, "a", "b", "c")` or `AtLeastN(n=2, conditions=[...])`.
+
+    `n` is from 1 to the number of conditions.
+    """
+
+    n: int
+    conditions: tuple[Tree, ...]
+
+    def __init__(
+        self, *positional: int | Condition, n: int | None = None, conditions: Sequence[Condition] | None = None
+    ) -> None:
+        given = list(positional)
+        if n is None and given and isinstance(given[0], int):
+            n = given.pop(0)  # type: ignore[assignment]  # it is an int: the line above says so
+        if not isinstance(n, int) or isinstance(n, bool):
+            raise ValueError(f"AtLeastN needs a whole number n first, or as n=, not {n!r}")  # noqa: TRY004
+        checked = _conditions("AtLeastN", given, conditions)
+        if not 1 <= n <= len(checked):
+            raise ValueError(f"AtLeastN needs n from 1 to its {len(checked)} conditions, not {n}")
+        object.__setattr__(self, "n", n)
+        object.__setattr__(self, "conditions", checked)
+
+
+Tree = FieldCheck | AllOf | AnyOf | AtLeastN
+Condition = Tree | str
+
+
+def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condition] | None) -> tuple[Tree, ...]:
+    given = list(positional)
+    if keyword is not None:
+        if given:
+            raise ValueError(f"{node}: give the conditions one after the other or as conditions=[...], not both")
+        if isinstance(keyword, str):
+            raise ValueError(f"{node}: conditions is a list, not {keyword!r}")
+        given = list(keyword)
+    if not given:
+        raise ValueError(f"{node} needs at least one condition")
+    trees = tuple(map(_condition, given))
+    if twice := [describe(tree) for index, tree in enumerate(trees) if tree in trees[:index]]:
+        raise ValueError(f"{node} holds the same condition twice ({twice[0]}): it would count twice")
+    return trees
+
+
+def _condition(condition: object) -> Tree:
+    if isinstance(condition, str):
+        return FieldCheck(condition)
+    if isinstance(condition, Tree):
+        return condition
+    raise ValueError(f"a condition is a field's name, FieldCheck, AllOf, AnyOf or AtLeastN, not {condition!r:.200}")
+
+
+def _leaves(tree: Tree) -> Iterator[str]:
+    if isinstance(tree, FieldCheck):
+        yield tree.field
+    else:
+        for condition in tree.conditions:
+            yield from _leaves(condition)
+
+
+def fields_of(tree: Tree) -> tuple[str, ...]:
+    """The names of the fields in `tree`, each once, in the order of first mention."""
+    return tuple(dict.fromkeys(_leaves(tree)))
+
+
+def validate(tree: Tree | None, names: Collection[str]) -> None:
+    """Raise ValueError where `tree` names a field that is not among `names`. All of them are listed."""
+    unknown = [field for field in fields_of(tree) if field not in names] if tree is not None else []
+    if unknown:
+        hints = []
+        for field in unknown:
+            near = get_close_matches(field, names, n=1)
+            hints.append(f"{field!r}" + (f" (did you mean {near[0]!r}?)" if near else ""))
+        raise ValueError(
+            f"the verification strategy names fields that are not verified: {', '.join(hints)}; "
+            f"the fields are {', '.join(names) or 'none'}"
+        )
+
+
+def describe(tree: Tree | None) -> str:
+    """The strategy in a word: "all_of", "any_of", "at_least_n(2)"; the field's name for a single field."""
+    match tree:
+        case None | AllOf():
+            return "all_of"
+        case AnyOf():
+            return "any_of"
+        case AtLeastN():
+            return f"at_least_n({tree.n})"
+        case FieldCheck():
+            return tree.field
+
+
+def passes(tree: Tree | None, results: Mapping[str, bool]) -> bool:
+    """Whether `tree` passes, given whether each field does. Without a tree all fields must (so no fields pass).
+
+    ValueError where `results` lacks a field of the tree.
+    """
+    if tree is None:
+        return all(results.values())
+    validate(tree, results)
+    return _passes(tree, results)
+
+
+def _passes(tree: Tree, results: Mapping[str, bool]) -> bool:
+    if isinstance(tree, FieldCheck):
+        return bool(results[tree.field])
+    passed = sum(_passes(condition, results) for condition in tree.conditions)
+    match tree:
+        case AllOf():
+            return passed == len(tree.conditions)
+        case AnyOf():
+            return passed >= 1
+        case AtLeastN():
+            return passed >= tree.n
+
+
+def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[str, float]) -> float:
+    """What was reached / the most that the strategy can reach, 0 to 1.
+
+    A field contributes its weight x its score, and its weight at most. `AllOf` sums what its conditions contribute,
+    `AnyOf` takes the best, `AtLeastN` the n best; the most that each can reach is made in the same way from what its
+    conditions can reach at most. Without a tree all fields of `weights` are summed. Where nothing can be reached (all
+    weights are 0, or there are no fields): 0.0.
+
+    ValueError where a field has no weight or no score, a weight is negative or not finite, or a score is not in 0..1.
+    """
+    names = tuple(weights) if tree is None else fields_of(tree)
+    for name in names:
+        weight, score = _number(weights, name, "weight"), _number(scores, name, "score")
+        if not (isfinite(weight) and weight >= 0):
+            raise ValueError(f"the weight of field {name!r} must be finite and at least 0, not {weight}")
+        if not 0 <= score <= 1:
+            raise ValueError(f"the score of field {name!r} must be from 0 to 1, not {score}")
+    greatest = max((weights[name] for name in names), default=0)
+    if not greatest:
+        return 0.0
+    root: Tree = AllOf(*names) if tree is None else tree
+    # shares of the greatest weight, so that no sum can overflow
+    reached = _contribution(root, lambda field: weights[field] / greatest * scores[field])
+    possible = _contribution(root, lambda field: weights[field] / greatest)
+    return min(1.0, reached / possible)
+
+
+def _number(numbers: Mapping[str, float], name: str, what: str) -> float:
+    if name not in numbers:
+        raise ValueError(f"field {name!r} has no {what}")
+    return numbers[name]
+
+
+def _contribution(tree: Tree, of_field: Callable[[str], float]) -> float:
+    if isinstance(tree, FieldCheck):
+        return of_field(tree.field)
+    contributions = sorted((_contribution(condition, of_field) for condition in tree.conditions), reverse=True)
+    match tree:
+        case AllOf():
+            return fsum(contributions)
+        case AnyOf():
+            return contributions[0]
+        case AtLeastN():
+            return fsum(contributions[: tree.n])
+
+
+def to_json(tree: Tree) -> dict[str, Any]:
+    """The tree as JSON: `{"type": "all_of" | "any_of" | "at_least_n" | "field_check", ...}`."""
+    if isinstance(tree, FieldCheck):
+        return {"type": "field_check", "field": tree.field}
+    conditions = [to_json(condition) for condition in tree.conditions]
+    match tree:
+        case AllOf():
+            return {"type": "all_of", "conditions": conditions}
+        case AnyOf():
+            return {"type": "any_of", "conditions": conditions}
+        case AtLeastN():
+            return {"type": "at_least_n", "n": tree.n, "conditions": conditions}
+
+
+def from_json(data: object) -> Tree:
+    """The tree that `to_json` wrote; a text stands for a `FieldCheck`. ValueError says what is wrong with the data."""
+    if isinstance(data, str):
+        return FieldCheck(data)
+    if not isinstance(data, Mapping):
+        raise ValueError(f'a strategy is written {{"type": ..., "conditions": [...]}}, not {data!r:.200}')  # noqa: TRY004
+    kind = data.get("type")
+    allowed = {"field_check": {"field"}, "at_least_n": {"n", "conditions"}}.get(str(kind), {"conditions"})
+    if kind not in ("field_check", "all_of", "any_of", "at_least_n"):
+        raise ValueError(f"a strategy's type is all_of, any_of, at_least_n or field_check, not {kind!r}")
+    if unknown := sorted(map(str, data.keys() - allowed - {"type"})):
+        raise ValueError(f"{kind} takes {' and '.join(sorted(allowed))}, not {unknown[0]!r}")
+    if kind == "field_check":
+        return FieldCheck(data.get("field", ""))
+    listed = data.get("conditions", [])
+    if not isinstance(listed, list | tuple):
+        raise ValueError(f"the conditions of {kind} are a list, not {listed!r:.200}")  # noqa: TRY004
+    conditions = [from_json(condition) for condition in listed]
+    if kind == "at_least_n":
+        return AtLeastN(n=data.get("n"), conditions=conditions)
+    return AllOf(conditions=conditions) if kind == "all_of" else AnyOf(conditions=conditions)

@@ -1,0 +1,40 @@
+"""The primitive that compares meanings."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from ..similarity import similarity
+from .base import Primitive
+from .values import Number, text_of
+
+
+class SemanticMatch(Primitive):
+    """Passes when the cosine similarity of the two texts' embeddings is at least `threshold` (above 0, at most 1).
+
+    `model` names the embedding model; None leaves it to the plugin. Needs the embedding plugin: without it every check
+    of a text raises `SimilarityUnavailable`. None and a blank text never pass, and cannot be the truth. Similarity does
+    not see a negation: "toxic" and "not toxic" are near.
+    """
+
+    threshold: Annotated[Number, Field(gt=0, le=1)] = 0.85
+    model: str | None = None
+
+    def check_expected(self, expected: object) -> None:
+        """Raise ValueError unless the truth has a text that is not blank."""
+        self._truth(expected)
+
+    def check(self, extracted: object, expected: object) -> bool:
+        """Whether the texts are near enough in meaning."""
+        truth, text = self._truth(expected), text_of(extracted)
+        if text is None or not text.strip():
+            return False
+        return similarity(text, truth, self.model) >= self.threshold
+
+    def _truth(self, expected: object) -> str:
+        truth = text_of(expected)
+        if truth is None or not truth.strip():
+            raise self._wrong_truth("a text", expected)
+        return truth
