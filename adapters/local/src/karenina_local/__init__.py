@@ -1,0 +1,28 @@
+"""Karenina adapter for small models on this machine, through llama.cpp.
+
+The interface is `local`; a `model_name` is a name of the catalogue (`karenina model list`) or the path of any GGUF
+file. Importing this package loads neither llama.cpp nor an HTTP client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from karenina_core.adapters import AdapterSpec
+
+__all__ = ["plugin"]
+
+
+class plugin:  # noqa: N801 - the entry point's name
+    """Offers the interface `local`."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_adapters() -> list[AdapterSpec]:
+        """The one adapter of this distribution."""
+        from karenina_local.adapter import SPEC
+
+        return [SPEC]

@@ -1,0 +1,65 @@
+"""The adapter `local`: what it declares, and what it looks at before a run."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.adapters import AdapterConfigError, AdapterSpec
+from karenina_local.settings import LocalSettings, settings_of
+from karenina_local.store import find
+
+if TYPE_CHECKING:
+    from karenina_core.models import ModelConfig
+    from karenina_core.ports import LLMPort, ParserPort
+
+
+def check(model: ModelConfig) -> None:
+    """Look for what would fail every call. Raises `AdapterConfigError`.
+
+    Sees that the settings are right, that the model's file is here (else the message names the command that pulls
+    it), and that nothing is asked for that a model on this machine does not have.
+    """
+    settings_of(model)
+    for name in ("endpoint_base_url", "endpoint_api_key", "mcp_urls_dict"):
+        if getattr(model, name) is not None:
+            raise AdapterConfigError(
+                f"model {model.id!r} sets {name}, which the interface local does not have: it starts its own server "
+                "and offers no tools. Remove it, or use the interface openai"
+            )
+    find(model.model_name)
+
+
+def unavailable() -> str | None:
+    """Why models cannot run here, where llama.cpp's wheel is not installed."""
+    if find_spec("xllamacpp") is None:
+        return "llama.cpp is not installed: pip install xllamacpp (or pip install --force-reinstall karenina-local)"
+    return None
+
+
+def _llm(model: ModelConfig) -> LLMPort:
+    from karenina_local.ports import LocalLLM
+
+    return LocalLLM(model)
+
+
+def _parser(model: ModelConfig) -> ParserPort:
+    from karenina_local.ports import LocalParser
+
+    return LocalParser(model)
+
+
+def _concurrency(model: ModelConfig) -> int:
+    return settings_of(model).slots
+
+
+SPEC: Final = AdapterSpec(
+    interface="local",
+    description="Models on this machine: llama.cpp in a child process, a catalogue model or any GGUF file.",
+    llm=_llm,
+    parser=_parser,
+    extra=LocalSettings,
+    check=check,
+    unavailable=unavailable,
+    concurrency=_concurrency,
+)

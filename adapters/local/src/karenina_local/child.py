@@ -1,0 +1,82 @@
+"""The child process that is llama.cpp: it takes its settings from its input, serves, and ends with its parent.
+
+Run as `python -m karenina_local.child`. The first line of its input is a JSON object with the settings; the one line
+that it writes to its output says where it listens. After that it waits for the end of its input, which comes when
+the parent closes it or dies, however it dies. What llama.cpp has to say goes to its error output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from importlib import import_module
+from typing import Any
+
+WARNINGS = 2  # of llama.cpp's verbosity levels
+
+
+def main() -> None:
+    """Serve until the parent is gone."""
+    report = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever prints to the output must not look like the report
+    settings: dict[str, Any] = json.loads(sys.stdin.readline())
+    watcher = threading.Thread(target=_end_with_parent, daemon=True)
+    watcher.start()
+    try:
+        server = _serve(settings)
+    except RuntimeError:  # llama.cpp has said why
+        sys.exit(1)
+    address: str = server.listening_address
+    _wait_until_loaded(address)
+    print(json.dumps({"address": address}), file=report, flush=True)
+    watcher.join()
+
+
+def _end_with_parent() -> None:
+    sys.stdin.read()
+    os._exit(0)
+
+
+def _serve(settings: dict[str, Any]) -> Any:
+    xllamacpp = import_module("xllamacpp")  # it has no types
+    params = xllamacpp.CommonParams()
+    params.model.path = settings["model"]
+    params.model_alias = {settings["alias"]}
+    params.n_parallel = settings["slots"]
+    params.n_ctx = settings["context"] * settings["slots"]
+    params.kv_unified = False  # each slot keeps its own share, whatever the others do
+    params.fit_params = False  # never another context than was asked for
+    if settings["threads"]:
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings["threads"]
+    params.sampling.seed = settings["seed"]
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [settings["key"]]
+    params.ui = False
+    params.endpoint_slots = False
+    params.use_jinja = True
+    params.verbosity = WARNINGS
+    return xllamacpp.Server(params)
+
+
+def _wait_until_loaded(address: str) -> None:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    while True:
+        try:
+            with opener.open(f"{address}/health", timeout=10):
+                return
+        except urllib.error.HTTPError as error:
+            if error.code != 503:
+                raise
+        except OSError:
+            pass
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    main()

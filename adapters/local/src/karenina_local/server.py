@@ -1,0 +1,224 @@
+"""llama.cpp as a child process: started when first needed, shared by all who want the same, never left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import IO, TYPE_CHECKING, Final
+
+from karenina_core.ports import ErrorCategory, PortError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHOWN_LOG_BYTES: Final = 2000
+MOST_STARTS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """What makes one server another: the model's file, and how it is served.
+
+    `context` are the tokens of each slot, `threads` None leaves the choice to llama.cpp, `start_timeout` are the
+    seconds that loading may take.
+    """
+
+    model: Path
+    slots: int = 2
+    context: int = 4096
+    threads: int | None = None
+    seed: int = 0
+    start_timeout: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens, on the loopback interface, and the key that it asks for."""
+
+    url: str
+    key: str
+
+
+class LlamaServer:
+    """One llama.cpp server in a child process.
+
+    Methods may be called from any thread; `address` blocks while the model loads. A server that died is started
+    again when it is next asked for, a few times; one that cannot start is not tried again.
+    """
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self.settings = settings
+        self._starting = threading.Lock()
+        self._state = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+        self._log: IO[bytes] | None = None
+        self._address: Address | None = None
+        self._failure: str | None = None
+        self._starts = 0
+        self._closed = False
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the child while it is alive."""
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def address_if_running(self) -> Address | None:
+        """Where it listens, without waiting; None while it does not run."""
+        return self._address if self.pid is not None else None
+
+    def address(self) -> Address:
+        """Where it listens; starts it where it is not running. Raises `PortError` (permanent) where it cannot."""
+        with self._starting:
+            running = self.address_if_running()
+            if running is not None:
+                return running
+            if self._failure is None:
+                self._start()
+            if self._failure is not None or self._address is None:
+                raise PortError(self._failure or "llama.cpp did not start", category=ErrorCategory.PERMANENT)
+            return self._address
+
+    def close(self) -> None:
+        """End the child and wait until it is gone; one that is still loading is ended too."""
+        with self._state:
+            self._closed = True
+            process = self._process
+        if process is not None:
+            _end(process)
+        with self._starting:
+            self._address = None
+            if self._log is not None:
+                self._log.close()
+                self._log = None
+
+    def _start(self) -> None:
+        self._address = None
+        if self._starts >= MOST_STARTS:
+            self._failure = (
+                f"llama.cpp with {self.settings.model} ended {self._starts} times; the last it said:\n{self._tail()}"
+            )
+            return
+        self._starts += 1
+        key = secrets.token_urlsafe(24)
+        with self._state:
+            if self._closed:
+                self._failure = "the local model was closed before this call"
+                return
+            self._process = process = self._spawn()
+        timer = threading.Timer(self.settings.start_timeout, process.kill)
+        timer.start()
+        try:
+            line = _hand_over(process, self._wanted(key))
+        finally:
+            late = timer.finished.is_set()
+            timer.cancel()
+        if line:
+            self._address = Address(str(json.loads(line)["address"]), key)
+            return
+        _end(process)
+        self._failure = self._why(late)
+
+    def _wanted(self, key: str) -> dict[str, object]:
+        wanted = {**asdict(self.settings), "model": str(self.settings.model), "key": key}
+        return {**wanted, "alias": self.settings.model.stem}
+
+    def _spawn(self) -> subprocess.Popen[str]:
+        if self._log is not None:
+            self._log.close()
+        self._log = tempfile.TemporaryFile(prefix="karenina-llama-")  # noqa: SIM115 - it lives as long as the child
+        # with the default policy its threads spin, and any other busy process cuts generation to a tenth
+        environment = {**os.environ, "OMP_WAIT_POLICY": "passive", "PYTHONUTF8": "1"}
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "karenina_local.child"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=environment,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,  # Ctrl-C is for us; the child ends when its input does
+        )
+
+    def _tail(self) -> str:
+        if self._log is None:
+            return "(nothing)"
+        size = self._log.seek(0, os.SEEK_END)  # the child has ended: nobody else moves the position that we share
+        self._log.seek(max(0, size - SHOWN_LOG_BYTES))
+        return self._log.read().decode("utf-8", "replace").strip() or "(nothing)"
+
+    def _why(self, late: bool) -> str:
+        model = self.settings.model
+        if self._closed:
+            return "the local model was closed while it was loading"
+        if late:
+            return (
+                f"llama.cpp did not load {model} within {self.settings.start_timeout:g} s; raise `start_timeout` in "
+                f"the model's `extra`. It said:\n{self._tail()}"
+            )
+        code = self._process.returncode if self._process is not None else None
+        return (
+            f"llama.cpp could not serve {model} (exit code {code}): the file may be damaged or of an unknown kind, or "
+            f"memory too small (lower `context` or `slots` in the model's `extra`). It said:\n{self._tail()}"
+        )
+
+
+def _hand_over(process: subprocess.Popen[str], wanted: dict[str, object]) -> str:
+    """Give the child its settings and wait for its line, which is empty where it ended instead."""
+    if process.stdin is None or process.stdout is None:
+        raise AssertionError("the child was started with pipes")
+    with suppress(BrokenPipeError):
+        process.stdin.write(json.dumps(wanted) + "\n")
+        process.stdin.flush()
+    return process.stdout.readline()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Close the child's input, which ends it; kill it where that does not help, and wait."""
+    if process.stdin is not None:
+        with suppress(OSError, ValueError):
+            process.stdin.close()
+    try:
+        process.wait(timeout=3)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        with suppress(OSError, ValueError):
+            process.stdout.close()
+
+
+class ServerPool:
+    """The servers of this process, one for each different `ServerSettings`, each kept as long as somebody holds it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[ServerSettings, tuple[LlamaServer, int]] = {}
+
+    def acquire(self, settings: ServerSettings) -> LlamaServer:
+        """The server for `settings`, not yet started where it is new. Each `acquire` wants one `release`."""
+        with self._lock:
+            server, holders = self._held.get(settings) or (LlamaServer(settings), 0)
+            self._held[settings] = (server, holders + 1)
+            return server
+
+    def release(self, server: LlamaServer) -> None:
+        """Give it back; the last holder closes it, and that waits until its process is gone."""
+        with self._lock:
+            held, holders = self._held.get(server.settings, (server, 0))
+            if held is server and holders > 1:
+                self._held[server.settings] = (server, holders - 1)
+                return
+            if held is server:
+                self._held.pop(server.settings, None)
+        server.close()
+
+
+POOL: Final = ServerPool()
