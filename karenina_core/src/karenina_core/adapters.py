@@ -39,6 +39,7 @@ class AdapterSpec:
       installed; it imports nothing heavy.
     - `needs_agent(model, info)` says whether this answer must come through the agent port although the model names no
       tools (a recording of a conversation, say).
+    - `recorded` says that the answers were given earlier: no tools are started for them, and their traces are trusted.
     - `extra` is the pydantic model that validates `ModelConfig.extra`; None means that there is nothing to set.
     - `concurrency(model)` is how many calls may be under way at once.
     """
@@ -49,6 +50,7 @@ class AdapterSpec:
     llm: Callable[[ModelConfig], LLMPort] | None = None
     parser: Callable[[ModelConfig], ParserPort] | None = None
     agent: Callable[[ModelConfig], AgentPort] | None = None
+    recorded: bool = False
     extra: type[BaseModel] | None = None
     check: Callable[[ModelConfig], None] | None = None
     unavailable: Callable[[], str | None] | None = None

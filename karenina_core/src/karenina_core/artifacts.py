@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 T = TypeVar("T")
 Section = Literal["root", "template", "rubric", "deep_judgment", "deep_judgment_rubric"]

@@ -25,16 +25,26 @@ class ModelConfig(BaseModel):
     model_name: str = Field(min_length=1, description="The provider's name for it.")
     model_provider: str | None = Field(default=None, description="The provider, for adapters that route to several.")
     endpoint_base_url: str | None = Field(default=None, description="Base URL of the server, with its /v1.")
-    endpoint_api_key: SecretStr | None = Field(default=None, description="API key; else the adapter's environment variable.")
-    temperature: float | None = Field(default=None, ge=0, le=2, description="Sampling temperature; the server's default where absent.")
+    endpoint_api_key: SecretStr | None = Field(
+        default=None, description="API key; else the adapter's environment variable."
+    )
+    temperature: float | None = Field(
+        default=None, ge=0, le=2, description="Sampling temperature; the server's default where absent."
+    )
     max_tokens: int | None = Field(default=None, ge=1, description="Most tokens of one reply.")
     system_prompt: str | None = Field(default=None, description="System prompt of an answering model.")
-    mcp_urls_dict: dict[str, str] | None = Field(default=None, description="MCP servers by name: a URL or a command line.")
+    mcp_urls_dict: dict[str, str] | None = Field(
+        default=None, description="MCP servers by name: a URL or a command line."
+    )
     mcp_tool_filter: list[str] | None = Field(default=None, description="Only these tools are offered.")
-    mcp_tool_description_overrides: dict[str, str] | None = Field(default=None, description="Other descriptions for tools.")
+    mcp_tool_description_overrides: dict[str, str] | None = Field(
+        default=None, description="Other descriptions for tools."
+    )
     request_timeout: float | None = Field(default=None, gt=0, description="Seconds for one request; else the run's.")
     agent_timeout: float | None = Field(default=None, gt=0, description="Seconds for one agent run.")
-    manual_traces: ManualTraces | None = Field(default=None, description="Recorded answers: a file, or recordings by question id or text.")
+    manual_traces: ManualTraces | None = Field(
+        default=None, description="Recorded answers: a file, or recordings by question id or text."
+    )
     extra: dict[str, Any] = Field(default_factory=dict, description="Settings of this one adapter.")
 
     @property

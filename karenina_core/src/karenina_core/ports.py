@@ -214,9 +214,7 @@ class ParserPort(Port, Protocol):
 class AgentPort(Port, Protocol):
     """A conversation with tools."""
 
-    async def run(
-        self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO
-    ) -> AgentReply:
+    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """Run the agent until it answers or meets a bound. The turn limit is no error: the partial trace is kept.
 
         Raises `PortError`; a tool that fails is an entry of the trace.

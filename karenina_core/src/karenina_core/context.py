@@ -1,0 +1,472 @@
+"""`VerificationContext`: what a stage sees of the item that it works on, and where it leaves what it found.
+
+An item's facts live in a `State`; a stage never touches it, but gets a view made for this one stage, which refuses
+what the stage did not declare. Answer-scope stages write to the state of the answer, which every judge's item has as
+parent and can only read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple, cast
+
+from anyio import to_thread
+
+from karenina_core.artifacts import AnyKey, ArtifactKey
+from karenina_core.errors import (
+    ArtifactTypeError,
+    MissingArtifact,
+    NothingToRevise,
+    UndeclaredArtifact,
+    UndeclaredSetting,
+)
+from karenina_core.outcome import Outcome
+from karenina_core.ports import AgentOptions, AgentReply, CallInfo, LLMReply, Message, ParserReply, PortError, Usage
+from karenina_core.prompts import PromptTask, assemble
+from karenina_core.structured import Structured, StructuredError, ask_for
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from karenina_core.benchmark import Question
+    from karenina_core.config import VerificationConfig
+    from karenina_core.models import ModelConfig
+    from karenina_core.plan import PlannedStage
+    from karenina_core.ports import AgentPort, LLMPort, ParserPort
+    from karenina_core.results import StageRecord
+    from karenina_core.rubrics import Rubric
+    from karenina_core.templates import Trust
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+logger = logging.getLogger("karenina")
+
+AtEnd = Callable[[], Awaitable[None] | None]
+
+
+class PortProvider(Protocol):
+    """Where stages get their ports from: the run, which limits, retries and records every call."""
+
+    def llm(self, model: ModelConfig) -> LLMPort:
+        """The port for plain text."""
+
+    def parser(self, model: ModelConfig) -> ParserPort:
+        """The port for JSON."""
+
+    def agent(self, model: ModelConfig) -> AgentPort:
+        """The port for conversations with tools."""
+
+    def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
+        """Whether this answer has to come through the agent port, as the model's adapter declares."""
+
+    def recorded(self, model: ModelConfig) -> bool:
+        """Whether the model's answers were recorded earlier."""
+
+    def instructions(self, task: str, interface: str) -> Sequence[str]:
+        """What plugins add to the prompt of `task` for models of `interface`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Of which question, models and replicate a state holds the facts. An answer has no judge yet."""
+
+    question: Question
+    answering_model: ModelConfig
+    parsing_model: ModelConfig | None
+    replicate: int
+    config: VerificationConfig
+    ports: PortProvider
+    trust: Trust
+    run_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Veto:
+    """One stage's objection: the item cannot be correct."""
+
+    stage: str
+    reason: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One change of an artifact that another stage had produced."""
+
+    artifact: str
+    stage: str
+    before: object
+    after: object
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ItemError:
+    """The error that ended an item."""
+
+    stage: str
+    message: str
+    outcome: Outcome
+
+
+@dataclass(slots=True)
+class State:
+    """All facts about one answer, or about one item whose answer is `parent`."""
+
+    item: Item
+    parent: State | None = None
+    artifacts: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, dict[str, Any]] = field(default_factory=dict)
+    vetoes: list[Veto] = field(default_factory=list)
+    revisions: list[Revision] = field(default_factory=list)
+    records: list[StageRecord] = field(default_factory=list)
+    usage: dict[str, Usage] = field(default_factory=dict)
+    at_end: list[AtEnd] = field(default_factory=list)
+    error: ItemError | None = None
+    started: float = 0.0
+
+    def has(self, name: str) -> bool:
+        """Whether the artifact is there, here or in the answer."""
+        return name in self.artifacts or (self.parent is not None and self.parent.has(name))
+
+    def read(self, name: str) -> Any:
+        """The artifact's value, or None where it is not there."""
+        if name in self.artifacts:
+            return self.artifacts[name]
+        return self.parent.read(name) if self.parent is not None else None
+
+    def first_error(self) -> ItemError | None:
+        """The error that ended the answer or the item."""
+        return (self.parent.first_error() if self.parent is not None else None) or self.error
+
+    def all_vetoes(self) -> list[Veto]:
+        """The answer's vetoes and the item's, in the order in which they were raised."""
+        return [*(self.parent.vetoes if self.parent is not None else ()), *self.vetoes]
+
+
+class VerificationContext:
+    """The view of one stage on one item. Its docstrings are the contract of stages with the pipeline."""
+
+    __slots__ = ("_calls", "_planned", "_settings", "_state", "_usage")
+
+    def __init__(self, state: State, planned: PlannedStage) -> None:
+        self._state = state
+        self._planned = planned
+        self._calls = 0
+        self._usage = Usage()
+        self._settings: BaseModel | None = None
+
+    # ---- what the item is
+
+    @property
+    def question(self) -> Question:
+        """The question, with its raw answer and merged rubric."""
+        return self._state.item.question
+
+    @property
+    def rubric(self) -> Rubric | None:
+        """The question's rubric, global traits included."""
+        return self._state.item.question.rubric
+
+    @property
+    def answering_model(self) -> ModelConfig:
+        """The model under test."""
+        return self._state.item.answering_model
+
+    @property
+    def parsing_model(self) -> ModelConfig:
+        """The judge. Raises `MissingArtifact` in answer-scope stages, which stand before there is a judge."""
+        model = self._state.item.parsing_model
+        if model is None:
+            raise MissingArtifact(
+                f"stage {self._planned.name} runs once for all judges of an answer, so there is no parsing model; "
+                'give the model explicitly, or make the stage scope = "item"'
+            )
+        return model
+
+    @property
+    def replicate(self) -> int:
+        """Which repetition of the question it is, from 1."""
+        return self._state.item.replicate
+
+    @property
+    def run_name(self) -> str | None:
+        """The name that the user gave the run."""
+        return self._state.item.run_name
+
+    @property
+    def trust(self) -> Trust:
+        """Which code that came with a checkpoint the user trusts."""
+        return self._state.item.trust
+
+    @property
+    def config(self) -> VerificationConfig:
+        """The whole configuration. Read a name of another owner through `setting`, which works without the owner."""
+        return self._state.item.config
+
+    @property
+    def settings(self) -> BaseModel:
+        """The stage's own settings model, filled from the configuration."""
+        if self._settings is None:
+            model = self._planned.stage.settings
+            if model is None:
+                raise UndeclaredSetting(f"stage {self._planned.name} declares no settings model")
+            self._settings = self.config.section(model)
+        return self._settings
+
+    def setting(self, name: str) -> Any:
+        """The value of a configuration name, which the stage owns or lists in `reads`; else `UndeclaredSetting`."""
+        if not self._planned.reads_setting(name):
+            raise UndeclaredSetting(
+                f"stage {self._planned.name} reads the setting {name!r} of another owner without saying so: "
+                f"add it to {type(self._planned.stage).__name__}.reads"
+            )
+        return self.config.setting(name)
+
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger whose lines name the stage and the question."""
+        return _StageLog(logger, {"stage": self._planned.name, "question": self.question.id})
+
+    # ---- artifacts
+
+    def get_artifact(self, key: ArtifactKey[T]) -> T:
+        """The artifact's value. Raises `MissingArtifact` where nobody set it, `UndeclaredArtifact` if undeclared."""
+        self._check_read(key)
+        if not self._state.has(key.name):
+            raise MissingArtifact(
+                f"stage {self._planned.name} asked for the artifact {key.name!r}, which no stage has set for this "
+                "item; use find_artifact where it may be absent"
+            )
+        return cast("T", self._state.read(key.name))
+
+    def find_artifact(self, key: ArtifactKey[T]) -> T | None:
+        """The artifact's value, or None where nobody has set it. Raises `UndeclaredArtifact` if undeclared."""
+        self._check_read(key)
+        return cast("T | None", self._state.read(key.name))
+
+    def set_artifact(self, key: ArtifactKey[T], value: T) -> None:
+        """Create an artifact. A standard key fills its result field too."""
+        if key.name not in self._planned.writes:
+            raise UndeclaredArtifact(self._planned.name, key.name, "sets", "produces")
+        self._check_type(key, value)
+        self._state.artifacts[key.name] = value
+
+    def revise_artifact(self, key: ArtifactKey[T], value: T, reason: str) -> None:
+        """Replace what another stage produced. Who, from, to and why stand in the result.
+
+        Raises `NothingToRevise` where there is no value yet.
+        """
+        if key.name not in self._planned.revises:
+            raise UndeclaredArtifact(self._planned.name, key.name, "revises", "revises")
+        if not self._state.has(key.name):
+            raise NothingToRevise(
+                f"stage {self._planned.name} revises the artifact {key.name!r}, which no stage has produced for it"
+            )
+        self._check_type(key, value)
+        before = self._state.read(key.name)
+        self._state.revisions.append(Revision(key.name, self._planned.name, before, value, reason))
+        self._state.artifacts[key.name] = value
+        self.log.warning("%s revises %s from %r to %r: %s", self._planned.name, key.name, before, value, reason)
+
+    def set_result_field(self, name: str, value: object) -> None:
+        """Put a value into the result.
+
+        Fields of the standard sections that no artifact stands for (the rubric's scores, say) land there; any other
+        name lands in `result.extensions[<distribution of the stage>]`.
+        """
+        self._fields_for(name)[name] = value
+
+    def offer_result_field(self, name: str, value: object) -> None:
+        """Like `set_result_field`, where no earlier stage has set the field."""
+        self._fields_for(name).setdefault(name, value)
+
+    def _fields_for(self, name: str) -> dict[str, Any]:
+        from karenina_core.results.sections import FREE_FIELDS
+
+        section = FREE_FIELDS.get(name, f"extensions:{self._planned.distribution}")
+        return self._state.fields.setdefault(section, {})
+
+    # ---- verdicts
+
+    def veto(self, reason: str, outcome: Outcome = Outcome.AUTO_FAILED) -> None:
+        """Say that the item cannot be correct, and why. The first veto decides the outcome; all are kept."""
+        self._state.vetoes.append(Veto(self._planned.name, reason, outcome))
+        self.log.warning("%s vetoes: %s", self._planned.name, reason)
+
+    @property
+    def vetoes(self) -> Sequence[Veto]:
+        """The vetoes so far, the answer's first."""
+        return tuple(self._state.all_vetoes())
+
+    def mark_error(self, message: str, outcome: Outcome = Outcome.STAGE_ERROR) -> None:
+        """End the item: it is not judged, and later stages are skipped. The first error stands."""
+        if self._state.error is None:
+            self._state.error = ItemError(self._planned.name, message, outcome)
+            self.log.error("%s failed: %s", self._planned.name, message)
+
+    @property
+    def error(self) -> ItemError | None:
+        """The error that ended the item, if any."""
+        return self._state.first_error()
+
+    # ---- models
+
+    def prompt(self, task: PromptTask, user: str, model: ModelConfig | None = None) -> list[Message]:
+        """The messages of one question to a model, from the task's, the plugins' and the user's instructions."""
+        chosen = model or self.parsing_model
+        added = self._state.item.ports.instructions(task.name, chosen.interface)
+        return assemble(task, user, added=added, user_instructions=self.config.core.prompt_config)
+
+    def llm(self, model: ModelConfig | None = None) -> LLMPort:
+        """The port for plain text of `model` (default: the judge). Calls count under the stage's `usage_key`."""
+        return _CountedLLM(self, self._state.item.ports.llm(model or self.parsing_model))
+
+    def parser(self, model: ModelConfig | None = None) -> ParserPort:
+        """The port for JSON of `model` (default: the judge). Calls count under the stage's `usage_key`."""
+        return _CountedParser(self, self._state.item.ports.parser(model or self.parsing_model))
+
+    def agent(self, model: ModelConfig | None = None) -> AgentPort:
+        """The port for conversations with tools of `model` (default: the judge)."""
+        return _CountedAgent(self, self._state.item.ports.agent(model or self.parsing_model))
+
+    async def ask(
+        self,
+        task: PromptTask,
+        user: str,
+        schema: Mapping[str, Any],
+        validate: Callable[[dict[str, Any]], T],
+        model: ModelConfig | None = None,
+    ) -> Structured[T]:
+        """Have the judge fill `schema`: prompt, parse, repair, and one re-ask with the error.
+
+        Raises `PortError` where the call fails and `StructuredError` where no reply could be read.
+        """
+        return await ask_for(self.parser(model), self.prompt(task, user, model), schema, validate)
+
+    def answers_through_agent(self) -> bool:
+        """Whether the answering model's adapter asks for the agent port for this answer."""
+        return self._state.item.ports.answers_through_agent(self.answering_model, self.call_info)
+
+    def answer_is_recorded(self) -> bool:
+        """Whether the answer was recorded earlier, as the answering model's adapter declares."""
+        return self._state.item.ports.recorded(self.answering_model)
+
+    # ---- work
+
+    def at_end(self, callback: AtEnd) -> None:
+        """Call `callback` when the item, or for answer-scope stages the last item of the answer, has ended."""
+        self._state.at_end.append(callback)
+
+    async def in_thread(self, function: Callable[[*Ts], T], *arguments: *Ts) -> T:
+        """Run what computes for more than some milliseconds in a thread, so that other items go on."""
+        return await to_thread.run_sync(function, *arguments)
+
+    # ---- for the pipeline and the finalizer
+
+    @property
+    def call_info(self) -> CallInfo:
+        """For which item calls are made."""
+        question = self.question
+        return CallInfo(question.id, question.question, self.replicate, self._planned.usage_key)
+
+    @property
+    def usage(self) -> Usage:
+        """What this stage used so far."""
+        return self._usage
+
+    @property
+    def state(self) -> State:
+        """All facts about the item. Only a stage that reads everything (`optional = ANY`) may look."""
+        if not self._planned.reads_everything:
+            raise UndeclaredArtifact(self._planned.name, "*", "reads", "optional = ANY")
+        return self._state
+
+    def count(self, usage: Usage) -> None:
+        """Add what a call used, under the stage's `usage_key`."""
+        self._usage = self._usage + usage
+        totals = self._state.usage
+        key = self._planned.usage_key
+        totals[key] = totals.get(key, Usage()) + usage
+
+    def _check_read(self, key: AnyKey) -> None:
+        if key.name not in self._planned.reads and not self._planned.reads_everything:
+            raise UndeclaredArtifact(self._planned.name, key.name, "reads", "requires or optional")
+
+    def _check_type(self, key: AnyKey, value: object) -> None:
+        if not key.accepts(value):
+            raise ArtifactTypeError(self._planned.name, key.name, key.type.__name__, type(value).__name__)
+
+
+class _StageLog(logging.LoggerAdapter[logging.Logger]):
+    def process(self, msg: Any, kwargs: Any) -> tuple[Any, Any]:
+        return f"[{(self.extra or {}).get('question')}] {msg}", kwargs
+
+
+class _Counted:
+    __slots__ = ("_context",)
+
+    def __init__(self, context: VerificationContext) -> None:
+        self._context = context
+
+    async def aclose(self) -> None:
+        """Nothing to do: the run closes its ports."""
+
+
+class _CountedLLM(_Counted):
+    __slots__ = ("_port",)
+
+    def __init__(self, context: VerificationContext, port: LLMPort) -> None:
+        super().__init__(context)
+        self._port = port
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo | None = None) -> LLMReply:
+        reply = await self._port.invoke(messages, info=info or self._context.call_info)
+        self._context.count(reply.usage)
+        return reply
+
+
+class _CountedParser(_Counted):
+    __slots__ = ("_port",)
+
+    def __init__(self, context: VerificationContext, port: ParserPort) -> None:
+        super().__init__(context)
+        self._port = port
+
+    async def parse(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo | None = None
+    ) -> ParserReply:
+        reply = await self._port.parse(messages, schema, info=info or self._context.call_info)
+        self._context.count(reply.usage)
+        return reply
+
+
+class _CountedAgent(_Counted):
+    __slots__ = ("_port",)
+
+    def __init__(self, context: VerificationContext, port: AgentPort) -> None:
+        super().__init__(context)
+        self._port = port
+
+    async def run(
+        self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo | None = None
+    ) -> AgentReply:
+        reply = await self._port.run(messages, options, info=info or self._context.call_info)
+        self._context.count(reply.usage)
+        return reply
+
+
+__all__ = [
+    "Item",
+    "ItemError",
+    "PortError",
+    "PortProvider",
+    "Revision",
+    "State",
+    "StructuredError",
+    "VerificationContext",
+    "Veto",
+]

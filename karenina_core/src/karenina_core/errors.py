@@ -1,0 +1,59 @@
+"""Errors that a stage author or a user of the core can meet. Each message says what, where and what to do."""
+
+from __future__ import annotations
+
+
+class KareninaError(Exception):
+    """The base of the core's own errors."""
+
+
+class UndeclaredArtifact(KareninaError):
+    """A stage touched an artifact that it did not declare."""
+
+    def __init__(self, stage: str, artifact: str, does: str, declare: str) -> None:
+        super().__init__(
+            f"stage {stage} {does} the artifact {artifact!r} without declaring it: add the key to its {declare}"
+        )
+        self.stage = stage
+        self.artifact = artifact
+
+
+class UndeclaredSetting(KareninaError):
+    """A stage read a configuration name that it neither owns nor lists in `reads`."""
+
+
+class MissingArtifact(KareninaError):
+    """A stage asked for an artifact that nobody has set."""
+
+
+class NothingToRevise(KareninaError):
+    """A stage revised an artifact that nobody has produced."""
+
+
+class ArtifactTypeError(KareninaError):
+    """A stage set an artifact to a value of another type than its key says."""
+
+    def __init__(self, stage: str, artifact: str, wanted: str, got: str) -> None:
+        super().__init__(f"stage {stage} set the artifact {artifact!r} to a {got}; its key says {wanted}")
+        self.stage = stage
+        self.artifact = artifact
+
+
+class MissingProduct(KareninaError):
+    """A stage ran and left out artifacts that it declares to produce."""
+
+    def __init__(self, stage: str, artifacts: list[str], distribution: str) -> None:
+        super().__init__(
+            f"stage {stage} of {distribution} ran without setting {', '.join(artifacts)}; a stage that runs sets all "
+            "that it produces, to None where there is nothing"
+        )
+        self.stage = stage
+        self.artifacts = artifacts
+
+
+class ConfigError(KareninaError, ValueError):
+    """A configuration that cannot be used; all problems of it at once."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems

@@ -1,0 +1,242 @@
+"""FinalizeResult, slot 13: makes the `VerificationResult` of what is there, whatever happened before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+from pydantic_core import to_jsonable_python
+
+from karenina_core.artifacts import ANY, ArtifactKey
+from karenina_core.context import State, VerificationContext
+from karenina_core.hookspecs import hookimpl
+from karenina_core.keys import ArtifactKeys as Keys
+from karenina_core.keys import standard_keys
+from karenina_core.models import ModelConfig
+from karenina_core.outcome import Outcome
+from karenina_core.ports import Message, Usage
+from karenina_core.results.result import VerificationResult
+from karenina_core.results.sections import (
+    SECTIONS,
+    ModelIdentity,
+    RevisionRecord,
+    VerificationResultMetadata,
+    VetoRecord,
+)
+from karenina_core.slots import Slot
+from karenina_core.stage import Stage
+
+if TYPE_CHECKING:
+    from karenina_core.templates import BaseAnswer, BoundTemplate
+
+VERIFICATION_RESULT = ArtifactKey("verification_result", VerificationResult)
+
+_RESULT_KEYS = {key.name: key for key in standard_keys().values() if key.section is not None}
+NO_TEMPLATE = "no_template"
+
+
+class FinalizeResult(Stage):
+    """The last stage: reads everything, asks nobody, and always ends in a result."""
+
+    name = "FinalizeResult"
+    slot = Slot.FINALIZE_RESULT
+    optional = ANY
+    produces = frozenset({VERIFICATION_RESULT})
+    fallback = True
+    runs_after_error = True
+
+    def execute(self, context: VerificationContext) -> None:
+        """Collect every section that has data, the verdict and the outcome."""
+        context.set_artifact(VERIFICATION_RESULT, make_result(context.state))
+
+
+class plugin:  # noqa: N801 - what entry points name
+    """The core's own stage, offered like anybody else's."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_finalize_result() -> Sequence[type[Stage]]:
+        """Slot 13."""
+        return [FinalizeResult]
+
+
+def make_result(state: State) -> VerificationResult:
+    """The result of everything that is known about an item."""
+    verdict = verify_result(state)
+    sections = _sections(state)
+    template = sections.setdefault("template", {})
+    template.update(_parsed(state))
+    template["template_verification_performed"] = state.has(Keys.FIELD_VERIFICATION_RESULT.name)
+    template["verify_result"] = verdict
+    template["usage_metadata"] = _usage(state)
+    template["trace_messages"] = [
+        message.to_dict() if isinstance(message, Message) else message
+        for message in state.read(Keys.TRACE_MESSAGES.name) or ()
+    ]
+    root = sections.pop("root", {})
+    extensions = {
+        section.removeprefix("extensions:"): sections.pop(section)
+        for section in list(sections)
+        if section.startswith("extensions:")
+    }
+    sections = {name: _usable(name, jsonable(values), extensions) for name, values in sections.items()}
+    return VerificationResult(
+        metadata=_metadata(state),
+        outcome=outcome(state, verdict),
+        vetoes=[VetoRecord(stage=veto.stage, reason=veto.reason, outcome=veto.outcome) for veto in state.all_vetoes()],
+        revisions=[
+            RevisionRecord(
+                artifact=change.artifact,
+                stage=change.stage,
+                before=jsonable(change.before),
+                after=jsonable(change.after),
+                reason=change.reason,
+            )
+            for change in state.revisions
+        ],
+        extensions=jsonable(extensions),
+        **{name: SECTIONS[name].model_validate(values) for name, values in sections.items()},
+        **root,
+    )
+
+
+def verify_result(state: State) -> bool | None:
+    """The verdict: any veto fails it; else the fields and the patterns decide; None where nothing was compared."""
+    if state.first_error() is not None:
+        return None
+    if state.all_vetoes():
+        return False
+    if not state.has(Keys.FIELD_VERIFICATION_RESULT.name):
+        return None
+    fields = bool(state.read(Keys.FIELD_VERIFICATION_RESULT.name))
+    return fields and state.read(Keys.REGEX_OVERALL_SUCCESS.name) is not False
+
+
+def outcome(state: State, verdict: bool | None) -> Outcome:
+    """The first that holds: error, veto, correct, truncated, partial, wrong, scored."""
+    error = state.first_error()
+    if error is not None:
+        return error.outcome
+    vetoes = state.all_vetoes()
+    if vetoes:
+        return vetoes[0].outcome
+    if verdict:
+        return Outcome.CORRECT
+    if state.read(Keys.RESPONSE_TRUNCATED.name):
+        return Outcome.TRUNCATED
+    granular = state.read(Keys.VERIFY_GRANULAR_RESULT.name)
+    if isinstance(granular, (int, float)) and granular > 0:
+        return Outcome.PARTIAL
+    return Outcome.SCORED if verdict is None else Outcome.WRONG
+
+
+def jsonable(value: Any) -> Any:
+    """`value` as JSON values; what JSON has no word for becomes its text, so that nothing is lost and nothing fails."""
+    return to_jsonable_python(value, fallback=str, inf_nan_mode="constants")
+
+
+def _sections(state: State) -> dict[str, dict[str, Any]]:
+    """Result fields by section: those of artifacts, then those set by name, the answer's first."""
+    found: dict[str, dict[str, Any]] = {}
+    for level in (state.parent, state):
+        if level is None:
+            continue
+        for name, value in level.artifacts.items():
+            key = _RESULT_KEYS.get(name)
+            if key is not None and key.section is not None and value is not None:
+                found.setdefault(key.section, {})[key.field] = value
+        for section, values in level.fields.items():
+            found.setdefault(section, {}).update(values)
+    return found
+
+
+def _usable(section: str, values: dict[str, Any], extensions: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The values that fit their section; a value of a wrong type is kept among the extensions, and costs no result."""
+    try:
+        SECTIONS[section].model_validate(values)
+    except ValidationError as error:
+        unfit = {str(problem["loc"][0]) for problem in error.errors(include_url=False)}
+        kept = extensions.setdefault("karenina-core", {}).setdefault("unfit_fields", {})
+        kept.update({f"{section}.{name}": values[name] for name in unfit if name in values})
+        return {name: value for name, value in values.items() if name not in unfit}
+    return values
+
+
+def _parsed(state: State) -> dict[str, Any]:
+    """What the judge extracted, and the truth beside it."""
+    bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
+    answer: BaseAnswer | None = state.read(Keys.PARSED_ANSWER.name)
+    if bound is None:
+        return {}
+    return {
+        "parsed_llm_response": bound.extracted(answer) if answer is not None else None,
+        "parsed_gt_response": bound.expected(),
+    }
+
+
+def _usage(state: State) -> dict[str, dict[str, Any]] | None:
+    found: dict[str, dict[str, Any]] = {}
+    total = Usage()
+    for level in (state.parent, state):
+        for key, usage in level.usage.items() if level is not None else ():
+            found[key] = {**_usage_json(usage), "scope": "item" if level is state else "answer"}
+            total += usage
+    if not found:
+        return None
+    if "answer_generation" in found:
+        found["answer_generation"]["model"] = state.item.answering_model.model_name
+    return {**found, "total": _usage_json(total)}
+
+
+def _usage_json(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "calls": usage.calls,
+    }
+
+
+def _metadata(state: State) -> VerificationResultMetadata:
+    item = state.item
+    question = item.question
+    judge = item.parsing_model or item.answering_model
+    error = state.first_error()
+    bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
+    now = datetime.now(UTC).isoformat(timespec="microseconds")
+    identity = "\x1f".join((question.id, item.answering_model.id, judge.id, now, str(item.replicate)))
+    seconds = sum(record.seconds for level in (state.parent, state) if level for record in level.records)
+    return VerificationResultMetadata(
+        question_id=question.id,
+        template_id=bound.template_id if bound is not None else NO_TEMPLATE,
+        result_id=sha256(identity.encode()).hexdigest()[:16],
+        question_text=question.question,
+        raw_answer=question.raw_answer,
+        keywords=list(question.keywords) or None,
+        run_name=item.run_name,
+        replicate=item.replicate,
+        answering_id=item.answering_model.id,
+        parsing_id=judge.id,
+        answering=_identity(item.answering_model),
+        parsing=ModelIdentity(interface=judge.interface, model_name=judge.model_name),
+        answering_system_prompt=item.answering_model.system_prompt,
+        parsing_system_prompt=judge.system_prompt,
+        completed_without_errors=error is None,
+        error=f"{error.stage}: {error.message}" if error is not None else None,
+        execution_time=seconds or max(0.0, time.monotonic() - state.started),
+        timestamp=now,
+    )
+
+
+def _identity(model: ModelConfig) -> ModelIdentity:
+    servers: Mapping[str, str] = model.mcp_urls_dict or {}
+    return ModelIdentity(interface=model.interface, model_name=model.model_name, tools=sorted(servers))
+
+
+__all__ = ["VERIFICATION_RESULT", "FinalizeResult", "make_result", "outcome", "plugin", "verify_result"]

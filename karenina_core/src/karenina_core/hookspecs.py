@@ -1,0 +1,153 @@
+"""Every hook of Karenina: the table of contents of what a plugin can add.
+
+A plugin is any object (a class, a module, an instance) whose functions carry `@hookimpl` and are named like one of
+the specifications here. An entry point in one of the groups `karenina.stages`, `karenina.adapters` or
+`karenina.plugins` names it. An implementation may take fewer arguments than its specification.
+
+The thirteen slot hooks each offer stage classes for one slot, in the order in which the slots are passed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import typer
+
+    from karenina_core.adapters import AdapterSpec
+    from karenina_core.results import StageRecord, VerificationResult
+    from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
+    from karenina_core.stage import Stage
+    from karenina_core.templates import Primitive
+
+API_VERSION = 1
+"""The version of these specifications. A plugin that sets `karenina_api` to another one is not loaded."""
+
+PROJECT = "karenina"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def karenina_validate_template() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+    """Offer stages for slot 1, which turns a question's template into classes that the judge and the check can use."""
+
+
+@hookspec
+def karenina_generate_answer() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+    """Offer stages for slot 2, which gets the answer of the model under test."""
+
+
+@hookspec
+def karenina_recursion_limit_auto_fail() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+    """Offer stages for slot 3, which fails answers of agents that ran into their turn limit."""
+
+
+@hookspec
+def karenina_trace_validation_auto_fail() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+    """Offer stages for slot 4, which fails conversations that do not end in an answer."""
+
+
+@hookspec
+def karenina_abstention_check() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+    """Offer stages for slot 5, which finds refusals."""
+
+
+@hookspec
+def karenina_sufficiency_check() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+    """Offer stages for slot 6, which finds answers that cannot fill the template."""
+
+
+@hookspec
+def karenina_parse_template() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+    """Offer stages for slot 7, which has a judge fill the template from the answer."""
+
+
+@hookspec
+def karenina_verify_template() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+    """Offer stages for slot 8, which compares the filled template with the truth."""
+
+
+@hookspec
+def karenina_embedding_check() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+    """Offer stages for slot 9, which may reverse a failure where truth and value mean the same."""
+
+
+@hookspec
+def karenina_deep_judgment_auto_fail() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+    """Offer stages for slot 10, which fails extracted values that nothing in the answer supports."""
+
+
+@hookspec
+def karenina_rubric_evaluation() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+    """Offer stages for slot 11, which scores rubric traits."""
+
+
+@hookspec
+def karenina_deep_judgment_rubric_auto_fail() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+    """Offer stages for slot 12, which fails trait scores that nothing in the answer supports."""
+
+
+@hookspec
+def karenina_finalize_result() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+    """Offer stages for slot 13, which makes the `VerificationResult`, whatever happened before."""
+
+
+@hookspec
+def karenina_extra_stages() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+    """Offer stages without a slot; each stands where its artifacts and its `after` and `before` put it."""
+
+
+@hookspec
+def karenina_adapters() -> Sequence[AdapterSpec]:  # type: ignore[empty-body]
+    """Offer adapters: ways to reach models, each under an interface name."""
+
+
+@hookspec
+def karenina_primitives() -> Sequence[type[Primitive]]:  # type: ignore[empty-body]
+    """Offer verification primitives; templates then use them by class name like the built-in ones."""
+
+
+@hookspec
+def karenina_prompt_instructions(task: str, interface: str) -> str | None:
+    """Add instructions to the prompt of `task` for judges of `interface`; None adds nothing. Asked for every prompt."""
+
+
+@hookspec
+def karenina_commands(app: typer.Typer) -> None:
+    """Add commands to the `karenina` command. Called once, before the arguments are read."""
+
+
+@hookspec
+def karenina_run_started(event: RunStarted) -> None:
+    """Told before the first item of a run."""
+
+
+@hookspec
+def karenina_run_finished(event: RunFinished) -> None:
+    """Told after the last item of a run, also when it was interrupted."""
+
+
+@hookspec
+def karenina_item_started(event: ItemStarted) -> None:
+    """Told when an item, one answer before one judge, begins."""
+
+
+@hookspec
+def karenina_item_finished(result: VerificationResult) -> None:
+    """Told when an item has its result."""
+
+
+@hookspec
+def karenina_stage_started(event: StageStarted) -> None:
+    """Told before a stage executes; not for stages that are skipped."""
+
+
+@hookspec
+def karenina_stage_finished(event: StageStarted, record: StageRecord) -> None:
+    """Told after a stage executed or failed, with what is recorded about it; not for stages that are skipped."""

@@ -1,0 +1,36 @@
+"""What the members of this project own, whether they are installed or not.
+
+The file `known.json` beside this module is made from the members' own declarations
+(`python -m karenina_core.testing.known`), and a test holds it to them. It serves one purpose: to say which distribution
+brings what a configuration names.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypedDict
+
+
+class Known(TypedDict):
+    """Distribution by name, for each kind; settings have their default beside it."""
+
+    stages: dict[str, str]
+    stage_slots: dict[str, str | None]
+    adapters: dict[str, str]
+    artifacts: dict[str, str]
+    prompts: dict[str, str]
+    settings: dict[str, dict[str, Any]]
+
+
+@cache
+def known() -> Known:
+    """The content of `known.json`."""
+    found: Known = json.loads(files("karenina_core").joinpath("known.json").read_text("utf-8"))
+    return found
+
+
+def install_line(distribution: str) -> str:
+    """The command that installs `distribution`."""
+    return f"pip install {distribution}"

@@ -1,0 +1,177 @@
+"""Run one plan: first what an answer needs, then each judge's item, up to its result."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from karenina_core.context import Item, ItemError, State, VerificationContext
+from karenina_core.errors import MissingProduct
+from karenina_core.finalize import VERIFICATION_RESULT, make_result
+from karenina_core.results.sections import StageRecord
+from karenina_core.run.events import StageStarted
+from karenina_core.stage import Skip
+
+if TYPE_CHECKING:
+    from karenina_core.plan import Plan, PlannedStage
+    from karenina_core.plugins import Plugins
+    from karenina_core.results import VerificationResult
+
+logger = logging.getLogger("karenina")
+
+
+class Pipeline:
+    """One plan, ready to run over any number of items at once."""
+
+    def __init__(self, plan: Plan, plugins: Plugins) -> None:
+        self.plan = plan
+        self._answer_stages = plan.of_scope("answer")
+        self._item_stages = plan.of_scope("item")
+        self._plugins = plugins
+        self._watched = plugins.observed("karenina_stage_started") or plugins.observed("karenina_stage_finished")
+
+    async def answer(self, item: Item) -> State:
+        """Run the answer-scope stages: what all judges of this answer share. It has an end: `end`."""
+        state = State(item, started=time.monotonic())
+        await self._run(self._answer_stages, state)
+        return state
+
+    async def judge(self, answer: State, item: Item) -> VerificationResult:
+        """Run the item-scope stages over an answer, up to the result. Errors of stages end in the result, too."""
+        state = State(item, parent=answer, started=time.monotonic())
+        try:
+            await self._run(self._item_stages, state)
+            found: VerificationResult | None = state.read(VERIFICATION_RESULT.name)
+            result = found if found is not None else make_result(state)
+            result.stages = [*answer.records, *state.records]
+            return result
+        finally:
+            await self.end(state)
+
+    async def end(self, state: State) -> None:
+        """Call back whoever asked to be told that the item, or the answer, has ended. A failing callback is logged."""
+        callbacks, state.at_end = state.at_end, []
+        for callback in reversed(callbacks):
+            try:
+                waiting = callback()
+                if inspect.isawaitable(waiting):
+                    await waiting
+            except Exception:
+                logger.warning("[%s] a clean-up failed", state.item.question.id, exc_info=True)
+
+    async def _run(self, stages: Sequence[PlannedStage], state: State) -> None:
+        for planned in stages:
+            state.records.append(await self._run_one(planned, state))
+
+    async def _run_one(self, planned: PlannedStage, state: State) -> StageRecord:
+        context = VerificationContext(state, planned)
+        skip = self._skip(planned, state, context)
+        if skip is not None:
+            logger.debug("[%s] %s skipped: %s", state.item.question.id, planned.name, skip.why)
+            return _record(planned, status="skipped", reason=skip.why)
+        event = StageStarted(planned.name, state.item) if self._watched else None
+        if event is not None:
+            self._plugins.stage_started(event)
+        began = time.monotonic()
+        error = await self._execute(planned, state, context)
+        usage = context.usage
+        record = _record(
+            planned,
+            status="failed" if error is not None else "ran",
+            error=error,
+            seconds=time.monotonic() - began,
+            calls=usage.calls,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+        )
+        if event is not None:
+            self._plugins.stage_finished(event, record)
+        return record
+
+    def _skip(self, planned: PlannedStage, state: State, context: VerificationContext) -> Skip | None:
+        """Why the stage does not run for this item, or None where it does."""
+        stage = planned.stage
+        error = state.first_error()
+        if error is not None and not stage.runs_after_error:
+            return Skip(f"{error.stage} failed")
+        for key, producer in planned.producers:
+            if not state.has(key.name):
+                return Skip(f"{key.name} is missing: {producer} did not run")
+        try:
+            answer = stage.should_run(context)
+        except Exception as failure:
+            self._fail(planned, state, failure)
+            return Skip(f"it could not say whether it runs: {_words(failure)}")
+        if answer:
+            return None
+        return answer if isinstance(answer, Skip) else Skip("it says that there is nothing to do")
+
+    async def _execute(self, planned: PlannedStage, state: State, context: VerificationContext) -> str | None:
+        """Run the stage; the error where it failed."""
+        stage = planned.stage
+        known = state.first_error()
+        try:
+            waiting = stage.execute(context)
+            if inspect.isawaitable(waiting):
+                await waiting
+            raised = state.first_error()
+            if raised is known:
+                missing = sorted(name for name in planned.writes if name not in state.artifacts)
+                if missing:
+                    raise MissingProduct(planned.name, missing, planned.distribution)
+                logger.info("[%s] %s done", state.item.question.id, planned.name)
+                return None
+        except Exception as failure:
+            self._fail(planned, state, failure)
+            return _words(failure)
+        assert raised is not None
+        return raised.message
+
+    def _fail(self, planned: PlannedStage, state: State, failure: Exception) -> None:
+        logger.error(
+            "[%s] %s of %s %s failed: %s",
+            state.item.question.id,
+            planned.name,
+            planned.distribution,
+            planned.version,
+            _words(failure),
+            exc_info=logger.isEnabledFor(logging.DEBUG),
+        )
+        if state.first_error() is None:
+            state.error = ItemError(planned.name, _words(failure), planned.stage.error_outcome)
+
+
+def _words(failure: Exception) -> str:
+    text = str(failure)
+    return f"{type(failure).__name__}: {text}" if text else type(failure).__name__
+
+
+def _record(
+    planned: PlannedStage,
+    *,
+    status: str,
+    reason: str | None = None,
+    error: str | None = None,
+    seconds: float = 0.0,
+    calls: int = 0,
+    input_tokens: int = 0,
+    output_tokens: int = 0,
+) -> StageRecord:
+    return StageRecord.model_validate(
+        {
+            "name": planned.name,
+            "slot": planned.slot.config_name if planned.slot is not None else None,
+            "status": status,
+            "reason": reason,
+            "error": error,
+            "seconds": seconds,
+            "calls": calls,
+            "input_tokens": input_tokens,
+            "output_tokens": output_tokens,
+            "distribution": planned.distribution,
+            "version": planned.version,
+        }
+    )

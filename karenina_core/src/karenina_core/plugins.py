@@ -1,0 +1,454 @@
+"""Find, select, load and register plugins, and relay the hooks. stevedore and pluggy live here and nowhere else.
+
+Failures are data: a plugin that cannot be loaded is listed with its reason, and stops only those who need it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import pluggy
+
+from karenina_core import hookspecs
+from karenina_core.errors import KareninaError
+from karenina_core.hookspecs import API_VERSION, PROJECT
+from karenina_core.slots import Slot
+
+if TYPE_CHECKING:
+    import typer
+
+    from karenina_core.adapters import AdapterSpec
+    from karenina_core.results import StageRecord, VerificationResult
+    from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
+    from karenina_core.stage import Stage
+
+Kind = Literal["stage", "adapter", "other"]
+State = Literal["found", "loaded", "failed", "blocked", "conflict"]
+
+GROUPS: Final[dict[str, Kind]] = {
+    "karenina.stages": "stage",
+    "karenina.adapters": "adapter",
+    "karenina.plugins": "other",
+}
+STAGE_HOOKS: Final[dict[str, Slot | None]] = {**{slot.hook: slot for slot in Slot}, "karenina_extra_stages": None}
+
+
+@dataclass(frozen=True, slots=True)
+class PluginInfo:
+    """One entry point, and what became of it."""
+
+    name: str
+    kind: Kind
+    distribution: str
+    version: str
+    target: str
+    state: State = "found"
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedStage:
+    """A stage class with the distribution that offers it."""
+
+    stage: type[Stage]
+    distribution: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedAdapter:
+    """An adapter with the distribution that offers it."""
+
+    spec: AdapterSpec
+    distribution: str
+    version: str
+
+
+class PluginError(KareninaError):
+    """Something that the configuration needs comes from a plugin that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which plugins may be loaded: `only` these, none of `block`, and by `pick` whose offer stands for a name that two
+    distributions offer. Names are those of entry points or of distributions."""
+
+    block: frozenset[str] = frozenset()
+    only: frozenset[str] = frozenset()
+    pick: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(
+        cls, block: Iterable[str] = (), only: Iterable[str] = (), pick: Mapping[str, str] | None = None
+    ) -> Selection:
+        """A selection from the values of a `[plugins]` table, with `KARENINA_PLUGINS` on top.
+
+        The variable is a comma-separated list: `-name` blocks, and other names are the only ones.
+        """
+        words = [word.strip() for word in os.environ.get("KARENINA_PLUGINS", "").split(",") if word.strip()]
+        return cls(
+            frozenset(block) | {word[1:] for word in words if word.startswith("-")},
+            frozenset(only) | {word for word in words if not word.startswith("-")},
+            tuple(sorted((pick or {}).items())),
+        )
+
+    def allows(self, info: PluginInfo) -> bool:
+        """Whether the entry point may be loaded."""
+        names = {info.name, info.distribution}
+        return not names & self.block and (not self.only or bool(names & self.only))
+
+
+class Plugins:
+    """The plugins of one process: those found through entry points, and those registered by hand.
+
+    `discover()` makes the usual one; `Plugins()` is empty, for tests and for programs that choose for themselves.
+    """
+
+    def __init__(self) -> None:
+        self._manager = pluggy.PluginManager(PROJECT)
+        self._manager.add_hookspecs(hookspecs)
+        self._infos: dict[tuple[Kind, str, str], PluginInfo] = {}
+        self._owners: dict[int, tuple[str, str]] = {}
+        self._plugins: list[object] = []
+        self._stages: tuple[OfferedStage, ...] | None = None
+        self._adapters: tuple[OfferedAdapter, ...] | None = None
+
+    @classmethod
+    def discover(cls, selection: Selection | None = None, found: Sequence[EntryPoint] | None = None) -> Plugins:
+        """Find what is installed, read the names, and load what the selection allows.
+
+        `found` replaces the installed entry points (for tests). The order in which they come has no effect.
+        """
+        plugins = cls()
+        chosen = selection if selection is not None else Selection.of()
+        for group, kind in GROUPS.items():
+            listed = entry_points(group=group) if found is None else [point for point in found if point.group == group]
+            plugins._add_group(group, kind, sorted(listed, key=_order), chosen)
+        plugins._register_primitives()
+        return plugins
+
+    def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
+        """Add a plugin that no entry point names. Raises `PluginError` where it does not fit the specifications."""
+        failure = self._register(plugin, distribution, version)
+        if failure is not None:
+            raise PluginError(f"the plugin {plugin!r} cannot be registered: {failure}")
+        self._register_primitives()
+
+    def describe(self) -> list[PluginInfo]:
+        """Every entry point with its state, sorted by kind and name."""
+        return sorted(self._infos.values(), key=lambda info: (info.kind, info.name, info.distribution))
+
+    def problem_with(self, kind: Kind, name: str) -> str | None:
+        """Why `name` is not usable although an entry point of it was found, or None."""
+        bad = [info for info in self.describe() if (info.kind, info.name) == (kind, name) and info.state != "loaded"]
+        return "; ".join(f"{info.distribution} {info.version}: {info.failure}" for info in bad) or None
+
+    # ---- what plugins offer
+
+    def stages(self) -> tuple[OfferedStage, ...]:
+        """All stages that are offered, sorted by name and distribution."""
+        if self._stages is None:
+            offered = []
+            for hook, slot in STAGE_HOOKS.items():
+                for plugin, stages in self._offers(hook):
+                    for stage in stages:
+                        self._check_stage(stage, slot, hook, plugin)
+                        if self._admitted("stage", stage.name, plugin):
+                            offered.append(OfferedStage(stage, *self._owners[id(plugin)]))
+            self._stages = tuple(sorted(offered, key=lambda one: (one.stage.name, one.distribution)))
+        return self._stages
+
+    def adapters(self) -> tuple[OfferedAdapter, ...]:
+        """All adapters that are offered, sorted by interface and distribution."""
+        if self._adapters is None:
+            offered = [
+                OfferedAdapter(spec, *self._owners[id(plugin)])
+                for plugin, specs in self._offers("karenina_adapters")
+                for spec in specs
+                if self._admitted("adapter", spec.interface, plugin)
+            ]
+            self._adapters = tuple(sorted(offered, key=lambda one: (one.spec.interface, one.distribution)))
+        return self._adapters
+
+    def adapter(self, interface: str) -> OfferedAdapter:
+        """The adapter of that interface name.
+
+        Raises `PluginError` where there is none (with the distribution that has it, or the nearest name), where it
+        failed to load, and where two distributions offer it.
+        """
+        from karenina_core.known import install_line, known
+        from karenina_core.wording import nearest
+
+        found = [one for one in self.adapters() if one.spec.interface == interface]
+        problem = self.problem_with("adapter", interface)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = " and ".join(f"{one.distribution} {one.version}" for one in found)
+            raise PluginError(
+                f"two plugins offer the adapter {interface!r}: {names}; block one of them: "
+                f'[plugins] block = ["{found[-1].distribution}"]'
+            )
+        if problem:
+            raise PluginError(f"the adapter {interface!r} cannot be used: {problem}")
+        owner = known()["adapters"].get(interface)
+        if owner is not None:
+            raise PluginError(f"the adapter {interface!r} is not installed: {install_line(owner)}")
+        installed = [one.spec.interface for one in self.adapters()]
+        raise PluginError(f"there is no adapter {interface!r}{nearest(interface, installed)}")
+
+    def prompt_instructions(self, task: str, interface: str) -> tuple[str, ...]:
+        """What plugins add to the prompt of `task` for judges of `interface`, in the order of the plugins' names."""
+        found = self._manager.hook.karenina_prompt_instructions(task=task, interface=interface)
+        return tuple(sorted(text for text in found if text))
+
+    def add_commands(self, app: typer.Typer) -> None:
+        """Let plugins add their commands to `app`; one that fails is listed and does not stop the others."""
+        for _ in self._each("karenina_commands", app=app):
+            pass
+
+    # ---- observers
+
+    def run_started(self, event: RunStarted) -> None:
+        """Tell observers that a run begins."""
+        self._manager.hook.karenina_run_started(event=event)
+
+    def run_finished(self, event: RunFinished) -> None:
+        """Tell observers that a run is over."""
+        self._manager.hook.karenina_run_finished(event=event)
+
+    def item_started(self, event: ItemStarted) -> None:
+        """Tell observers that an item begins."""
+        self._manager.hook.karenina_item_started(event=event)
+
+    def item_finished(self, result: VerificationResult) -> None:
+        """Tell observers that an item has its result."""
+        self._manager.hook.karenina_item_finished(result=result)
+
+    def stage_started(self, event: StageStarted) -> None:
+        """Tell observers that a stage executes."""
+        self._manager.hook.karenina_stage_started(event=event)
+
+    def stage_finished(self, event: StageStarted, record: StageRecord) -> None:
+        """Tell observers that a stage executed or failed."""
+        self._manager.hook.karenina_stage_finished(event=event, record=record)
+
+    def observed(self, hook: str) -> bool:
+        """Whether any plugin implements `hook`; lets the pipeline make no events that nobody wants."""
+        return bool(getattr(self._manager.hook, hook).get_hookimpls())
+
+    # ---- inside
+
+    def _add_group(self, group: str, kind: Kind, points: list[EntryPoint], selection: Selection) -> None:
+        from stevedore import ExtensionManager, NamedExtensionManager
+
+        picked = dict(selection.pick)
+        by_name: dict[str, list[PluginInfo]] = {}
+        usable: dict[str, EntryPoint] = {}
+        for point in points:
+            info = _info(point, kind)
+            if not selection.allows(info):
+                self._note(replace(info, state="blocked", failure="left out by the plugin selection"))
+            elif point.name in picked and picked[point.name] != info.distribution:
+                self._note(replace(info, state="blocked", failure=f"{picked[point.name]} is picked for {point.name}"))
+            elif info not in by_name.get(point.name, ()):
+                by_name.setdefault(point.name, []).append(info)
+                usable[point.name] = point
+        for name, infos in by_name.items():
+            if len(infos) > 1:
+                names = " and ".join(f"{info.distribution} {info.version}" for info in infos)
+                failure = (
+                    f"two distributions offer the {kind} {name}: {names}; pick one in the configuration: "
+                    f'[plugins.pick] {name} = "{infos[0].distribution}"'
+                )
+                for info in infos:
+                    self._note(replace(info, state="conflict", failure=failure))
+                del usable[name]
+
+        ExtensionManager.ENTRY_POINT_CACHE[group] = list(usable.values())
+        loaded: dict[int, tuple[object, list[PluginInfo]]] = {}
+        for name, point in usable.items():
+            info = _info(point, kind)
+            failures: list[BaseException] = []
+            plugin = None
+            try:
+                manager: NamedExtensionManager[Any] = NamedExtensionManager(
+                    group, [name], on_load_failure_callback=_noting(failures)
+                )
+                plugin = manager[name].plugin if not failures else None
+            except (Exception, SystemExit) as error:
+                failures.append(error)
+            if failures:
+                self._note(replace(info, state="failed", failure=_describe(failures[0])))
+            else:
+                loaded.setdefault(id(plugin), (plugin, []))[1].append(info)
+        for plugin, infos in loaded.values():
+            self._admit(plugin, kind, infos)
+
+    def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> None:
+        """Register an object that one or several entry points name, and hold each name to what is offered."""
+        failure = self._register(plugin, infos[0].distribution, infos[0].version)
+        offered: set[str] | None = None
+        if failure is None and kind != "other":
+            try:
+                offered = set(self._offered_names(plugin, kind))
+            except Exception as error:
+                failure = _describe(error)
+                self._forget(plugin)
+        for info in infos:
+            if failure is not None:
+                self._note(replace(info, state="failed", failure=failure))
+            elif offered is not None and info.name not in offered:
+                what = ", ".join(sorted(offered)) or "nothing"
+                self._note(
+                    replace(
+                        info,
+                        state="failed",
+                        failure=f"the entry point is named {info.name!r}, but {info.target} offers {what}: "
+                        f"name it after the {kind} that it offers",
+                    )
+                )
+            else:
+                self._note(replace(info, state="loaded"))
+
+    def _admitted(self, kind: Kind, name: str, plugin: object) -> bool:
+        """Whether an offer stands: its entry point, where it has one, was neither blocked nor in conflict."""
+        info = self._infos.get((kind, name, self._owners[id(plugin)][0]))
+        return info is None or info.state == "loaded"
+
+    def _offered_names(self, plugin: object, kind: Kind) -> list[str]:
+        if kind == "adapter":
+            return [spec.interface for spec in self._call_one(plugin, "karenina_adapters") or ()]
+        names = []
+        for hook, slot in STAGE_HOOKS.items():
+            for stage in self._call_one(plugin, hook) or ():
+                self._check_stage(stage, slot, hook, plugin)
+                names.append(stage.name)
+        return names
+
+    @staticmethod
+    def _check_stage(stage: type[Stage], slot: Slot | None, hook: str, plugin: object) -> None:
+        if getattr(stage, "name", None) is None:
+            raise PluginError(f"{plugin!r} offers {stage!r} through {hook}, which is no stage with a name")
+        if stage.slot is not slot:
+            home = "karenina_extra_stages" if stage.slot is None else stage.slot.hook
+            raise PluginError(f"stage {stage.name} is offered through {hook}, but says slot = {stage.slot}: use {home}")
+
+    def _register(self, plugin: object, distribution: str, version: str) -> str | None:
+        """Register with pluggy; the reason where that is refused."""
+        wanted = getattr(plugin, "karenina_api", API_VERSION)
+        if wanted != API_VERSION:
+            return f"it is built for version {wanted} of the plugin interface; this core has version {API_VERSION}"
+        if any(plugin is other for other in self._plugins):
+            return None
+        try:
+            self._manager.register(plugin)
+            self._manager.check_pending()
+        except (pluggy.PluginValidationError, ValueError) as error:
+            if self._manager.is_registered(plugin):
+                self._manager.unregister(plugin)
+            return _describe(error)
+        self._plugins.append(plugin)
+        self._owners[id(plugin)] = (distribution, version)
+        self._stages = self._adapters = None
+        return None
+
+    def _forget(self, plugin: object) -> None:
+        self._manager.unregister(plugin)
+        self._plugins = [other for other in self._plugins if other is not plugin]
+        del self._owners[id(plugin)]
+
+    def _call_one(self, plugin: object, hook: str, **arguments: object) -> Any:
+        others = [other for other in self._plugins if other is not plugin]
+        results = self._manager.subset_hook_caller(hook, others)(**arguments)
+        return results[0] if results else None
+
+    def _each(self, hook: str, **arguments: object) -> Iterator[tuple[object, Any]]:
+        """What each plugin answers to `hook`; one that raises is listed as failed and left out."""
+        implementing = {id(impl.plugin) for impl in getattr(self._manager.hook, hook).get_hookimpls()}
+        for plugin in list(self._plugins):
+            if id(plugin) not in implementing:
+                continue
+            try:
+                yield plugin, self._call_one(plugin, hook, **arguments)
+            except Exception as error:
+                self._note_failure(plugin, _describe(error))
+
+    def _offers(self, hook: str) -> Iterator[tuple[object, Sequence[Any]]]:
+        return ((plugin, offers) for plugin, offers in self._each(hook) if offers)
+
+    def _register_primitives(self) -> None:
+        from karenina_core.templates import register_primitive
+
+        if not self.observed("karenina_primitives"):
+            return
+        for plugin, primitives in self._offers("karenina_primitives"):
+            for primitive in primitives:
+                try:
+                    register_primitive(primitive)
+                except ValueError as error:
+                    self._note_failure(plugin, _describe(error))
+
+    def _note(self, info: PluginInfo) -> None:
+        self._infos[(info.kind, info.name, info.distribution)] = info
+
+    def _note_failure(self, plugin: object, failure: str) -> None:
+        distribution, _ = self._owners[id(plugin)]
+        for info in self.describe():
+            if info.distribution == distribution and info.state == "loaded":
+                self._note(replace(info, state="failed", failure=failure))
+
+
+def _order(point: EntryPoint) -> tuple[str, str, str]:
+    return point.name, point.dist.name if point.dist is not None else "", point.value
+
+
+def _info(point: EntryPoint, kind: Kind) -> PluginInfo:
+    distribution = point.dist
+    name = distribution.name if distribution is not None else "unknown"
+    version = distribution.version if distribution is not None else "0"
+    return PluginInfo(point.name, kind, name, version, point.value)
+
+
+def _noting(failures: list[BaseException]) -> Callable[[Any, EntryPoint, BaseException], None]:
+    return lambda _manager, _point, error: failures.append(error)
+
+
+def _describe(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+_current: ContextVar[Plugins | None] = ContextVar("karenina_plugins", default=None)
+_shared: dict[Selection, Plugins] = {}
+
+
+def current() -> Plugins:
+    """The plugins in force: those of the enclosing `using`, else the installed ones, discovered on first need."""
+    chosen = _current.get()
+    return chosen if chosen is not None else selected(Selection.of())
+
+
+def selected(selection: Selection) -> Plugins:
+    """The installed plugins under a selection, discovered once a process."""
+    if selection not in _shared:
+        _shared[selection] = Plugins.discover(selection)
+    return _shared[selection]
+
+
+@contextmanager
+def using(plugins: Plugins) -> Iterator[Plugins]:
+    """Have `plugins` in force within the `with` block, instead of the installed ones."""
+    token = _current.set(plugins)
+    try:
+        yield plugins
+    finally:
+        _current.reset(token)
+
+
+PluginSource = Callable[[], Plugins]

@@ -1,0 +1,39 @@
+"""Results: one for each item, their sections, sets of them, and honest summaries."""
+
+from karenina_core.outcome import Outcome
+from karenina_core.results.result import SCHEMA_VERSION, VerificationResult
+from karenina_core.results.result_set import ResultFileError, VerificationResultSet, read_results
+from karenina_core.results.sections import (
+    ModelIdentity,
+    RevisionRecord,
+    StageRecord,
+    VerificationResultDeepJudgment,
+    VerificationResultDeepJudgmentRubric,
+    VerificationResultMetadata,
+    VerificationResultRubric,
+    VerificationResultTemplate,
+    VetoRecord,
+)
+from karenina_core.results.summary import Rate, Summary, summarize, wilson
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "ModelIdentity",
+    "Outcome",
+    "Rate",
+    "ResultFileError",
+    "RevisionRecord",
+    "StageRecord",
+    "Summary",
+    "VerificationResult",
+    "VerificationResultDeepJudgment",
+    "VerificationResultDeepJudgmentRubric",
+    "VerificationResultMetadata",
+    "VerificationResultRubric",
+    "VerificationResultSet",
+    "VerificationResultTemplate",
+    "VetoRecord",
+    "read_results",
+    "summarize",
+    "wilson",
+]

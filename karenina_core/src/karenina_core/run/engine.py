@@ -1,0 +1,160 @@
+"""The engine: walks the matrix with a bounded number of answers under way, and yields results as they end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from karenina_core.context import Item
+from karenina_core.errors import ConfigError
+from karenina_core.results import VerificationResult
+from karenina_core.results.summary import summarize
+from karenina_core.run.events import ItemStarted, RunFinished, RunStarted
+from karenina_core.run.matrix import AnswerTask, Matrix
+from karenina_core.run.planner import Planner
+from karenina_core.run.ports import PortHub, check_models
+
+if TYPE_CHECKING:
+    from karenina_core.benchmark import Question
+    from karenina_core.config import VerificationConfig
+    from karenina_core.outcome import Outcome
+    from karenina_core.pipeline import Pipeline
+    from karenina_core.plugins import Plugins
+    from karenina_core.run.retry import RetryPolicy
+    from karenina_core.templates import Trust
+
+MOST_ANSWERS = 512
+"""How many answers are under way at once at the most, whatever the models allow."""
+
+logger = logging.getLogger("karenina")
+
+
+class Run:
+    """One run over some questions, prepared: everything that would fail every item has been looked at.
+
+    Raises `ConfigError` where a model cannot be served, and `PlanError` where a question has no plan.
+    """
+
+    def __init__(
+        self,
+        questions: Sequence[Question],
+        config: VerificationConfig,
+        plugins: Plugins,
+        *,
+        trust: Trust,
+        policy: RetryPolicy | None = None,
+    ) -> None:
+        core = config.core
+        if not questions:
+            raise ConfigError(["there is no question to ask: add some to the benchmark, or widen the choice of ids"])
+        if not core.answering_models:
+            raise ConfigError(["there is no model to ask: set answering_models"])
+        check_models(
+            plugins,
+            [("answering model", model) for model in core.answering_models]
+            + [("judge", model) for model in core.parsing_models],
+        )
+        self.matrix = Matrix(questions, config)
+        self.config = config
+        self._plugins = plugins
+        self._trust = trust
+        planner = Planner(config, plugins)
+        self._pipelines: dict[str, Pipeline] = {question.id: planner.pipeline(question) for question in questions}
+        self._hub = PortHub(plugins, core.request_timeout)
+        if policy is not None:
+            self._hub.policy = policy
+        self._announces = plugins.observed("karenina_item_started")
+
+    def __len__(self) -> int:
+        """How many items the run has."""
+        return len(self.matrix)
+
+    async def results(self) -> AsyncIterator[VerificationResult]:
+        """Every item's result, in the order in which they end. Leaving the loop early stops the run cleanly."""
+        outcomes: list[Outcome] = []
+        began = time.monotonic()
+        self._plugins.run_started(RunStarted(len(self), self.config))
+        try:
+            async with aclosing(self._stream()) as stream:
+                async for result in stream:
+                    outcomes.append(result.outcome)
+                    self._plugins.item_finished(result)
+                    yield result
+        finally:
+            summary = summarize(outcomes)
+            interrupted = len(outcomes) < len(self)
+            self._plugins.run_finished(RunFinished(summary, time.monotonic() - began, interrupted))
+
+    async def _stream(self) -> AsyncIterator[VerificationResult]:
+        tasks = iter(self.matrix)
+        places = self._places()
+        ready: asyncio.Queue[VerificationResult | None] = asyncio.Queue(maxsize=2 * places)
+        crew = asyncio.create_task(self._work(tasks, places, ready))
+        try:
+            while (result := await ready.get()) is not None:
+                yield result
+            await crew
+        finally:
+            crew.cancel()
+            await asyncio.gather(crew, return_exceptions=True)
+            await self._hub.aclose()
+
+    async def _work(
+        self, tasks: Iterator[AnswerTask], places: int, ready: asyncio.Queue[VerificationResult | None]
+    ) -> None:
+        async def worker() -> None:
+            for task in tasks:
+                await self._answer(task, ready)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(places):
+                    group.create_task(worker())
+        except Exception:
+            await ready.put(None)
+            raise
+        await ready.put(None)
+
+    async def _answer(self, task: AnswerTask, ready: asyncio.Queue[VerificationResult | None]) -> None:
+        """Get one answer and put it before its judges."""
+        pipeline = self._pipelines[task.question.id]
+        item = self._item(task, None)
+        answer = await pipeline.answer(item)
+        try:
+
+            async def judge(model_index: int) -> None:
+                judged = self._item(task, model_index)
+                if self._announces:
+                    self._plugins.item_started(ItemStarted(judged))
+                await ready.put(await pipeline.judge(answer, judged))
+
+            if len(task.judges) == 1:
+                await judge(0)
+            else:
+                async with asyncio.TaskGroup() as group:
+                    for index in range(len(task.judges)):
+                        group.create_task(judge(index))
+        finally:
+            await pipeline.end(answer)
+
+    def _item(self, task: AnswerTask, judge: int | None) -> Item:
+        return Item(
+            question=task.question,
+            answering_model=task.answering_model,
+            parsing_model=task.judges[judge] if judge is not None else None,
+            replicate=task.replicate,
+            config=self.config,
+            ports=self._hub,
+            trust=self._trust,
+            run_name=self.config.core.run_name,
+        )
+
+    def _places(self) -> int:
+        """How many answers to have under way: what the models allow, and a few more so that none of them waits."""
+        core = self.config.core
+        allowed = sum(self._hub.concurrency(model) for model in (*core.answering_models, *core.parsing_models))
+        return max(1, min(len(self), allowed + 2, MOST_ANSWERS))

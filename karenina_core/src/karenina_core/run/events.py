@@ -1,0 +1,43 @@
+"""What observers are told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.context import Item
+    from karenina_core.results import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run begins: how many items it has, and under which configuration."""
+
+    items: int
+    config: VerificationConfig
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """A run is over. `interrupted` where it was stopped before its last item."""
+
+    summary: Summary
+    seconds: float
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ItemStarted:
+    """One answer before one judge begins."""
+
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class StageStarted:
+    """A stage executes for an item (an answer's has no judge)."""
+
+    stage: str
+    item: Item

@@ -1,0 +1,46 @@
+"""The matrix of a run: question x answering model x replicate are answers, and each judge of an answer is an item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from karenina_core.benchmark import Question
+    from karenina_core.config import VerificationConfig
+    from karenina_core.models import ModelConfig
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTask:
+    """One answer to get, and the judges that will look at it (one None where the run has no judge)."""
+
+    question: Question
+    answering_model: ModelConfig
+    replicate: int
+    judges: tuple[ModelConfig | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """All items of a run, never held at once."""
+
+    questions: Sequence[Question]
+    config: VerificationConfig
+
+    @property
+    def judges(self) -> tuple[ModelConfig | None, ...]:
+        """The judges of each answer."""
+        return self.config.core.parsing_models or (None,)
+
+    def __len__(self) -> int:
+        core = self.config.core
+        return len(self.questions) * len(core.answering_models) * core.replicate_count * len(self.judges)
+
+    def __iter__(self) -> Iterator[AnswerTask]:
+        core = self.config.core
+        for question in self.questions:
+            for model in core.answering_models:
+                for replicate in range(1, core.replicate_count + 1):
+                    yield AnswerTask(question, model, replicate, self.judges)

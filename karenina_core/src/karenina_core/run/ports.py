@@ -1,0 +1,222 @@
+"""The ports of one run: made once for each model, limited, retried, and closed at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from karenina_core.adapters import AgentTier
+from karenina_core.errors import ConfigError
+from karenina_core.plugins import PluginError
+from karenina_core.ports import (
+    NO_INFO,
+    AgentOptions,
+    AgentPort,
+    AgentReply,
+    CallInfo,
+    ErrorCategory,
+    LLMPort,
+    LLMReply,
+    Message,
+    ParserPort,
+    ParserReply,
+    Port,
+    PortError,
+)
+from karenina_core.run.retry import RetryPolicy
+
+if TYPE_CHECKING:
+    from karenina_core.adapters import AdapterSpec
+    from karenina_core.models import ModelConfig
+    from karenina_core.plugins import OfferedAdapter, Plugins
+
+T = TypeVar("T")
+
+DEFAULT_CONCURRENCY = 16
+
+logger = logging.getLogger("karenina")
+
+
+@dataclass(slots=True)
+class _Gate:
+    """The limit of one model, shared by all its ports. A call that waits for a retry holds no place."""
+
+    places: asyncio.Semaphore
+    policy: RetryPolicy
+
+    async def call(self, call: Callable[[], Awaitable[T]]) -> T:
+        async def once() -> T:
+            async with self.places:
+                return await call()
+
+        return await self.policy.call(once)
+
+
+@dataclass(slots=True)
+class PortHub:
+    """Makes, shares and closes the ports of a run. The pipeline gets them through `PortProvider`."""
+
+    plugins: Plugins
+    request_timeout: float
+    policy: RetryPolicy = field(default_factory=RetryPolicy)
+    _adapters: dict[str, OfferedAdapter] = field(default_factory=dict)
+    _gates: dict[tuple[str, str, str | None], _Gate] = field(default_factory=dict)
+    _ports: list[Port] = field(default_factory=list)
+    _by_id: dict[tuple[str, int], Port] = field(default_factory=dict)
+
+    def spec(self, model: ModelConfig) -> AdapterSpec:
+        """The adapter of the model. Raises `PluginError`."""
+        return self._offered(model).spec
+
+    def concurrency(self, model: ModelConfig) -> int:
+        """How many calls of the model may be under way at once."""
+        declared = self.spec(model).concurrency
+        return max(1, declared(model)) if declared is not None else DEFAULT_CONCURRENCY
+
+    def llm(self, model: ModelConfig) -> LLMPort:
+        """The model's port for plain text."""
+        return self._port("llm", model, lambda port, gate: _LLM(port, gate))
+
+    def parser(self, model: ModelConfig) -> ParserPort:
+        """The model's port for JSON."""
+        return self._port("parser", model, lambda port, gate: _Parser(port, gate))
+
+    def agent(self, model: ModelConfig) -> AgentPort:
+        """The model's port for conversations with tools."""
+        return self._port("agent", model, lambda port, gate: _Agent(port, gate))
+
+    def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
+        """Whether the answer must come through the agent port: MCP servers, a deep agent, or the adapter says so."""
+        spec = self.spec(model)
+        if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
+            return True
+        return spec.needs_agent is not None and spec.needs_agent(model, info)
+
+    def recorded(self, model: ModelConfig) -> bool:
+        """Whether the model's answers were recorded earlier."""
+        return self.spec(model).recorded
+
+    def instructions(self, task: str, interface: str) -> Sequence[str]:
+        """What plugins add to the prompt of `task` for models of `interface`."""
+        return self.plugins.prompt_instructions(task, interface)
+
+    async def aclose(self) -> None:
+        """Close every port; one that fails is logged and does not keep the others open."""
+        ports, self._ports = self._ports, []
+        self._by_id.clear()
+        for port in ports:
+            try:
+                await port.aclose()
+            except Exception:
+                logger.warning("a port could not be closed", exc_info=True)
+
+    def _offered(self, model: ModelConfig) -> OfferedAdapter:
+        if model.interface not in self._adapters:
+            self._adapters[model.interface] = self.plugins.adapter(model.interface)
+        return self._adapters[model.interface]
+
+    def _port(self, kind: str, model: ModelConfig, wrap: Callable[[Any, _Gate], Any]) -> Any:
+        key = (kind, id(model))
+        if key not in self._by_id:
+            self._by_id[key] = wrap(self._raw(kind, model), self._gate(model))
+        return self._by_id[key]
+
+    def _raw(self, kind: str, model: ModelConfig) -> Any:
+        offered = self._offered(model)
+        factory = getattr(offered.spec, kind)
+        if factory is None:
+            have = ", ".join(offered.spec.ports) or "none"
+            raise PortError(
+                f"the adapter {model.interface!r} ({offered.distribution} {offered.version}) has no {kind} port "
+                f"(it has: {have}), which the model {model.id!r} needs here: choose a model of another interface",
+                category=ErrorCategory.PERMANENT,
+            )
+        made = factory(
+            model
+            if model.request_timeout is not None
+            else model.model_copy(update={"request_timeout": self.request_timeout})
+        )
+        self._ports.append(made)
+        return made
+
+    def _gate(self, model: ModelConfig) -> _Gate:
+        key = (model.interface, model.model_name, model.endpoint_base_url)
+        if key not in self._gates:
+            self._gates[key] = _Gate(asyncio.Semaphore(self.concurrency(model)), self.policy)
+        return self._gates[key]
+
+
+def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]]) -> None:
+    """Look, before a run and without a request, at what would fail every item. Raises `ConfigError` with all of it.
+
+    `models` are pairs of role (as the message names it) and model.
+    """
+    from pydantic import ValidationError
+
+    problems: list[str] = []
+    for role, model in models:
+        where = f"{role} {model.id!r}"
+        try:
+            offered = plugins.adapter(model.interface)
+        except PluginError as error:
+            problems.append(f"{where}: {error}")
+            continue
+        spec = offered.spec
+        reason = spec.unavailable() if spec.unavailable is not None else None
+        if reason is not None:
+            problems.append(f"{where}: the adapter {spec.interface!r} is not available: {reason}")
+            continue
+        try:
+            if spec.extra is not None:
+                spec.extra.model_validate(model.extra)
+            elif model.extra:
+                names = ", ".join(sorted(model.extra))
+                problems.append(f"{where}: the adapter {spec.interface!r} takes nothing in extra, and it holds {names}")
+            if spec.check is not None:
+                spec.check(model)
+        except ValidationError as error:
+            problems += [
+                f"{where}: extra.{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
+                for problem in error.errors(include_url=False, include_input=False)
+            ]
+        except ValueError as error:
+            problems.append(f"{where}: {error}")
+    if problems:
+        raise ConfigError(problems)
+
+
+class _Limited:
+    __slots__ = ("_gate", "_port")
+
+    def __init__(self, port: Any, gate: _Gate) -> None:
+        self._port = port
+        self._gate = gate
+
+    async def aclose(self) -> None:
+        """The hub closes the port itself."""
+
+
+class _LLM(_Limited):
+    __slots__ = ()
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        return await self._gate.call(lambda: self._port.invoke(messages, info=info))
+
+
+class _Parser(_Limited):
+    __slots__ = ()
+
+    async def parse(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
+    ) -> ParserReply:
+        return await self._gate.call(lambda: self._port.parse(messages, schema, info=info))
+
+
+class _Agent(_Limited):
+    __slots__ = ()
+
+    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        return await self._gate.call(lambda: self._port.run(messages, options, info=info))

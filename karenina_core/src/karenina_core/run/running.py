@@ -1,0 +1,115 @@
+"""Start a run from a benchmark: choose the questions, collect the results, and keep them on disk as they end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from karenina_core import plugins as plugin_room
+from karenina_core.errors import ConfigError
+from karenina_core.plugins import Selection
+from karenina_core.results import VerificationResult, VerificationResultSet
+from karenina_core.run.engine import Run
+from karenina_core.wording import nearest
+
+if TYPE_CHECKING:
+    from karenina_core.benchmark import Benchmark, Question
+    from karenina_core.config import VerificationConfig
+    from karenina_core.plugins import Plugins
+    from karenina_core.run.retry import RetryPolicy
+    from karenina_core.templates import Trust
+
+T = TypeVar("T")
+
+OnResult = Callable[[VerificationResult], None]
+
+
+def prepare(
+    benchmark: Benchmark,
+    config: VerificationConfig,
+    *,
+    question_ids: Iterable[str] | None = None,
+    trust: Trust | Literal["all"] | None = None,
+    policy: RetryPolicy | None = None,
+) -> Run:
+    """A run of `benchmark`, checked and ready. Raises `ConfigError` and `PlanError`.
+
+    `trust` says which code that came with the benchmark may run: what the user has stored (the default), or `"all"`.
+    """
+    from karenina_core.templates import Trust
+
+    chosen = Trust.all() if trust == "all" else trust if trust is not None else Trust.stored()
+    questions = chosen_questions(benchmark, config, question_ids)
+    return Run(questions, config, plugins_of(config), trust=chosen, policy=policy)
+
+
+def plugins_of(config: VerificationConfig) -> Plugins:
+    """The plugins under the selection of the configuration; those in force where it selects nothing."""
+    chosen = config.core.plugins
+    if not (chosen.block or chosen.only or chosen.pick):
+        return plugin_room.current()
+    return plugin_room.selected(Selection.of(chosen.block, chosen.only, chosen.pick))
+
+
+def chosen_questions(
+    benchmark: Benchmark, config: VerificationConfig, question_ids: Iterable[str] | None = None
+) -> Sequence[Question]:
+    """The questions to ask, each with its merged rubric. Raises `ConfigError` for an id that the benchmark lacks."""
+    wanted = None if question_ids is None else list(dict.fromkeys(question_ids))
+    ids = [question.id for question in benchmark.questions]
+    if wanted is not None:
+        unknown = [id for id in wanted if id not in set(ids)]
+        if unknown:
+            raise ConfigError([f"the benchmark has no question {id!r}{nearest(id, ids)}" for id in unknown])
+    chosen = benchmark.questions if wanted is None else [benchmark.get(id) for id in wanted]
+    return [benchmark.effective(question, config.core.rubric_trait_names) for question in chosen]
+
+
+async def collect(
+    run: Run, *, output: str | Path | None = None, on_result: OnResult | None = None
+) -> VerificationResultSet:
+    """All results of a run. With `output` each is appended to that JSONL file the moment it ends."""
+    found = VerificationResultSet()
+    file = Path(output).open("w", encoding="utf-8") if output is not None else None  # noqa: ASYNC230, SIM115
+    try:
+        async with aclosing(run.results()) as results:
+            async for result in results:
+                found.results.append(result)
+                if file is not None:
+                    file.write(result.model_dump_json() + "\n")
+                    file.flush()
+                if on_result is not None:
+                    on_result(result)
+    finally:
+        if file is not None:
+            file.close()
+    return found
+
+
+def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """The result of a coroutine, also where an event loop runs already (a notebook): then in a thread of its own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work())
+    context = contextvars.copy_context()
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            outcome.append(context.run(lambda: asyncio.run(work())))
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=target, name="karenina-run")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]

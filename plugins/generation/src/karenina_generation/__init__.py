@@ -1,0 +1,35 @@
+"""Stages 2 to 4: get the answer, and fail what is no answer. The entry points name `plugin`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from karenina_core import Stage, hookimpl
+
+
+class plugin:  # noqa: N801 - what entry points name
+    """Offers the stages of this distribution."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_generate_answer() -> Sequence[type[Stage]]:
+        """Slot 2."""
+        from karenina_generation.generate import GenerateAnswer
+
+        return [GenerateAnswer]
+
+    @staticmethod
+    @hookimpl
+    def karenina_recursion_limit_auto_fail() -> Sequence[type[Stage]]:
+        """Slot 3."""
+        from karenina_generation.guards import RecursionLimitAutoFail
+
+        return [RecursionLimitAutoFail]
+
+    @staticmethod
+    @hookimpl
+    def karenina_trace_validation_auto_fail() -> Sequence[type[Stage]]:
+        """Slot 4."""
+        from karenina_generation.guards import TraceValidationAutoFail
+
+        return [TraceValidationAutoFail]

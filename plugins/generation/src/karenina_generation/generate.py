@@ -1,0 +1,75 @@
+"""GenerateAnswer, slot 2: asks the model under test."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Outcome, Slot, Stage, VerificationContext
+from karenina_core.ports import AgentOptions, AgentReply, LLMReply, Message
+from karenina_core.prompts import PromptTask
+from karenina_core.traces import final_ai_message, metrics, render
+
+GENERATION: Final = PromptTask("generation", "")
+"""What the answering model is told besides the question: its own system prompt, and the user's `prompt_config`."""
+
+
+class GenerateAnswer(Stage):
+    """Puts the question to the answering model, once for all judges.
+
+    A model with MCP servers, a model that is itself an agent, and a recorded conversation come through the agent port,
+    and their whole trace is kept; any other answer is kept as it was said, to the letter. An answer that is empty is an
+    answer; only a call that failed ends the item, in MODEL_ERROR.
+    """
+
+    name = "GenerateAnswer"
+    slot = Slot.GENERATE_ANSWER
+    scope = "answer"
+    optional = frozenset({Keys.ANSWER_CLASS, Keys.WORKSPACE_PATH})
+    produces = frozenset(
+        {
+            Keys.RAW_LLM_RESPONSE,
+            Keys.TRACE_MESSAGES,
+            Keys.FINAL_AI_MESSAGE,
+            Keys.RECURSION_LIMIT_REACHED,
+            Keys.RESPONSE_TRUNCATED,
+            Keys.ANSWERING_MCP_SERVERS,
+            Keys.AGENT_METRICS,
+        }
+    )
+    usage_key = "answer_generation"
+    prompts = (GENERATION,)
+    fallback = True
+    error_outcome = Outcome.MODEL_ERROR
+
+    async def execute(self, context: VerificationContext) -> None:
+        """Ask, and record what was said."""
+        model = context.answering_model
+        task = replace(GENERATION, instructions=model.system_prompt or "")
+        messages = context.prompt(task, context.question.question, model)
+        context.set_artifact(Keys.ANSWERING_MCP_SERVERS, sorted(model.mcp_urls_dict) if model.mcp_urls_dict else None)
+        if context.answers_through_agent():
+            options = AgentOptions(timeout=model.agent_timeout, workspace=context.find_artifact(Keys.WORKSPACE_PATH))
+            self._record_trace(context, await context.agent(model).run(messages, options))
+        else:
+            self._record_text(context, await context.llm(model).invoke(messages))
+
+    @staticmethod
+    def _record_text(context: VerificationContext, reply: LLMReply) -> None:
+        context.set_artifact(Keys.RAW_LLM_RESPONSE, reply.text)
+        context.set_artifact(Keys.TRACE_MESSAGES, [])
+        context.set_artifact(Keys.FINAL_AI_MESSAGE, reply.text)
+        context.set_artifact(Keys.RECURSION_LIMIT_REACHED, False)
+        context.set_artifact(Keys.RESPONSE_TRUNCATED, reply.finish_reason == "length")
+        context.set_artifact(Keys.AGENT_METRICS, None)
+
+    @staticmethod
+    def _record_trace(context: VerificationContext, reply: AgentReply) -> None:
+        trace: list[Message] = list(reply.trace)
+        context.set_artifact(Keys.RAW_LLM_RESPONSE, render(trace))
+        context.set_artifact(Keys.TRACE_MESSAGES, trace)
+        context.set_artifact(Keys.FINAL_AI_MESSAGE, final_ai_message(trace))
+        context.set_artifact(Keys.RECURSION_LIMIT_REACHED, reply.limit_reached)
+        context.set_artifact(Keys.RESPONSE_TRUNCATED, reply.finish_reason == "length")
+        context.set_artifact(Keys.AGENT_METRICS, metrics(trace))

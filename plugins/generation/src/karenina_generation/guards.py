@@ -1,0 +1,57 @@
+"""RecursionLimitAutoFail and TraceValidationAutoFail, slots 3 and 4: fail what is no answer."""
+
+from __future__ import annotations
+
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import AutoFailStage, Slot, VerificationContext
+from karenina_core.traces import validate
+
+
+class RecursionLimitAutoFail(AutoFailStage):
+    """Fails agents that ran into their turn limit. Trace and tokens are kept, and the item counts as completed."""
+
+    name = "RecursionLimitAutoFail"
+    slot = Slot.RECURSION_LIMIT_AUTO_FAIL
+    requires = frozenset({Keys.RAW_LLM_RESPONSE})
+    optional = frozenset({Keys.RECURSION_LIMIT_REACHED})
+
+    def skip_because(self, context: VerificationContext) -> str | None:
+        """Applies only where the limit was reached."""
+        return None if context.find_artifact(Keys.RECURSION_LIMIT_REACHED) else "the turn limit was not reached"
+
+    def reason(self, context: VerificationContext) -> str:
+        """Always: it runs only where the limit was reached."""
+        return "the agent reached its turn limit before it answered"
+
+
+class TraceValidationAutoFail(AutoFailStage):
+    """Fails conversations with tools that do not end on the assistant's own words.
+
+    Applies to models with MCP servers whose answers were not recorded; recorded traces are trusted.
+    """
+
+    name = "TraceValidationAutoFail"
+    slot = Slot.TRACE_VALIDATION_AUTO_FAIL
+    requires = frozenset({Keys.RAW_LLM_RESPONSE})
+    optional = frozenset({Keys.TRACE_MESSAGES, Keys.FINAL_AI_MESSAGE, Keys.RECURSION_LIMIT_REACHED})
+    produces = frozenset({Keys.TRACE_VALIDATION_FAILED, Keys.TRACE_VALIDATION_ERROR, Keys.MCP_ENABLED})
+
+    def skip_because(self, context: VerificationContext) -> str | None:
+        """Plain answers, recordings, and agents that have failed already."""
+        if not context.answering_model.mcp_urls_dict:
+            return "the model has no MCP servers"
+        if context.answer_is_recorded():
+            return "recorded traces are trusted"
+        if context.find_artifact(Keys.RECURSION_LIMIT_REACHED):
+            return "the turn limit was reached"
+        return None
+
+    def execute(self, context: VerificationContext) -> None:
+        """Validate, record, and veto where the trace does not end in an answer."""
+        verdict = validate(context.find_artifact(Keys.TRACE_MESSAGES) or [])
+        context.set_artifact(Keys.MCP_ENABLED, True)
+        context.set_artifact(Keys.TRACE_VALIDATION_FAILED, not verdict.valid)
+        context.set_artifact(Keys.TRACE_VALIDATION_ERROR, verdict.error)
+        if not verdict.valid:
+            context.set_result_field("trace_extraction_error", verdict.error)
+            context.veto(f"the trace does not end in an answer: {verdict.error}", self.veto_outcome)

@@ -1,0 +1,83 @@
+"""VerifyTemplate, slot 8: a program compares the filled template with the truth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Skip, Slot, Stage, VerificationContext
+
+if TYPE_CHECKING:
+    from karenina_core.templates import BaseAnswer
+
+
+class VerifyTemplate(Stage):
+    """Runs `verify()`, `verify_granular()` and the patterns of the template; both fields and patterns must hold.
+
+    A `verify()` that raises fails the answer and says so in `field_verification_error`; there is no granular result
+    then, so that two signals cannot contradict each other.
+    """
+
+    name = "VerifyTemplate"
+    slot = Slot.VERIFY_TEMPLATE
+    requires = frozenset({Keys.ANSWER_CLASS, Keys.PARSED_ANSWER, Keys.RAW_LLM_RESPONSE})
+    optional = frozenset({Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED})
+    produces = frozenset(
+        {
+            Keys.FIELD_VERIFICATION_RESULT,
+            Keys.FIELD_RESULTS,
+            Keys.FIELD_SCORES,
+            Keys.FIELD_VERIFICATION_ERROR,
+            Keys.VERIFY_GRANULAR_RESULT,
+            Keys.COMPOSITION_STRATEGY,
+            Keys.REGEX_VALIDATIONS_PERFORMED,
+            Keys.REGEX_VALIDATION_RESULTS,
+            Keys.REGEX_VALIDATION_DETAILS,
+            Keys.REGEX_OVERALL_SUCCESS,
+            Keys.REGEX_EXTRACTION_RESULTS,
+        }
+    )
+    fallback = True
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        """Skips what an earlier stage has failed already."""
+        if context.find_artifact(Keys.RECURSION_LIMIT_REACHED):
+            return Skip("the turn limit was reached")
+        if context.find_artifact(Keys.ABSTENTION_DETECTED):
+            return Skip("the model abstained")
+        return True
+
+    def execute(self, context: VerificationContext) -> None:
+        """Compare the fields, then search the patterns in the raw response."""
+        answer = context.get_artifact(Keys.PARSED_ANSWER)
+        self._verify_fields(context, answer)
+        context.set_artifact(Keys.COMPOSITION_STRATEGY, context.get_artifact(Keys.ANSWER_CLASS).composition)
+        patterns = answer.verify_regex(context.get_artifact(Keys.RAW_LLM_RESPONSE))
+        context.set_artifact(Keys.REGEX_VALIDATIONS_PERFORMED, patterns.performed)
+        context.set_artifact(Keys.REGEX_VALIDATION_RESULTS, patterns.results or None)
+        context.set_artifact(Keys.REGEX_VALIDATION_DETAILS, patterns.details or None)
+        context.set_artifact(Keys.REGEX_OVERALL_SUCCESS, patterns.overall_success)
+        context.set_artifact(Keys.REGEX_EXTRACTION_RESULTS, patterns.extraction_results or None)
+
+    @staticmethod
+    def _verify_fields(context: VerificationContext, answer: BaseAnswer) -> None:
+        try:
+            passed = bool(answer.verify())
+        except Exception as error:
+            context.log.warning("verify() failed: %s", error)
+            context.set_artifact(Keys.FIELD_VERIFICATION_RESULT, False)
+            context.set_artifact(Keys.FIELD_VERIFICATION_ERROR, f"{type(error).__name__}: {error}")
+            for key in (Keys.FIELD_RESULTS, Keys.FIELD_SCORES, Keys.VERIFY_GRANULAR_RESULT):
+                context.set_artifact(key, None)
+            return
+        granular, failure = None, None
+        try:
+            granular = answer.verify_granular()
+        except Exception as error:
+            failure = f"verify_granular(): {type(error).__name__}: {error}"
+            context.log.warning("%s; the verdict of verify() stands", failure)
+        context.set_artifact(Keys.FIELD_VERIFICATION_RESULT, passed)
+        context.set_artifact(Keys.FIELD_VERIFICATION_ERROR, failure)
+        context.set_artifact(Keys.FIELD_RESULTS, answer.field_results() or None)
+        context.set_artifact(Keys.FIELD_SCORES, answer.field_scores() or None)
+        context.set_artifact(Keys.VERIFY_GRANULAR_RESULT, granular)
