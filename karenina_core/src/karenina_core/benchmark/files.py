@@ -1,0 +1,92 @@
+"""Which form a file of a benchmark has, and how files are read and replaced."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from karenina_core.benchmark.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_core.benchmark.benchmark import Benchmark
+
+CHECKPOINT_ENDINGS = (".jsonld", ".json")
+READABLE_ENDINGS = (".yaml", ".yml")
+
+
+def load(path: Path) -> Benchmark:
+    """Read a benchmark of either form. Raises `CheckpointError`."""
+    text = read_text(path)
+    ending = path.suffix.lower()
+    if not text.strip():
+        raise CheckpointError(path, "", "the file is empty", "save a benchmark to it, or write one by hand as YAML")
+    if ending in CHECKPOINT_ENDINGS or (ending not in READABLE_ENDINGS and text.lstrip().startswith("{")):
+        from karenina_core.benchmark.checkpoint import read_checkpoint
+
+        benchmark = read_checkpoint(text, path)
+    else:
+        from karenina_core.benchmark.readable import read_readable
+
+        benchmark = read_readable(text, path)
+    benchmark.path = path
+    return benchmark
+
+
+def save(benchmark: Benchmark, path: Path) -> None:
+    """Write a benchmark in the form that the ending of `path` names. Raises `CheckpointError`."""
+    ending = path.suffix.lower()
+    if ending in CHECKPOINT_ENDINGS:
+        from karenina_core.benchmark.checkpoint import checkpoint_text
+
+        write_text(path, checkpoint_text(benchmark, path))
+    elif ending in READABLE_ENDINGS:
+        from karenina_core.benchmark.readable import readable_text
+
+        write_text(path, readable_text(benchmark, path))
+    else:
+        raise CheckpointError(
+            path,
+            "",
+            f"the ending {ending!r} does not say which form to write",
+            f"use {', '.join(CHECKPOINT_ENDINGS)} for a checkpoint or {', '.join(READABLE_ENDINGS)} for YAML",
+        )
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file, without a byte-order mark. Raises `CheckpointError`."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise CheckpointError(path, "", "there is no such file", "check the path") from error
+    except OSError as error:
+        raise CheckpointError(
+            path, "", f"it cannot be read: {error.strerror}", "check the path and its rights"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise CheckpointError(
+            path, f"byte {error.start}", "the text is not UTF-8", "save it with the encoding UTF-8"
+        ) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file by `text` in one step: a reader sees the old file or the new one, also after a crash.
+
+    A link is followed, and the mode of an existing file is kept. Raises `CheckpointError`.
+    """
+    target = path.resolve()
+    beside = target.with_name(f".{target.name}.{os.getpid()}.new")
+    try:
+        with beside.open("xb") as file:
+            file.write(text.encode("utf-8"))
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            beside.chmod(target.stat().st_mode & 0o7777)
+        beside.replace(target)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise CheckpointError(
+            path, "", f"it cannot be written: {error.strerror}", "check that the folder exists and is yours to write"
+        ) from error

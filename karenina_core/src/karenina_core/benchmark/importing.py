@@ -1,0 +1,288 @@
+"""Rows of a CSV, Excel or JSONL file, and questions made of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from karenina_core.benchmark.declarative import DeclarationError, row_source
+from karenina_core.benchmark.errors import CheckpointError, explain
+from karenina_core.benchmark.files import read_text
+from karenina_core.benchmark.question import Question
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from karenina_core.rubrics import Rubric
+
+FIELDS = ("question", "raw_answer", "id", "keywords", "answer_template", "author", "sources", "workspace_path")
+"""Fields of a question that may come from a column; `metadata` besides takes a list of columns."""
+_DELIMITERS = (",", ";", "\t")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: the line of the file (of the sheet, in Excel) where it ends, and its values by column."""
+
+    line: int
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of a file, and its columns in their order."""
+
+    file: Path
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def read_rows(path: str | Path, sheet: str | None = None) -> Table:
+    """Read a table: `.csv`, `.tsv`, `.xlsx` or `.jsonl` (`.ndjson`) by its ending.
+
+    CSV is UTF-8, with or without a byte-order mark; the delimiter is comma, semicolon or tab, whichever stands in the
+    header most. The first row of CSV and Excel names the columns; their empty cells are None, and empty rows at the
+    end do not count. `sheet` names a sheet of an Excel file (its first one by default). Raises `CheckpointError`.
+    """
+    file = Path(path)
+    ending = file.suffix.lower()
+    if sheet is not None and ending != ".xlsx":
+        raise CheckpointError(file, "", "only Excel files have sheets", "leave `sheet` out")
+    if ending in (".csv", ".tsv"):
+        return _table(file, _csv_rows(file))
+    if ending == ".xlsx":
+        return _table(file, _excel_rows(file, sheet))
+    if ending in (".jsonl", ".ndjson"):
+        return _jsonl(file)
+    raise CheckpointError(file, "", f"the ending {ending!r} is none of .csv, .tsv, .xlsx, .jsonl", "convert the file")
+
+
+def _csv_rows(file: Path) -> Iterator[tuple[int, list[Any]]]:
+    text = read_text(file)
+    header = text.lstrip().split("\n", 1)[0]
+    delimiter = max(_DELIMITERS, key=lambda mark: _outside_quotes(header, mark))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        for cells in reader:
+            yield reader.line_num, [cell if cell != "" else None for cell in cells]
+    except csv.Error as error:
+        raise CheckpointError(
+            file, f"line {reader.line_num}", f"this is no CSV: {error}", "correct the quotes there, or give JSONL"
+        ) from error
+
+
+def _outside_quotes(line: str, mark: str) -> int:
+    return sum(part.count(mark) for part in line.split('"')[::2])
+
+
+def _excel_rows(file: Path, sheet: str | None) -> Iterator[tuple[int, list[Any]]]:
+    try:
+        import openpyxl
+        from openpyxl.utils.exceptions import InvalidFileException
+    except ImportError as error:
+        raise CheckpointError(
+            file, "", "reading Excel needs openpyxl, which is not installed", 'pip install "karenina-core[excel]"'
+        ) from error
+    from zipfile import BadZipFile
+
+    try:
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+    except FileNotFoundError as error:
+        raise CheckpointError(file, "", "there is no such file", "check the path") from error
+    except (OSError, BadZipFile, InvalidFileException, KeyError, ValueError) as error:
+        raise CheckpointError(file, "", f"this is no Excel file: {error}", "save it as .xlsx or .csv") from error
+    try:
+        if sheet is not None and sheet not in book.sheetnames:
+            raise CheckpointError(file, "", f"there is no sheet {sheet!r}", f"it has {', '.join(book.sheetnames)}")
+        page = book[sheet] if sheet is not None else book.worksheets[0]
+        for number, cells in enumerate(page.iter_rows(values_only=True), 1):
+            yield number, [_excel_value(cell) for cell in cells]
+    finally:
+        book.close()
+
+
+def _excel_value(cell: Any) -> Any:
+    if cell is None or cell == "":
+        return None
+    if isinstance(cell, float) and cell.is_integer():
+        return int(cell)
+    if isinstance(cell, str | bool | int | float):
+        return cell
+    text: str = cell.isoformat() if hasattr(cell, "isoformat") else str(cell)
+    return text.removesuffix("T00:00:00")
+
+
+def _table(file: Path, lines: Iterator[tuple[int, list[Any]]]) -> Table:
+    found = [(line, cells) for line, cells in lines]
+    while found and all(cell is None for cell in found[-1][1]):
+        found.pop()
+    while found and all(cell is None for cell in found[0][1]):
+        found.pop(0)
+    if not found:
+        raise CheckpointError(file, "", "the file is empty", "its first row names the columns")
+    line, header = found[0]
+    while header and header[-1] is None:
+        header.pop()
+    columns = [str(cell).strip() if cell is not None else "" for cell in header]
+    for place, column in enumerate(columns, 1):
+        if not column:
+            raise CheckpointError(file, f"line {line}", f"column {place} has no name", "name it in the first row")
+        if columns.index(column) != place - 1:
+            raise CheckpointError(file, f"line {line}", f"two columns are named {column!r}", "rename one of them")
+    rows = []
+    for number, cells in found[1:]:
+        if any(cell is not None for cell in cells[len(columns) :]):
+            raise CheckpointError(
+                file,
+                f"line {number}",
+                f"the row has {len(cells)} cells and the file {len(columns)} columns",
+                "put a text that holds the delimiter into quotes",
+            )
+        padded = cells[: len(columns)] + [None] * (len(columns) - len(cells))
+        rows.append(Row(number, dict(zip(columns, padded, strict=True))))
+    return Table(file, tuple(columns), tuple(rows))
+
+
+def _jsonl(file: Path) -> Table:
+    rows: list[Row] = []
+    columns: dict[str, None] = {}
+    for number, line in enumerate(read_text(file).split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            values = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise CheckpointError(file, f"line {number}", f"this is no JSON: {error}", "one object a line") from error
+        if not isinstance(values, dict):
+            raise CheckpointError(file, f"line {number}", "the line holds no JSON object", "one object a line")
+        columns.update(dict.fromkeys(values))
+        rows.append(Row(number, values))
+    if not rows:
+        raise CheckpointError(file, "", "the file is empty", "one JSON object a line")
+    return Table(file, tuple(columns), tuple(rows))
+
+
+def questions_of(
+    path: str | Path,
+    columns: Mapping[str, Any] | None = None,
+    *,
+    sheet: str | None = None,
+    separator: str = ";",
+    answer: Mapping[str, Any] | None = None,
+    strategy: Any = None,
+    answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str] | None = None,
+    rubric: Rubric | None = None,
+) -> list[Question]:
+    """The rows of a file as questions, all of them or an error.
+
+    `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns; without it, the columns that are
+    named like fields are taken. `keywords` is a list, or a text that `separator` divides. The template of each row is
+    `answer` (declarations in which `{"column": name}` stands for the row's value, with `strategy`), or
+    `answer_template`: source or a class for all rows, or a function from a row's values to source.
+    Raises `CheckpointError` naming the row: a missing column, an empty question, an id that two rows have.
+    """
+    table = read_rows(path, sheet)
+    if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
+        raise CheckpointError(table.file, "", "both `answer` and a template are given", "give one of the two")
+    chosen, kept = _chosen(table, columns)
+    questions: dict[str, tuple[int, Question]] = {}
+    for row in table.rows:
+        values: dict[str, Any] = {name: row.values.get(column) for name, column in chosen.items()}
+        where = f"line {row.line}"
+        if values["question"] is None or not str(values["question"]).strip():
+            raise CheckpointError(
+                table.file,
+                where,
+                f"the column {chosen['question']!r} is empty",
+                "write a question; nothing was imported",
+            )
+        try:
+            question = Question.model_validate(
+                {
+                    **_fields(values, separator),
+                    **_template(row, answer, strategy, answer_template),
+                    "metadata": {column: row.values.get(column) for column in kept},
+                    "rubric": rubric,
+                }
+            )
+        except KeyError as error:
+            raise _no_column(table, str(error.args[0]), where) from error
+        except DeclarationError as error:
+            raise CheckpointError(table.file, where, error.what, error.cure) from error
+        except ValueError as error:
+            raise CheckpointError(table.file, where, explain(error), "nothing was imported") from error
+        if question.id in questions:
+            raise CheckpointError(
+                table.file,
+                where,
+                f"the question of line {questions[question.id][0]} has the same id {question.id!r}",
+                "map `id` to a column that tells the rows apart; nothing was imported",
+            )
+        questions[question.id] = (row.line, question)
+    return [question for _, question in questions.values()]
+
+
+def _chosen(table: Table, columns: Mapping[str, Any] | None) -> tuple[dict[str, str], list[str]]:
+    if columns is None:
+        columns = {name: name for name in FIELDS if name in table.columns}
+    wanted = dict(columns)
+    kept = wanted.pop("metadata", None) or []
+    kept = [kept] if isinstance(kept, str) else list(kept)
+    for name in wanted:
+        if name not in FIELDS:
+            near = get_close_matches(name, FIELDS, n=1)
+            cure = f"did you mean {near[0]!r}?" if near else f"the fields are {', '.join(FIELDS)} and metadata"
+            raise CheckpointError(table.file, "", f"columns names the field {name!r}, which is none", cure)
+    if "question" not in wanted:
+        raise CheckpointError(
+            table.file,
+            "",
+            "no column is mapped to `question`",
+            f'give columns={{"question": ...}}; the file has {", ".join(table.columns)}',
+        )
+    for column in [*wanted.values(), *kept]:
+        if column not in table.columns:
+            raise _no_column(table, column, "")
+    return wanted, kept
+
+
+def _no_column(table: Table, column: object, where: str) -> CheckpointError:
+    return CheckpointError(
+        table.file, where, f"there is no column {column!r}", f"the file has {', '.join(table.columns)}"
+    )
+
+
+def _fields(values: dict[str, Any], separator: str) -> dict[str, Any]:
+    for name in ("question", "raw_answer", "id", "workspace_path"):
+        value = values.get(name)
+        if isinstance(value, list | Mapping):
+            values[name] = json.dumps(value, ensure_ascii=False)
+        elif value is not None:
+            values[name] = str(value)
+    keywords = values.pop("keywords", None)
+    if isinstance(keywords, str):
+        keywords = [word.strip() for word in keywords.split(separator) if word.strip()]
+    values["keywords"] = [] if keywords is None else keywords
+    values["id"] = values.get("id") or ""
+    return values
+
+
+def _template(
+    row: Row,
+    answer: Mapping[str, Any] | None,
+    strategy: Any,
+    answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str] | None,
+) -> dict[str, Any]:
+    if answer is not None:
+        return {"answer_template": row_source(answer, strategy, row.values)}
+    if answer_template is None:
+        return {}
+    if isinstance(answer_template, str | type):
+        return {"answer_template": answer_template}
+    return {"answer_template": answer_template(row.values)}

@@ -1,0 +1,268 @@
+"""The readable form of a benchmark: YAML that people write by hand.
+
+    karenina: 1                            the version of this form
+    name: Genes
+    config: {...}                          optional defaults for a run
+    questions:
+      - question: Which gene ...?
+        raw_answer: BCL2
+        answer:                            a template as declarations (see `declarative`) ...
+          gene: {description: The gene that is named, ground_truth: BCL2}
+      - question: ...
+        template: |                        ... or as source
+          class Answer(BaseAnswer): ...
+    questions_from:                        optional: rows of a file become questions
+      file: rows.jsonl                     relative to this file
+      columns: {question: text, raw_answer: gold}
+      answer:
+        gene: {description: ..., ground_truth: {column: gold}}
+
+Rows come after the written questions. Saving writes every question out, with its template as source. How words are
+read (`no` is a text, a date is the text that stands there) is said in `yamlform`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from karenina_core.benchmark.benchmark import Benchmark
+from karenina_core.benchmark.declarative import DeclarationError, template_source
+from karenina_core.benchmark.errors import CheckpointError, explain
+from karenina_core.benchmark.importing import questions_of
+from karenina_core.benchmark.question import Question
+from karenina_core.benchmark.yamlform import Section, dump, parse
+from karenina_core.rubrics import DynamicRubric, Rubric, trait_to_json
+from karenina_core.templates.errors import TemplateError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+READABLE_VERSION = 1
+"""The version of this form; a newer one is refused."""
+
+_TEXTS = ("id", "description", "version", "creator", "date_created", "date_modified")
+_TOP = (
+    "karenina",
+    "name",
+    *_TEXTS,
+    "workspace_root",
+    "config",
+    "metadata",
+    "rubric",
+    "dynamic_rubric",
+    "questions",
+    "questions_from",
+    "unread",
+)
+_QUESTION_TEXTS = ("id", "question", "raw_answer", "workspace_path", "date_created", "date_modified")
+_QUESTION = (
+    *_QUESTION_TEXTS,
+    "answer",
+    "strategy",
+    "template",
+    "keywords",
+    "few_shot_examples",
+    "rubric",
+    "dynamic_rubric",
+    "author",
+    "sources",
+    "metadata",
+    "unread",
+)
+_FROM = ("file", "sheet", "columns", "separator", "answer", "strategy", "template", "rubric")
+
+
+def read_readable(text: str, path: Path) -> Benchmark:
+    """The benchmark that a YAML text holds. Raises `CheckpointError` with the line."""
+    top = parse(text, path)
+    top.check_keys(_TOP)
+    version = top.value.get("karenina")
+    if version != READABLE_VERSION or isinstance(version, bool):
+        what = (
+            "`karenina: 1`, the version of the form, is missing"
+            if version is None
+            else f"the form has version {version!r}"
+        )
+        cure = (
+            "write it in the first line"
+            if version is None
+            else f"version {READABLE_VERSION} can be read; update karenina-core"
+        )
+        raise top.error(what, cure, "karenina")
+    name = top.text("name")
+    if name is None or not name.strip():
+        raise top.error("the benchmark has no name", "write `name: ...`", "name")
+    benchmark = Benchmark(name, id=top.text("id"))
+    benchmark.description = top.text("description") or ""
+    benchmark.version = top.text("version") or ""
+    benchmark.creator = top.text("creator") or ""
+    root = top.text("workspace_root")
+    benchmark.workspace_root = None if root is None else Path(root)
+    benchmark.run_config = _mapping(top, "config")
+    benchmark.metadata = _mapping(top, "metadata")
+    benchmark.unread = _mapping(top, "unread")
+    benchmark.global_rubric = _rubric(top, "rubric", Rubric)
+    benchmark.dynamic_rubric = _rubric(top, "dynamic_rubric", DynamicRubric)
+    for section in top.sections("questions"):
+        _add(benchmark, [_question(section)], section)
+    for section in top.sections("questions_from"):
+        _add(benchmark, _rows(section), section)
+    benchmark.date_created = top.text("date_created")
+    benchmark.date_modified = top.text("date_modified")
+    return benchmark
+
+
+def _add(benchmark: Benchmark, questions: list[Question], section: Section) -> None:
+    try:
+        benchmark.add_questions(questions)
+    except ValueError as error:
+        raise section.error(str(error), "nothing was loaded") from error
+
+
+def _question(section: Section) -> Question:
+    section.check_keys(_QUESTION)
+    values: dict[str, Any] = {name: section.text(name) for name in _QUESTION_TEXTS}
+    if not values["question"]:
+        raise section.error("the question has no text", "write `question: ...`")
+    values["id"] = values["id"] or ""
+    values["keywords"] = section.texts("keywords")
+    values["few_shot_examples"] = [_example(example) for example in section.sections("few_shot_examples")]
+    values["answer_template"] = _template(section)
+    values["rubric"] = _rubric(section, "rubric", Rubric)
+    values["dynamic_rubric"] = _rubric(section, "dynamic_rubric", DynamicRubric)
+    values["author"] = section.value.get("author")
+    values["sources"] = section.value.get("sources")
+    values["metadata"] = _mapping(section, "metadata")
+    values["unread"] = _mapping(section, "unread")
+    try:
+        return Question.model_validate(values)
+    except ValueError as error:
+        raise section.error(explain(error), "correct it there") from error
+
+
+def _example(section: Section) -> dict[str, str]:
+    section.check_keys(("question", "answer"))
+    question, answer = section.text("question"), section.text("answer")
+    if not question or answer is None:
+        raise section.error("an example has a `question` and an `answer`", "add what is missing")
+    return {"question": question, "answer": answer}
+
+
+def _template(section: Section) -> str | None:
+    fields = section.section("answer")
+    source = section.text("template")
+    if fields is None:
+        if section.value.get("strategy") is not None:
+            raise section.error(
+                "a `strategy` combines the fields of `answer`, which is missing",
+                "write `answer`, or put the strategy into the template's source",
+                "strategy",
+            )
+        return source
+    if source is not None:
+        raise section.error("there are both `answer` and `template`", "keep one of the two", "template")
+    try:
+        return template_source(fields.value, section.value.get("strategy"))
+    except DeclarationError as error:
+        raise section.error(error.what, error.cure, *error.path) from error
+
+
+def _rows(section: Section) -> list[Question]:
+    section.check_keys(_FROM)
+    name = section.text("file")
+    if not name:
+        raise section.error("`questions_from` has no `file`", "write `file: rows.jsonl`")
+    fields = section.section("answer")
+    columns = section.section("columns")
+    try:
+        return questions_of(
+            section.document.file.parent / name,
+            columns.value if columns is not None else None,
+            sheet=section.text("sheet"),
+            separator=section.text("separator") or ";",
+            answer=fields.value if fields is not None else None,
+            strategy=section.value.get("strategy"),
+            answer_template=section.text("template"),
+            rubric=_rubric(section, "rubric", Rubric),
+        )
+    except CheckpointError as error:
+        line = section.document.line(section.path)
+        raise CheckpointError(
+            error.file,
+            error.where,
+            error.what,
+            f"{error.cure} (asked for by {section.document.file.name}, line {line})",
+        ) from error
+
+
+RubricT = TypeVar("RubricT", bound=Rubric)
+
+
+def _rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | None:
+    value = section.value.get(key)
+    if value is None:
+        return None
+    try:
+        return kind.model_validate(value) or None
+    except ValueError as error:
+        raise section.error(f"{key}: {explain(error)}", "correct it there", key) from error
+
+
+def _mapping(section: Section, key: str) -> dict[str, Any]:
+    found = section.section(key)
+    return {} if found is None else dict(found.value)
+
+
+def readable_text(benchmark: Benchmark, path: Path) -> str:
+    """The benchmark as YAML. Raises `CheckpointError`; `path` is only named in it."""
+    data: dict[str, Any] = {"karenina": READABLE_VERSION, "name": benchmark.name}
+    data |= {name: getattr(benchmark, name) for name in _TEXTS}
+    data["workspace_root"] = None if benchmark.workspace_root is None else str(benchmark.workspace_root)
+    data["config"] = benchmark.run_config
+    data["metadata"] = benchmark.metadata
+    data["rubric"] = _traits(benchmark.global_rubric)
+    data["dynamic_rubric"] = _traits(benchmark.dynamic_rubric)
+    data["unread"] = benchmark.unread
+    data = _said(data)
+    data["questions"] = [_written(question, place, path) for place, question in enumerate(benchmark, 1)]
+    return dump(data)
+
+
+def _written(question: Question, place: int, path: Path) -> dict[str, Any]:
+    try:
+        source = question.template_source
+    except TemplateError as error:
+        raise CheckpointError(
+            path, f"question {place} ({question.id})", str(error), "give the template as source text instead of a class"
+        ) from error
+    data: dict[str, Any] = {
+        "question": question.question,
+        "id": question.id,
+        "raw_answer": question.raw_answer,
+        "template": source,
+        "keywords": list(question.keywords),
+        "few_shot_examples": [example.model_dump() for example in question.few_shot_examples],
+        "rubric": _traits(question.rubric),
+        "dynamic_rubric": _traits(question.dynamic_rubric),
+        "workspace_path": question.workspace_path,
+        "author": question.author,
+        "sources": question.sources,
+        "metadata": question.metadata,
+        "date_created": question.date_created,
+        "date_modified": question.date_modified,
+        "unread": question.unread,
+    }
+    return _said(data)
+
+
+def _traits(rubric: Rubric | None) -> list[Any] | None:
+    return None if rubric is None else [trait_to_json(trait) for trait in rubric.traits]
+
+
+_EVEN_EMPTY = {"raw_answer", "workspace_path", "author", "sources", "date_created", "date_modified"}
+
+
+def _said(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What has something to say: not None, nor an empty value where that is the default."""
+    return {key: value for key, value in data.items() if value is not None and (value or key in _EVEN_EMPTY)}
