@@ -1,0 +1,88 @@
+"""`load_template`: from source text to a template."""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import decimal
+import enum
+import typing
+
+import pydantic
+
+from karenina_core.templates.answer_key import AnswerKey
+from karenina_core.templates.base import BaseAnswer
+from karenina_core.templates.compose import AllOf, AnyOf, AtLeastN, FieldCheck
+from karenina_core.templates.declaration import Declaration
+from karenina_core.templates.errors import TemplateError, UntrustedTemplate
+from karenina_core.templates.execution import executed
+from karenina_core.templates.field import FieldRule, VerifiedField
+from karenina_core.templates.normalize import SynonymMap
+from karenina_core.templates.primitives import known_primitives
+from karenina_core.templates.shape import shape_of_declaration
+from karenina_core.templates.source import declaration_of, parsed
+from karenina_core.templates.syntax import known_in
+from karenina_core.templates.template import Template, template_id
+from karenina_core.templates.trust import NO_TRUST, Trust, digest_of
+
+
+def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template") -> Template:
+    """The template that `source` is.
+
+    A source that only declares (a docstring, imports of known names, classes of annotated fields) is rebuilt from its
+    syntax tree and never executed. Any other is code, and runs only where `trust` covers it. `name` stands in errors.
+
+    Raises `UntrustedTemplate` for code without trust (nothing has run), and `TemplateError`, with the line where it is
+    known, for everything else that keeps the source from being a template.
+    """
+    try:
+        tree = parsed(source)
+        try:
+            return _declared(declaration_of(tree, digest_of(source)), source)
+        except UntrustedTemplate:
+            if not trust.covers(source):
+                raise
+        return _trusted(tree, source)
+    except TemplateError as error:
+        raise error.at(template=name) from error.__cause__
+    except RecursionError as error:
+        raise TemplateError("the source is nested too deeply", template=name) from error
+
+
+def _declared(declaration: Declaration, source: str) -> Template:
+    answer = declaration.answer
+    try:
+        shape = shape_of_declaration(declaration)
+    except TemplateError as error:
+        raise error.at(answer.line) from error
+    rules: dict[str, FieldRule] = {}
+    for field in answer.fields.values():
+        if field.rule is None:
+            continue
+        try:
+            rules[field.name] = field.rule.fitted(shape.truths, field.name)
+        except TemplateError as error:
+            raise error.at(field.line) from error
+    return Template(shape, AnswerKey(rules, answer.strategy), template_id(source), answer.docstring, source)
+
+
+def _trusted(tree: ast.Module, source: str) -> Template:
+    cls, shape = executed(tree, digest_of(source), _names())
+    return Template.of_class(cls, shape, source)
+
+
+_MODULES = (typing, datetime, enum, decimal, pydantic)
+
+
+def _names() -> dict[str, object]:
+    return {
+        **{name: getattr(module, name) for module in _MODULES for name in known_in(module.__name__)},
+        "BaseAnswer": BaseAnswer,
+        "VerifiedField": VerifiedField,
+        "AllOf": AllOf,
+        "AnyOf": AnyOf,
+        "AtLeastN": AtLeastN,
+        "FieldCheck": FieldCheck,
+        "SynonymMap": SynonymMap,
+        **known_primitives(),
+    }

@@ -1,0 +1,123 @@
+"""Which sources a user trusts to be executed: by content, never by place."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from karenina_core.errors import KareninaError
+
+_DIGEST_LENGTH = 64
+
+
+class TrustFileError(KareninaError, ValueError):
+    """The user's file of trusted digests cannot be read or written."""
+
+
+def digest_of(source: str) -> str:
+    """The SHA-256 of `source`, in hexadecimal: what trust is given to. One changed character is another source."""
+    return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """The sources that may be executed: those whose digest is in `digests`, or, with `everything`, all.
+
+    The default trusts nothing.
+    """
+
+    digests: frozenset[str] = frozenset()
+    everything: bool = False
+
+    @classmethod
+    def all(cls) -> Self:
+        """Trust every source: for files that are all the caller's own."""
+        return cls(everything=True)
+
+    @classmethod
+    def stored(cls) -> Self:
+        """What the user has trusted on this machine with `karenina trust`; nothing where there is no such file yet.
+
+        Raises `TrustFileError` for a file that is broken: it is never taken for an empty one.
+        """
+        return cls(frozenset(_read(trust_file())))
+
+    def covers(self, source: str) -> bool:
+        """Whether `source` may be executed."""
+        return self.everything or (bool(self.digests) and digest_of(source) in self.digests)
+
+
+NO_TRUST = Trust()
+
+
+def trust_file() -> Path:
+    """Where the trusted digests are kept.
+
+    The folder is `KARENINA_CONFIG_HOME`, else `karenina` in `XDG_CONFIG_HOME`, else `~/.config/karenina`.
+    """
+    own = os.environ.get("KARENINA_CONFIG_HOME")
+    if own:
+        return Path(own) / "trusted.json"
+    shared = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(shared) if shared else Path.home() / ".config") / "karenina" / "trusted.json"
+
+
+def store_trust(digests: Iterable[str], note: str = "") -> Path:
+    """Add `digests` (of `digest_of`) to the user's file, each with `note` and the time; returns the file.
+
+    Digests that are there already keep their note. Raises ValueError for what is no SHA-256 in lower-case hexadecimal,
+    and `TrustFileError` where the file is broken or cannot be written.
+    """
+    wanted = list(digests)
+    for digest in wanted:
+        if not _is_digest(digest):
+            raise ValueError(f"{digest!r} is no SHA-256 digest: 64 characters of 0-9 and a-f")
+    path = trust_file()
+    entries = _read(path)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    for digest in wanted:
+        entries.setdefault(digest, {"note": note, "trusted_at": now})
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix="trusted-", suffix=".json")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump({"version": 1, "trusted": entries}, file, indent=2, ensure_ascii=False)
+        Path(temporary).replace(path)
+    except OSError as error:
+        raise TrustFileError(f"{path}: the trusted digests cannot be written: {error}") from error
+    return path
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise TrustFileError(f"{path}: the trusted digests cannot be read: {error}") from error
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise TrustFileError(_broken(path, str(error))) from error
+    entries = data.get("trusted") if isinstance(data, dict) else None
+    if not isinstance(entries, dict) or data.get("version") != 1:
+        raise TrustFileError(_broken(path, 'it is not of the form {"version": 1, "trusted": {...}}'))
+    wrong = [digest for digest in entries if not _is_digest(digest)]
+    if wrong:
+        raise TrustFileError(_broken(path, f"{wrong[0]!r} is no SHA-256 digest"))
+    return entries
+
+
+def _broken(path: Path, why: str) -> str:
+    return f"{path}: this file of trusted digests is broken ({why}); mend it, or delete it and trust your files again"
+
+
+def _is_digest(text: str) -> bool:
+    return len(text) == _DIGEST_LENGTH and not set(text) - set("0123456789abcdef")
