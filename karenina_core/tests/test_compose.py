@@ -128,7 +128,7 @@ def test_conditions_may_be_a_list_by_name():
     ],
 )
 def test_a_tree_that_means_nothing_cannot_be_built(build):
-    with pytest.raises(ValueError, match="AllOf|AnyOf|AtLeastN|FieldCheck"):
+    with pytest.raises(ValueError, match=r"AllOf|AnyOf|AtLeastN|FieldCheck"):
         build()
 
 
@@ -149,7 +149,13 @@ def test_a_verdict_needs_every_field_of_the_tree():
 
 @pytest.mark.parametrize(
     ("tree", "word"),
-    [(None, "all_of"), (AllOf("a"), "all_of"), (NESTED, "any_of"), (AtLeastN(2, "a", "b"), "at_least_n(2)")],
+    [
+        (None, "all_of"),
+        (FieldCheck("a"), "all_of"),
+        (AllOf("a"), "all_of"),
+        (NESTED, "any_of"),
+        (AtLeastN(2, "a", "b"), "at_least_n(2)"),
+    ],
 )
 def test_a_strategy_in_a_word(tree, word):
     assert describe(tree) == word
@@ -188,6 +194,14 @@ def test_a_tree_as_json():
 )
 def test_json_that_is_no_tree_is_refused(data, message):
     with pytest.raises(ValueError, match=message):
+        from_json(data)
+
+
+def test_a_tree_without_end_is_refused():
+    data = "a"
+    for _ in range(5000):
+        data = {"type": "all_of", "conditions": [data]}
+    with pytest.raises(ValueError, match="at most 50 levels"):
         from_json(data)
 
 

@@ -25,7 +25,9 @@ def test_flags_are_names_or_constants_of_re(flags, names):
     assert flag_names(flags) == names
 
 
-@pytest.mark.parametrize("flags", [["ignorecase"], "IGNORECASE", ["LOCALE"], re.DEBUG, -1, 1 << 20, True])
+@pytest.mark.parametrize(
+    "flags", [["ignorecase"], "IGNORECASE", ["LOCALE"], re.DEBUG, -1, 1 << 20, True, None, 1.5, [3], [[]]]
+)
 def test_an_unknown_flag_is_refused(flags):
     with pytest.raises(ValueError, match="flag"):
         flag_names(flags)

@@ -137,7 +137,19 @@ class Letter(Enum):
 scalars = st.one_of(
     *(st.none(), st.booleans(), st.integers(), st.floats(), st.decimals(), st.text(), st.dates(), st.datetimes()),
     *(st.sampled_from(Letter), st.binary(), st.times(), st.timedeltas(), st.complex_numbers(), st.uuids()),
-    st.sampled_from(["1,200", "3.5 %", "1e999999999", "2024-01", "2024-01-15", "nan", "٣", "\ud800", object()]),
+    st.sampled_from(
+        [
+            "1,200",
+            "3.5 %",
+            "1e999999999",
+            "2024-01",
+            "2024-01-15",
+            "nan",
+            "\N{ARABIC-INDIC DIGIT THREE}",
+            "\ud800",
+            object(),
+        ]
+    ),
 )
 values = st.recursive(
     scalars,
@@ -169,6 +181,14 @@ def test_no_extracted_value_makes_a_primitive_raise(case, extracted):
     assert 0.0 <= score <= 1.0
     if not isinstance(primitive, GRADED):
         assert score == float(passed)
+
+
+def test_what_is_nested_too_deep_equals_nothing():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert LiteralMatch().check(deep, []) is False
+    assert SetContainment(mode="superset").check([deep, "a"], ["a"]) is True
 
 
 @given(comparing)

@@ -54,7 +54,7 @@ class Count(IntEnum):
         ("1_000", 1000, False),
         ("nan", 0, False),
         ("0x10", 16, False),
-        ("١", 1, False),
+        ("\N{ARABIC-INDIC DIGIT ONE}", 1, False),
         ("1e99999999999999999999", 1, False),
         ([5], 5, False),
         ({"value": 5}, 5, False),
@@ -89,6 +89,9 @@ def test_integers_of_any_length_are_compared_exactly():
         ("absolute", 10, "1,2", 1, False),
         ("absolute", 1e308, INF, 1, False),
         ("absolute", 1e308, "1e999999999", 1, False),
+        ("relative", 1e308, 1, "1e999999999999999999", True),
+        ("relative", 0.1, 1222222222222222222222222222221, 1111111111111111111111111111110, True),
+        ("relative", 0.1, 1222222222222222222222222222222, 1111111111111111111111111111110, False),
     ],
 )
 def test_numeric_tolerance(mode, tolerance, extracted, expected, passes):

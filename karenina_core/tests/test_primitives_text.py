@@ -140,7 +140,14 @@ def test_regex_match(pattern, flags, extracted, passes):
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"pattern": "("}, {"pattern": ""}, {"pattern": "a", "flags": ["NOPE"]}, {"pattern": 3}]
+    "parameters",
+    [
+        {"pattern": "("},
+        {"pattern": ""},
+        {"pattern": "a", "flags": ["NOPE"]},
+        {"pattern": "a", "flags": "2"},
+        {"pattern": 3},
+    ],
 )
 def test_a_bad_pattern_or_flag_is_refused_when_built(parameters):
     with pytest.raises(ValidationError):

@@ -30,7 +30,7 @@ _FLAGS: Final[dict[str, re.RegexFlag]] = {
 _SHORT: Final = {"A": "ASCII", "S": "DOTALL", "I": "IGNORECASE", "M": "MULTILINE", "U": "UNICODE", "X": "VERBOSE"}
 
 
-class BadPattern(ValueError):  # noqa: N818 - named for what happened
+class BadPattern(ValueError):
     """A pattern or a flag that cannot be used: `pattern` and the `reason`."""
 
     def __init__(self, pattern: str, reason: str) -> None:
@@ -39,7 +39,7 @@ class BadPattern(ValueError):  # noqa: N818 - named for what happened
         self.reason = reason
 
 
-class PatternTimeout(ValueError):  # noqa: N818 - named for what happened
+class PatternTimeout(ValueError):
     """A search that did not end in time: `pattern`, and the `seconds` it was given."""
 
     def __init__(self, pattern: str, seconds: float) -> None:
@@ -57,16 +57,19 @@ def flag_names(flags: Flags) -> tuple[str, ...]:
     `flags` are names (`["IGNORECASE", "DOTALL"]` or `["I", "S"]`) or a number made of the constants of `re`
     (`re.IGNORECASE | re.DOTALL`). ValueError for any other flag.
     """
-    if isinstance(flags, int) and not isinstance(flags, bool):
-        known = sum(_FLAGS.values())
-        if flags < 0 or flags & ~known:
-            raise ValueError(f"the flags {flags} hold a bit that is none of {', '.join(f're.{n}' for n in _FLAGS)}")
-        return tuple(sorted(name for name, bit in _FLAGS.items() if flags & bit))
-    if isinstance(flags, bool | str):
-        raise ValueError(f"flags are a list of names, such as ['IGNORECASE'], not {flags!r}")  # noqa: TRY004 - pydantic
-    names = {_SHORT.get(name, name) for name in flags}
-    if unknown := sorted(names - _FLAGS.keys()):
-        raise ValueError(f"unknown flag {unknown[0]!r}; the flags are {', '.join(_FLAGS)}")
+    given: object = flags  # from a parameter it may be anything
+    if isinstance(given, int) and not isinstance(given, bool):
+        if given < 0 or given & ~sum(_FLAGS.values()):
+            raise ValueError(f"the flags {given} hold a bit that is none of {', '.join(f're.{n}' for n in _FLAGS)}")
+        return tuple(sorted(name for name, bit in _FLAGS.items() if given & bit))
+    if not isinstance(given, list | tuple):
+        raise ValueError(f"flags are a list of names, such as ['IGNORECASE'], not {given!r:.200}")  # noqa: TRY004
+    names: set[str] = set()
+    for name in given:
+        full = _SHORT.get(name, name) if isinstance(name, str) else None
+        if full not in _FLAGS:
+            raise ValueError(f"unknown flag {name!r:.200}; the flags are {', '.join(_FLAGS)}")
+        names.add(full)
     return tuple(sorted(names))
 
 

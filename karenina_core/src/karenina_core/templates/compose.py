@@ -89,8 +89,8 @@ def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condi
     if not given:
         raise ValueError(f"{node} needs at least one condition")
     trees = tuple(map(_condition, given))
-    if twice := [describe(tree) for index, tree in enumerate(trees) if tree in trees[:index]]:
-        raise ValueError(f"{node} holds the same condition twice ({twice[0]}): it would count twice")
+    if twice := [tree for index, tree in enumerate(trees) if tree in trees[:index]]:
+        raise ValueError(f"{node} holds the same condition twice ({twice[0]!r:.200}): it would count twice")
     return trees
 
 
@@ -130,16 +130,14 @@ def validate(tree: Tree | None, names: Collection[str]) -> None:
 
 
 def describe(tree: Tree | None) -> str:
-    """The strategy in a word: "all_of", "any_of", "at_least_n(2)"; the field's name for a single field."""
+    """The strategy in a word: "all_of" (a single field too), "any_of" or "at_least_n(2)"."""
     match tree:
-        case None | AllOf():
+        case None | FieldCheck() | AllOf():
             return "all_of"
         case AnyOf():
             return "any_of"
         case AtLeastN():
             return f"at_least_n({tree.n})"
-        case FieldCheck():
-            return tree.field
 
 
 def passes(tree: Tree | None, results: Mapping[str, bool]) -> bool:
@@ -227,7 +225,16 @@ def to_json(tree: Tree) -> dict[str, Any]:
 
 
 def from_json(data: object) -> Tree:
-    """The tree that `to_json` wrote; a text stands for a `FieldCheck`. ValueError says what is wrong with the data."""
+    """The tree that `to_json` wrote; a text stands for a `FieldCheck`. ValueError says what is wrong with the data.
+
+    A tree of more than 50 levels is refused.
+    """
+    return _from_json(data, levels=50)
+
+
+def _from_json(data: object, levels: int) -> Tree:
+    if not levels:
+        raise ValueError("a strategy has at most 50 levels")
     if isinstance(data, str):
         return FieldCheck(data)
     if not isinstance(data, Mapping):
@@ -243,7 +250,7 @@ def from_json(data: object) -> Tree:
     listed = data.get("conditions", [])
     if not isinstance(listed, list | tuple):
         raise ValueError(f"the conditions of {kind} are a list, not {listed!r:.200}")  # noqa: TRY004
-    conditions = [from_json(condition) for condition in listed]
+    conditions = [_from_json(condition, levels - 1) for condition in listed]
     if kind == "at_least_n":
         return AtLeastN(n=data.get("n"), conditions=conditions)
     return AllOf(conditions=conditions) if kind == "all_of" else AnyOf(conditions=conditions)

@@ -10,7 +10,7 @@ SimilarityProvider = Callable[[str, str, str | None], float]
 _providers: list[SimilarityProvider] = []
 
 
-class SimilarityUnavailable(RuntimeError):  # noqa: N818 - named for what happened
+class SimilarityUnavailable(RuntimeError):
     """Nothing installed here can compare meanings."""
 
     def __init__(self) -> None:

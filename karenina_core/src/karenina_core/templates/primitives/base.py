@@ -22,7 +22,7 @@ class Primitive(BaseModel):
 
     reads_trace: ClassVar[bool] = False
 
-    def check(self, extracted: object, expected: object) -> bool:  # noqa: ARG002 - for those that override it
+    def check(self, extracted: object, expected: object) -> bool:
         """Whether `extracted` passes for `expected`. None (the judge found nothing) never passes."""
         raise TypeError(f"{type(self).__name__} does not compare values; it reads the response")
 
@@ -30,7 +30,7 @@ class Primitive(BaseModel):
         """The credit for `extracted`, 0 to 1; 1 and 0 for what passes and fails, unless the primitive grades."""
         return 1.0 if self.check(extracted, expected) else 0.0
 
-    def check_trace(self, text: str) -> bool:  # noqa: ARG002 - for those that override it
+    def check_trace(self, text: str) -> bool:
         """Whether the raw response `text` has what the primitive looks for."""
         raise TypeError(f"{type(self).__name__} compares values; it does not read the response")
 

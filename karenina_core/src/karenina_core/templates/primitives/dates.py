@@ -10,11 +10,11 @@ import re
 from datetime import date, timedelta
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from .base import Primitive
 from .date_text import Moment, read_date
-from .values import Number  # noqa: TC001 - pydantic reads it
+from .values import Number
 
 
 class _DatePrimitive(Primitive):
@@ -95,15 +95,16 @@ class DateTolerance(_DatePrimitive):
         return timedelta(**{self.unit: self.tolerance})
 
 
-def _iso_text(bound: str | date | None) -> str | None:
+def _date_text(bound: object) -> str | None:
     if bound is None:
         return None
-    if read_date(bound) is None:
-        raise ValueError(f"{bound!r} is no whole date (year, month and day, such as 2024-01-15)")
-    return bound if isinstance(bound, str) else bound.isoformat()
+    text = bound.isoformat() if isinstance(bound, date) else bound
+    if not isinstance(text, str) or read_date(text) is None:
+        raise ValueError(f"{bound!r:.200} is no whole date (year, month and day, such as 2024-01-15)")
+    return text
 
 
-Bound = Annotated[str | date | None, AfterValidator(_iso_text)]
+Bound = Annotated[str | date | None, BeforeValidator(_date_text)]
 
 
 class DateRange(Primitive):
@@ -129,7 +130,7 @@ class DateRange(Primitive):
                 raise ValueError(f"min {self.min} is after max {self.max}")
         return self
 
-    def check(self, extracted: object, expected: object) -> bool:  # noqa: ARG002 - the truth is in the parameters
+    def check(self, extracted: object, expected: object) -> bool:
         """Whether the date is inside."""
         found, low, high = read_date(extracted), read_date(self.min), read_date(self.max)
         if found is None:

@@ -95,14 +95,14 @@ class NumericRangeGraded(Primitive):
             raise ValueError(f"min {self.min} must be below max {self.max}")
         return self
 
-    def check(self, extracted: object, expected: object) -> bool:  # noqa: ARG002 - the truth is in the parameters
+    def check(self, extracted: object, expected: object) -> bool:
         """Whether the number is inside the range."""
         number = number_of(extracted)
         if number is None:
             return False
         return above(number, self.min, self.exclusive_min) and below(number, self.max, self.exclusive_max)
 
-    def score(self, extracted: object, expected: object) -> float:  # noqa: ARG002 - the truth is in the parameters
+    def score(self, extracted: object, expected: object) -> float:
         """The credit, 0 to 1."""
         number = number_of(extracted)
         if number is None:

@@ -98,7 +98,7 @@ class NumericRange(Primitive):
                 raise ValueError(f"no number lies between {self.min} and {self.max} with an end excluded")
         return self
 
-    def check(self, extracted: object, expected: object) -> bool:  # noqa: ARG002 - the truth is in the parameters
+    def check(self, extracted: object, expected: object) -> bool:
         """Whether the number is inside."""
         number = number_of(extracted)
         if number is None:

@@ -22,7 +22,7 @@ P = TypeVar("P", bound=type[Primitive])
 _known: Final[dict[str, type[Primitive]]] = {}
 
 
-class DuplicatePrimitive(ValueError):  # noqa: N818 - named for what happened
+class DuplicatePrimitive(ValueError):
     """Two primitives of one `name`, and the two `modules` they come from."""
 
     def __init__(self, name: str, modules: tuple[str, str]) -> None:
@@ -34,7 +34,7 @@ class DuplicatePrimitive(ValueError):  # noqa: N818 - named for what happened
         self.modules = modules
 
 
-class UnknownPrimitive(ValueError):  # noqa: N818 - named for what happened
+class UnknownPrimitive(ValueError):
     """A `name` that is no primitive here, and the `nearest` that is."""
 
     def __init__(self, name: str) -> None:

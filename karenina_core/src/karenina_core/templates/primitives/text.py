@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from karenina_core.patterns import Flags, compile_pattern, flag_names, search
 
@@ -17,7 +17,7 @@ from .base import Primitive
 from .values import items_of, text_of
 
 Texts = Annotated[Sequence[str], Field(min_length=1), AfterValidator(tuple)]
-FlagNames = Annotated[Flags, AfterValidator(flag_names)]
+FlagNames = Annotated[Flags, BeforeValidator(flag_names)]
 
 
 class ExactMatch(Primitive):
@@ -73,7 +73,7 @@ class ContainsAny(_Contains):
     when built.
     """
 
-    def check(self, extracted: object, expected: object) -> bool:  # noqa: ARG002 - the truth is in the parameters
+    def check(self, extracted: object, expected: object) -> bool:
         """Whether one of the substrings occurs."""
         return any(self._occurring(extracted))
 
@@ -84,7 +84,7 @@ class ContainsAll(_Contains):
     In a list they may occur in different items.
     """
 
-    def check(self, extracted: object, expected: object) -> bool:  # noqa: ARG002 - the truth is in the parameters
+    def check(self, extracted: object, expected: object) -> bool:
         """Whether all of the substrings occur."""
         return all(self._occurring(extracted))
 
@@ -104,7 +104,7 @@ class RegexMatch(Primitive):
         compile_pattern(self.pattern, self.flags)
         return self
 
-    def check(self, extracted: object, expected: object) -> bool:  # noqa: ARG002 - the truth is in the parameters
+    def check(self, extracted: object, expected: object) -> bool:
         """Whether the pattern is found."""
         text = text_of(extracted)
         return text is not None and search(self.pattern, text, self.flags) is not None

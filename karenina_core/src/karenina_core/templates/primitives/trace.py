@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, Strict, model_validator
 from karenina_core.patterns import compile_pattern, find_all
 
 from .base import Primitive
-from .text import FlagNames  # noqa: TC001 - pydantic reads it
+from .text import FlagNames
 from .values import plain
 
 Count = Annotated[int, Strict(), Field(ge=0)]

@@ -92,8 +92,16 @@ def key_of(value: object, text: Callable[[str], str] = str) -> Hashable:
     """Something to look `value` up by: two keys are equal where the values are.
 
     Texts are compared after `text`; numbers as numbers (1 is 1.0), but a bool only with a bool, and a text never with a
-    number; a date with its ISO text; a list with a tuple; sets and dicts without order. NaN equals nothing.
+    number; a date with its ISO text; a list with a tuple; sets and dicts without order. NaN equals nothing, nor does
+    what is nested too deep to look into.
     """
+    try:
+        return _key(value, text)
+    except RecursionError:
+        return ("other", object())
+
+
+def _key(value: object, text: Callable[[str], str]) -> Hashable:
     value = plain(value)
     match value:
         case None | bool():
@@ -106,11 +114,11 @@ def key_of(value: object, text: Callable[[str], str] = str) -> Hashable:
             number = number_of(value)
             return ("number", number) if number is not None else _odd_number(value)
         case list() | tuple():
-            return ("list", tuple(key_of(item, text) for item in value))
+            return ("list", tuple(_key(item, text) for item in value))
         case set() | frozenset():
-            return ("set", frozenset(key_of(item, text) for item in value))
+            return ("set", frozenset(_key(item, text) for item in value))
         case Mapping():
-            return ("dict", frozenset((key_of(key), key_of(item, text)) for key, item in value.items()))
+            return ("dict", frozenset((_key(key, str), _key(item, text)) for key, item in value.items()))
         case _:
             return ("other", type(value), value if _hashable(value) else object())
 
