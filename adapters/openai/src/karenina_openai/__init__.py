@@ -1,0 +1,48 @@
+"""Karenina adapter for OpenAI-compatible servers, over aiohttp and without an SDK."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core import hookimpl
+from karenina_core.adapters import AdapterSpec
+from karenina_openai.settings import OpenAIExtra, check, concurrency
+
+if TYPE_CHECKING:
+    from karenina_core.models import ModelConfig
+    from karenina_core.ports import LLMPort, ParserPort
+
+__all__ = ["OpenAIExtra", "plugin"]
+
+
+def _llm(model: ModelConfig) -> LLMPort:
+    from karenina_openai.llm import OpenAILLM
+
+    return OpenAILLM(model)
+
+
+def _parser(model: ModelConfig) -> ParserPort:
+    from karenina_openai.parser import OpenAIParser
+
+    return OpenAIParser(model)
+
+
+SPEC = AdapterSpec(
+    interface="openai",
+    description="Any server that speaks OpenAI's chat completions: OpenAI, vLLM, llama.cpp, Ollama, gateways.",
+    llm=_llm,
+    parser=_parser,
+    extra=OpenAIExtra,
+    check=check,
+    concurrency=concurrency,
+)
+
+
+class plugin:  # noqa: N801 - the entry point's name
+    """What this distribution offers to Karenina."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_adapters() -> list[AdapterSpec]:
+        """The `openai` interface."""
+        return [SPEC]

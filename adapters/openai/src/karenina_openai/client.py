@@ -1,0 +1,190 @@
+"""One HTTP client for one model on one server."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+
+from karenina_core.ports import ErrorCategory, Message, PortError, category_of_status
+from karenina_openai.failures import HTTPFailure, failure, shown_text
+from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, is_loopback, key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from karenina_core.models import ModelConfig
+
+try:
+    import orjson
+except ImportError:  # it is faster, and nothing else
+    orjson = None  # type: ignore[assignment]  # a module or None
+
+TokensField = Literal["max_tokens", "max_completion_tokens"]
+_OTHER_FIELD: dict[TokensField, TokensField] = {
+    "max_tokens": "max_completion_tokens",
+    "max_completion_tokens": "max_tokens",
+}
+
+
+class Client:
+    """Posts chat requests. Made without I/O; the session is opened by the first call, inside the loop that runs it."""
+
+    def __init__(self, model: ModelConfig) -> None:
+        extra = extra_of(model)
+        base_url = base_url_of(model)
+        url = urlsplit(base_url)
+        key = key_of(model)
+        self.extra = extra
+        self.where = f"{model.display_string} at {base_url}"
+        self.timeout = model.request_timeout or DEFAULT_TIMEOUT
+        self._url = f"{base_url}/chat/completions"
+        self._host = f"{url.hostname}:{url.port or (443 if url.scheme == 'https' else 80)}"
+        self._query = {name: value.get_secret_value() for name, value in extra.query.items()}
+        own = {name: value.get_secret_value() for name, value in extra.headers.items()}
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "karenina"}
+        if key is not None and "authorization" not in {name.lower() for name in own}:
+            self._headers["Authorization"] = f"Bearer {key}"
+        self._headers.update(own)
+        self._secrets = [value for value in (key or "", *own.values(), *self._query.values()) if len(value) > 3]
+        self._proxy = None if is_loopback(url.hostname or "") else _proxy(url.scheme, url.hostname or "")
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+        self._tokens_field: TokensField = extra.max_tokens_field or "max_tokens"
+        self._base: dict[str, Any] = {"model": model.model_name}
+        if model.temperature is not None:
+            self._base["temperature"] = model.temperature
+        self._base.update(extra.body)
+        self._max_tokens = model.max_tokens
+
+    async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+        """The server's reply to `wire`, which stands for `messages`, and `fields`. Raises `PortError`.
+
+        A server that wants the limit of tokens under its other name says so; the request is then repeated, and
+        the name is remembered.
+        """
+        name = self._tokens_field
+        try:
+            return await self._post(messages, self._body(wire, fields, name))
+        except HTTPFailure as error:
+            other = _OTHER_FIELD[name]
+            settled = self.extra.max_tokens_field is not None or self._max_tokens is None
+            if settled or error.status != 400 or other not in error.server_text:
+                raise
+        reply = await self._post(messages, self._body(wire, fields, other))
+        self._tokens_field = other
+        return reply
+
+    async def aclose(self) -> None:
+        """Close the connections. A call after it raises `PortError`."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def unusable(self, why: str) -> PortError:
+        """The error for a reply with status 200 that is none."""
+        return PortError(f"{self.where} sent no usable reply: {why}", category=ErrorCategory.SERVER)
+
+    def _body(self, wire: list[dict[str, Any]], fields: Mapping[str, Any], tokens_field: str) -> bytes:
+        body = {**self._base, "messages": wire, **fields}
+        if self._max_tokens is not None:
+            body[tokens_field] = self._max_tokens
+        return _dumps(body)
+
+    async def _post(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
+        session = self._opened()
+        try:
+            async with session.post(
+                self._url, data=body, params=self._query or None, proxy=self._proxy, allow_redirects=False
+            ) as response:
+                raw = await response.read()
+                status, headers = response.status, response.headers
+        except TimeoutError:
+            raise PortError(
+                f"{self.where} did not answer within {self.timeout:g} s; raise request_timeout",
+                category=ErrorCategory.TIMEOUT,
+            ) from None
+        except (aiohttp.ClientSSLError, aiohttp.InvalidURL) as error:
+            raise PortError(
+                f"{self.where}: no connection to {self._host} is possible ({self._shown(error)})",
+                category=ErrorCategory.PERMANENT,
+            ) from None
+        except aiohttp.ClientConnectorError as error:
+            raise PortError(
+                f"{self.where}: no connection to {self._host} ({self._shown(error.os_error)}); is the server running, "
+                "and is endpoint_base_url right?",
+                category=ErrorCategory.CONNECTION,
+            ) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise PortError(
+                f"{self.where}: the connection to {self._host} broke ({self._shown(error)})",
+                category=ErrorCategory.CONNECTION,
+            ) from None
+        if status >= 300:
+            raise failure(self.where, status, headers, raw.decode("utf-8", "replace"), self._secrets, messages)
+        return self._read(raw, messages)
+
+    def _read(self, raw: bytes, messages: Sequence[Message]) -> dict[str, Any]:
+        try:
+            data = _loads(raw)
+        except ValueError:
+            raise self.unusable("its body is not JSON") from None
+        if not isinstance(data, dict):
+            raise self.unusable("its body is not a JSON object")
+        if data.get("error") and not data.get("choices"):
+            raise self._error_in_200(data["error"], raw, messages)
+        return data
+
+    def _error_in_200(self, error: object, raw: bytes, messages: Sequence[Message]) -> PortError:
+        """Gateways pass on a provider's error as a reply of status 200, with the real status inside."""
+        code = error.get("code") if isinstance(error, dict) else None
+        found = failure(self.where, 200, {}, raw.decode("utf-8", "replace"), self._secrets, messages)
+        shown = shown_text(found.server_text, self._secrets, messages)
+        if isinstance(code, int) and 400 <= code < 600:
+            return PortError(
+                f"{self.where} passed on HTTP {code}: {shown}", category=category_of_status(code), status=code
+            )
+        return self.unusable(shown)
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._closed:
+            raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers=self._headers,
+                timeout=aiohttp.ClientTimeout(total=self.timeout),
+                trust_env=False,
+            )
+        return self._session
+
+    def _shown(self, error: BaseException) -> str:
+        return shown_text(str(error), self._secrets) or type(error).__name__
+
+
+def _proxy(scheme: str, host: str) -> str | None:
+    """The proxy that the environment names for `host`; netrc files, which aiohttp would read as well, are not used."""
+    return None if proxy_bypass(host) else getproxies().get(scheme)
+
+
+def _dumps(body: Mapping[str, Any]) -> bytes:
+    if orjson is not None:
+        try:
+            return orjson.dumps(body)
+        except TypeError:
+            pass  # lone surrogates and integers beyond 64 bits, which the standard library can write
+    return json.dumps(body).encode()
+
+
+def _loads(raw: bytes) -> Any:
+    if orjson is not None:
+        try:
+            return orjson.loads(raw)
+        except ValueError:
+            pass
+    return json.loads(raw)

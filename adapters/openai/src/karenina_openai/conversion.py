@@ -1,0 +1,100 @@
+"""Karenina's messages to OpenAI's chat messages, and replies back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from karenina_core.ports import FinishReason, Message, Usage
+from karenina_core.traces.errors import TraceFormatError
+from karenina_core.traces.openai_chat import UNREADABLE_ARGUMENTS, read_message
+
+_FINISH: dict[str, FinishReason] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """A completion in Karenina's terms."""
+
+    message: Message
+    usage: Usage
+    finish_reason: FinishReason
+    model: str | None
+
+
+def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """`messages` as chat messages. Reasoning is not sent back, and a tool's failure is told by its content."""
+    return [_to_wire(message) for message in messages]
+
+
+def from_wire(data: Mapping[str, Any]) -> ChatReply:
+    """A chat completion's first choice. Raises `ValueError`, which says what is missing."""
+    choices = data.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+        raise ValueError("it has no choices")
+    choice = choices[0]
+    said = choice.get("message")
+    if not isinstance(said, Mapping):
+        raise ValueError("its choice has no message")  # noqa: TRY004 - it is data from outside
+    try:
+        message = read_message({**said, "role": "assistant"})
+    except TraceFormatError as error:
+        raise ValueError(f"its message cannot be read: {error}") from None
+    model = data.get("model")
+    return ChatReply(
+        message,
+        _usage(data.get("usage")),
+        _FINISH.get(choice.get("finish_reason") or "", "other"),
+        model if isinstance(model, str) else None,
+    )
+
+
+def _to_wire(message: Message) -> dict[str, Any]:
+    if message.role == "tool":
+        return {"role": "tool", "tool_call_id": message.tool_call_id or "", "content": message.content}
+    if not message.tool_calls:
+        return {"role": message.role, "content": message.content}
+    return {
+        "role": message.role,
+        "content": message.content or None,
+        "tool_calls": [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": _arguments(call.arguments)},
+            }
+            for call in message.tool_calls
+        ],
+    }
+
+
+def _arguments(arguments: Mapping[str, Any]) -> str:
+    unreadable = arguments.get(UNREADABLE_ARGUMENTS)
+    if len(arguments) == 1 and isinstance(unreadable, str):
+        return unreadable
+    return json.dumps(dict(arguments), ensure_ascii=False)
+
+
+def _usage(data: Any) -> Usage:
+    if not isinstance(data, Mapping):
+        return Usage(calls=1)
+    return Usage(
+        _count(data, "prompt_tokens"),
+        _count(data, "completion_tokens"),
+        _count(data.get("prompt_tokens_details"), "cached_tokens"),
+        _count(data.get("completion_tokens_details"), "reasoning_tokens"),
+        calls=1,
+    )
+
+
+def _count(data: Any, key: str) -> int:
+    value = data.get(key) if isinstance(data, Mapping) else None
+    return value if isinstance(value, int) and value > 0 else 0

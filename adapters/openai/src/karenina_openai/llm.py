@@ -1,0 +1,34 @@
+"""Plain text from an OpenAI-compatible server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core.ports import NO_INFO, CallInfo, LLMReply, Message
+from karenina_openai.client import Client
+from karenina_openai.conversion import from_wire, to_wire
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karenina_core.models import ModelConfig
+
+
+class OpenAILLM:
+    """The LLM port. A refusal counts as the answer; thoughts that the server sends apart are `reasoning`."""
+
+    def __init__(self, model: ModelConfig) -> None:
+        self._client = Client(model)
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        """The model's reply to `messages`. Raises `PortError`."""
+        data = await self._client.post(messages, to_wire(messages))
+        try:
+            reply = from_wire(data)
+        except ValueError as error:
+            raise self._client.unusable(str(error)) from None
+        return LLMReply(reply.message.content, reply.usage, reply.finish_reason, reply.model, reply.message.reasoning)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()

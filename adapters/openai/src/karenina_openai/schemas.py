@@ -1,0 +1,70 @@
+"""Judge schemas as OpenAI's strict mode wants them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_UNKNOWN_TO_OPENAI = ("minLength", "maxLength")
+
+
+def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[str, Any], bool]:
+    """`schema` in the form for strict mode, and True; or unchanged, and False, where strictness would change it.
+
+    Strict mode wants every key required and no other keys allowed, `anyOf` in place of `oneOf`, nothing beside a
+    `$ref`, and no defaults. A schema with a key that may be absent, or with an open map, is not strict. OpenAI's own
+    service (`official`) refuses limits of string length too; other servers use them to keep small models short.
+    """
+    if not _can_be_strict(schema):
+        return dict(schema), False
+    return _adapted(schema, official), True
+
+
+def schema_name(schema: Mapping[str, Any]) -> str:
+    """A name that servers accept, from the schema's title."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", str(schema.get("title") or "")).strip("_")[:64] or "answer"
+
+
+def _can_be_strict(schema: Any) -> bool:
+    if not isinstance(schema, Mapping):
+        return True
+    if schema.get("type") == "object" or "properties" in schema:
+        properties = schema.get("properties")
+        if not isinstance(properties, Mapping) or set(schema.get("required", ())) != set(properties):
+            return False
+        if schema.get("additionalProperties", False) is not False:
+            return False
+    if "allOf" in schema and len(schema["allOf"]) > 1:
+        return False
+    return all(_can_be_strict(inner) for inner in _subschemas(schema))
+
+
+def _subschemas(schema: Mapping[str, Any]) -> list[Any]:
+    found: list[Any] = []
+    for key in ("properties", "$defs"):
+        found += schema.get(key, {}).values()
+    for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        found += schema.get(key, ())
+    found.append(schema.get("items"))
+    return found
+
+
+def _adapted(schema: Mapping[str, Any], official: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "default" or (official and key in _UNKNOWN_TO_OPENAI):
+            continue
+        if key in ("properties", "$defs"):
+            found[key] = {name: _adapted(inner, official) for name, inner in value.items()}
+        elif key in ("anyOf", "oneOf", "allOf"):
+            found["anyOf"] = [_adapted(inner, official) for inner in value]
+        elif key == "items" and isinstance(value, Mapping):
+            found[key] = _adapted(value, official)
+        else:
+            found[key] = value
+    if "properties" in found:
+        found["additionalProperties"] = False
+    if "$ref" in found and len(found) > 1:
+        found["anyOf"] = [{"$ref": found.pop("$ref")}]
+    return found

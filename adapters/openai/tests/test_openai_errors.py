@@ -1,0 +1,229 @@
+"""What fails at an OpenAI-compatible server, and what the user is told about it."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+from aiohttp import web
+from openai_servers import Scripted, completion, model
+
+from karenina_core.adapters import AdapterConfigError
+from karenina_core.ports import ErrorCategory, Message, PortError
+from karenina_openai import plugin
+from karenina_openai.llm import OpenAILLM
+
+pytestmark = pytest.mark.anyio
+PROMPT = "Tell me everything about the confidential compound KX-4711, which nobody may know about."
+ASK = [Message.user(PROMPT)]
+KEY = "sk-very-secret-key-000"
+Keep = Callable[[Any], Any]
+C = ErrorCategory
+
+
+async def fails(port: OpenAILLM) -> PortError:
+    with pytest.raises(PortError) as caught:
+        await port.invoke(ASK)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("status", "category"),
+    [
+        (302, C.PERMANENT),
+        (400, C.PERMANENT),
+        (401, C.PERMANENT),
+        (404, C.PERMANENT),
+        (408, C.TIMEOUT),
+        (409, C.SERVER),
+        (422, C.PERMANENT),
+        (429, C.RATE_LIMIT),
+        (500, C.SERVER),
+        (503, C.SERVER),
+        (504, C.TIMEOUT),
+        (529, C.SERVER),
+    ],
+)
+async def test_a_status_decides_the_category(
+    status: int, category: ErrorCategory, server: Scripted, open_port: Keep
+) -> None:
+    server.says(status, {"error": {"message": "sorry, 500 of them", "type": "x"}})
+    error = await fails(open_port(OpenAILLM(model(server.url))))
+    assert (error.category, error.status) == (category, status)
+    assert f"openai:served at {server.url} answered HTTP {status}: sorry, 500 of them" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ({"error": "plain"}, "plain"),
+        ({"detail": "of another kind"}, "of another kind"),
+        ({"object": "error", "message": "flat"}, "flat"),
+        ("<html>Bad Gateway</html>", "<html>Bad Gateway</html>"),
+        ([], "[]"),
+        ({"error": {"message": "x" * 5000}}, "x" * 300 + "…"),
+    ],
+)
+async def test_what_the_server_said_is_shown_briefly(body: Any, shown: str, server: Scripted, open_port: Keep) -> None:
+    server.says(500, body)
+    assert str(await fails(open_port(OpenAILLM(model(server.url))))).endswith(f"HTTP 500: {shown}")
+
+
+async def test_an_account_without_credit_is_not_tried_again(server: Scripted, open_port: Keep) -> None:
+    server.says(429, {"error": {"message": "quota", "code": "insufficient_quota"}}, {"Retry-After": "1"})
+    error = await fails(open_port(OpenAILLM(model(server.url))))
+    assert (error.category, error.retriable) == (C.PERMANENT, False)
+    assert "no credit left" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("headers", "low", "high"),
+    [
+        ({"Retry-After": "7"}, 7, 7),
+        ({"Retry-After": "0.5"}, 0.5, 0.5),
+        ({"Retry-After": "-3"}, 0, 0),
+        ({"retry-after-ms": "250"}, 0.25, 0.25),
+        ({"Retry-After": "DATE"}, 20, 60),
+        ({"Retry-After": "Thu, 01 Jan 1970 00:00:00 GMT"}, 0, 0),
+    ],
+)
+async def test_the_time_to_wait_is_data(
+    headers: dict[str, str], low: float, high: float, server: Scripted, open_port: Keep
+) -> None:
+    headers = {
+        name: value.replace("DATE", formatdate(time.time() + 60, usegmt=True)) for name, value in headers.items()
+    }
+    server.says(429, {}, headers)
+    error = await fails(open_port(OpenAILLM(model(server.url))))
+    assert error.retry_after is not None
+    assert low <= error.retry_after <= high
+
+
+@pytest.mark.parametrize("headers", [{}, {"Retry-After": "soon"}, {"Retry-After": "nan"}, {"Retry-After": "inf"}])
+async def test_a_time_to_wait_that_cannot_be_read_is_none(
+    headers: dict[str, str], server: Scripted, open_port: Keep
+) -> None:
+    server.says(503, {}, headers)
+    assert (await fails(open_port(OpenAILLM(model(server.url))))).retry_after is None
+
+
+async def test_no_secret_and_no_prompt_is_in_an_error(server: Scripted, open_port: Keep) -> None:
+    extra = {"headers": {"X-Token": "header-secret"}, "query": {"code": "query-secret"}}
+    server.says(400, {"error": {"message": f"{KEY} header-secret query-secret: bad {PROMPT[:50]}! and {PROMPT}"}})
+    error = await fails(open_port(OpenAILLM(model(server.url, endpoint_api_key=KEY, extra=extra))))
+    assert "*** *** ***: bad [prompt]! and [prompt]" in str(error)
+    told = f"{error} {error!r}"
+    assert not [word for word in (KEY, "header-secret", "query-secret", "KX-4711") if word in told]
+
+
+async def test_a_refused_connection_names_host_and_port(open_port: Keep) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    error = await fails(open_port(OpenAILLM(model(f"http://127.0.0.1:{port}/v1"))))
+    assert error.category is C.CONNECTION
+    assert f"no connection to 127.0.0.1:{port}" in str(error)
+
+
+async def test_a_silent_server_is_a_time_out(fake_openai: Callable[..., str], open_port: Keep) -> None:
+    port = open_port(OpenAILLM(model(fake_openai("--latency-ms", "20000"), request_timeout=0.2)))
+    error = await fails(port)
+    assert error.category is C.TIMEOUT
+    assert "did not answer within 0.2 s" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("fault", "category"),
+    [("429", C.RATE_LIMIT), ("500", C.SERVER), ("503", C.SERVER), ("reset", C.CONNECTION)],
+)
+async def test_faults_of_a_real_server_are_told_apart(
+    fault: str, category: ErrorCategory, fake_openai: Callable[..., str], open_port: Keep
+) -> None:
+    error = await fails(open_port(OpenAILLM(model(fake_openai("--fault", f"{fault}:1")))))
+    assert error.category is category
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("Hello!", "not JSON"),
+        ([], "not a JSON object"),
+        ({}, "no choices"),
+        ({"choices": []}, "no choices"),
+        ({"choices": [{"delta": {}}]}, "no message"),
+        ({"choices": [{"message": {"content": 5}}]}, "its content is int"),
+        ({"choices": [{"message": {"tool_calls": [{"id": "x"}]}}]}, "no function"),
+        ({"error": {"message": "upstream is down"}}, "upstream is down"),
+    ],
+)
+async def test_a_reply_that_is_none_says_why(body: Any, why: str, server: Scripted, open_port: Keep) -> None:
+    server.says(200, body)
+    error = await fails(open_port(OpenAILLM(model(server.url))))
+    assert error.category is C.SERVER
+    assert "sent no usable reply: " in str(error)
+    assert why in str(error)
+
+
+async def test_an_error_passed_on_by_a_gateway_keeps_its_status(server: Scripted, open_port: Keep) -> None:
+    server.says(200, {"error": {"message": "slow down", "code": 429}})
+    error = await fails(open_port(OpenAILLM(model(server.url))))
+    assert (error.category, error.status) == (C.RATE_LIMIT, 429)
+
+
+async def test_a_failed_call_leaves_the_port_usable(server: Scripted, open_port: Keep) -> None:
+    replies = [web.Response(status=500), web.json_response(completion())]
+    server.answer = lambda _: replies.pop(0)
+    port = open_port(OpenAILLM(model(server.url)))
+    await fails(port)
+    assert (await port.invoke(ASK)).text == "Paris."
+
+
+SPEC = plugin.karenina_adapters()[0]
+
+
+@pytest.mark.parametrize(
+    ("url", "fields", "problem"),
+    [
+        (None, {}, "api.openai.com needs an API key; set OPENAI_API_KEY"),
+        ("localhost:8000/v1", {}, "must begin with http"),
+        ("http://", {}, "name a host"),
+        ("http://host:port/v1", {}, "not a URL"),
+        ("http://me:pw-secret@host/v1", {}, "endpoint_api_key"),
+        ("http://host/v1?key=pw-secret", {}, "extra.query"),
+        ("http://host/v1/chat/completions", {}, "base URL"),
+        ("http://host/v1", {"endpoint_api_key": "pw-secret\n"}, "line break"),
+        ("http://host/v1", {"extra": {"header": {"X": "pw-secret"}}}, "extra.header: "),
+        ("http://host/v1", {"extra": {"headers": {"X": "pw-secret\r\n"}}}, "line break"),
+        ("http://host/v1", {"extra": {"structured": "pw-secret"}}, "extra.structured: "),
+        ("http://host/v1", {"extra": {"body": {"stream": True}}}, "body.stream is set by Karenina"),
+        ("http://host/v1", {"extra": {"max_concurrency": 0}}, "extra.max_concurrency: "),
+    ],
+)
+def test_what_would_fail_every_item_is_refused_before_the_run(
+    url: str | None, fields: dict[str, Any], problem: str
+) -> None:
+    assert SPEC.check is not None
+    with pytest.raises(AdapterConfigError, match="model 'm'") as caught:
+        SPEC.check(model(url, **fields))
+    assert problem in str(caught.value)
+    assert "pw-secret" not in str(caught.value)
+
+
+def test_a_server_of_ones_own_needs_no_key() -> None:
+    assert SPEC.check is not None
+    SPEC.check(model("http://127.0.0.1:8000/v1"))
+
+
+def test_secrets_are_not_in_the_repr_of_the_settings() -> None:
+    assert SPEC.extra is not None
+    extra = SPEC.extra.model_validate({"headers": {"X": "pw-secret"}, "query": {"k": "pw-secret"}})
+    assert "pw-secret" not in repr(extra) + str(extra) + extra.model_dump_json()
+
+
+def test_concurrency_is_a_setting() -> None:
+    assert SPEC.concurrency is not None
+    assert [SPEC.concurrency(model(None, extra=extra)) for extra in ({}, {"max_concurrency": 4})] == [32, 4]

@@ -1,0 +1,201 @@
+"""JSON from an OpenAI-compatible server: how it is asked for, and how the best way is learned."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+from openai_servers import Scripted, completion, model
+
+from karenina_core.ports import Message, ParserReply, PortError, Usage
+from karenina_core.structured import ask_for
+from karenina_openai.parser import OpenAIParser
+from karenina_openai.schemas import schema_name, strict_schema
+
+pytestmark = pytest.mark.anyio
+ASK = [Message.system("Extract."), Message.user("Paris.")]
+SCHEMA = {
+    "title": "City of a reply",
+    "type": "object",
+    "properties": {"city": {"type": "string", "maxLength": 80}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+Keep = Callable[[Any], Any]
+
+
+def way_of(body: dict[str, Any]) -> str:
+    return "json_schema" if "response_format" in body else "tool" if "tools" in body else "prompt"
+
+
+def server_with(*supported: str, status: int = 400) -> Callable[[dict[str, Any]], web.Response]:
+    """A server that understands only some ways of asking for JSON."""
+    complaints = {"json_schema": "response_format is not supported", "tool": "tool use is not supported"}
+    city = '{"city": "Paris"}'
+    call = {"id": "c", "type": "function", "function": {"name": "x", "arguments": city}}
+
+    def answer(body: dict[str, Any]) -> web.Response:
+        way = way_of(body)
+        if way not in supported:
+            return web.json_response({"error": {"message": complaints[way]}}, status=status)
+        return web.json_response(completion(None, tool_calls=[call]) if way == "tool" else completion(city))
+
+    return answer
+
+
+@pytest.mark.parametrize("status", [400, 404, 422])
+@pytest.mark.parametrize(
+    ("supported", "asked"),
+    [
+        (("json_schema", "tool", "prompt"), ["json_schema", "json_schema"]),
+        (("tool", "prompt"), ["json_schema", "tool", "tool"]),
+        (("prompt",), ["json_schema", "tool", "prompt", "prompt"]),
+    ],
+)
+async def test_the_best_way_is_found_once(
+    supported: tuple[str, ...], asked: list[str], status: int, server: Scripted, open_port: Keep
+) -> None:
+    server.answer = server_with(*supported, status=status)
+    port = open_port(OpenAIParser(model(server.url)))
+    replies = [await port.parse(ASK, SCHEMA) for _ in range(2)]
+    assert [way_of(body) for body in server.bodies] == asked
+    expected = ParserReply('{"city": "Paris"}', supported[0], Usage(7, 3, calls=1), "stop", "served-model")  # type: ignore[arg-type]
+    assert replies == [expected] * 2
+
+
+async def test_many_at_once_learn_together(server: Scripted, open_port: Keep) -> None:
+    server.answer = server_with("prompt")
+    port = open_port(OpenAIParser(model(server.url)))
+    replies = await asyncio.gather(*[port.parse(ASK, SCHEMA) for _ in range(64)])
+    assert {(reply.text, reply.way) for reply in replies} == {('{"city": "Paris"}', "prompt")}
+
+
+@pytest.mark.parametrize("way", ["json_schema", "tool", "prompt"])
+async def test_a_way_can_be_chosen(way: str, server: Scripted, open_port: Keep) -> None:
+    server.answer = server_with("json_schema", "tool", "prompt")
+    reply = await open_port(OpenAIParser(model(server.url, extra={"structured": way}))).parse(ASK, SCHEMA)
+    assert (reply.way, [way_of(body) for body in server.bodies]) == (way, [way])
+
+
+async def test_a_chosen_way_that_the_server_lacks_is_an_error(server: Scripted, open_port: Keep) -> None:
+    server.answer = server_with("prompt")
+    with pytest.raises(PortError, match="tool use is not supported"):
+        await open_port(OpenAIParser(model(server.url, extra={"structured": "tool"}))).parse(ASK, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"), [(400, "the prompt is too long"), (500, "response_format"), (401, "schema")]
+)
+async def test_other_errors_are_no_reason_to_ask_in_another_way(
+    status: int, message: str, server: Scripted, open_port: Keep
+) -> None:
+    server.says(status, {"error": {"message": message}})
+    with pytest.raises(PortError):
+        await open_port(OpenAIParser(model(server.url))).parse(ASK, SCHEMA)
+    assert len(server.bodies) == 1
+
+
+async def test_a_request_that_no_way_mends_teaches_nothing(server: Scripted, open_port: Keep) -> None:
+    port = open_port(OpenAIParser(model(server.url)))
+    server.answer = lambda _: web.json_response({"error": {"message": "bad schema, bad tool"}}, status=400)
+    with pytest.raises(PortError):
+        await port.parse(ASK, SCHEMA)
+    server.answer = server_with("json_schema", "tool", "prompt")
+    assert (await port.parse(ASK, SCHEMA)).way == "json_schema"
+
+
+async def test_the_three_requests_carry_the_schema(server: Scripted, open_port: Keep) -> None:
+    server.answer = server_with("prompt")
+    await open_port(OpenAIParser(model(server.url))).parse(ASK, SCHEMA)
+    native, tool, prompt = server.bodies
+    form = {"name": "City_of_a_reply", "strict": True, "schema": SCHEMA}
+    assert native["response_format"] == {"type": "json_schema", "json_schema": form}
+    assert tool["tools"][0]["function"]["parameters"] == SCHEMA
+    assert tool["tool_choice"] == {"type": "function", "function": {"name": "City_of_a_reply"}}
+    assert json.dumps(SCHEMA) in prompt["messages"][0]["content"]
+    assert prompt["messages"][1] == {"role": "user", "content": "Paris."}
+
+
+async def test_a_model_that_calls_twice_or_not_at_all_is_handed_on_as_it_is(server: Scripted, open_port: Keep) -> None:
+    port = open_port(OpenAIParser(model(server.url, extra={"structured": "tool"})))
+    call = {"id": "c", "type": "function", "function": {"name": "x", "arguments": '{"city": '}}
+    server.says(body=completion(None, tool_calls=[call, call]))
+    assert (await port.parse(ASK, SCHEMA)).text == '{"city": \n{"city": '
+    server.says(body=completion("It is Paris."))
+    assert (await port.parse(ASK, SCHEMA)).text == "It is Paris."
+
+
+async def test_a_judge_on_a_real_server_fills_the_schema(fake_openai: Callable[..., str], open_port: Keep) -> None:
+    port = open_port(OpenAIParser(model(fake_openai())))
+    found = await ask_for(port, [Message.user("The code word of item #3 is QX23770Z.")], SCHEMA, dict)
+    assert (found.value, found.way, found.tries) == ({"city": "QX23770Z"}, "json_schema", 1)
+
+
+async def test_json_that_a_server_cut_short_is_never_a_value(fake_openai: Callable[..., str], open_port: Keep) -> None:
+    from karenina_core.structured import StructuredError
+
+    port = open_port(OpenAIParser(model(fake_openai("--fault", "malformed:1"))))
+    with pytest.raises(StructuredError, match="asked 2 times"):
+        await ask_for(port, [Message.user("item #3")], SCHEMA, dict)
+
+
+STRING = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": STRING}},
+        {"type": "object", "properties": {"a": STRING}, "required": ["a"], "additionalProperties": True},
+        {"type": "object", "properties": {"a": {"type": "object"}}, "required": ["a"]},
+        {"type": "array", "items": {"type": "object", "properties": {"a": STRING}}},
+    ],
+)
+def test_a_schema_that_strictness_would_change_is_sent_as_it_is(schema: dict[str, Any]) -> None:
+    assert strict_schema(schema, official=True) == (schema, False)
+
+
+def test_a_strict_schema_is_put_into_openais_form() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "string", "maxLength": 5, "default": "x"},
+            "b": {"$ref": "#/$defs/B", "description": "the b"},
+            "c": {"oneOf": [STRING, {"type": "null"}]},
+            "default": STRING,
+        },
+        "required": ["a", "b", "c", "default"],
+        "$defs": {"B": {"enum": ["x"]}},
+    }
+    assert strict_schema(schema, official=True) == (
+        {
+            "type": "object",
+            "properties": {
+                "a": STRING,
+                "b": {"anyOf": [{"$ref": "#/$defs/B"}], "description": "the b"},
+                "c": {"anyOf": [STRING, {"type": "null"}]},
+                "default": STRING,
+            },
+            "required": ["a", "b", "c", "default"],
+            "$defs": {"B": {"enum": ["x"]}},
+            "additionalProperties": False,
+        },
+        True,
+    )
+
+
+@pytest.mark.parametrize(("title", "name"), [(None, "answer"), ("Ünï", "n"), ("x" * 99, "x" * 64), ("A b", "A_b")])
+def test_a_schema_has_a_name_that_servers_accept(title: str | None, name: str) -> None:
+    assert schema_name({"title": title}) == name
+
+
+def test_naming_the_adapter_imports_no_http_client() -> None:
+    code = "import sys, karenina_openai; print([m for m in ('aiohttp', 'orjson', 'ssl') if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
