@@ -53,7 +53,6 @@ def _serve(settings: dict[str, Any]) -> Any:
     params.fit_params = False  # never another context than was asked for
     if settings["threads"]:
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings["threads"]
-    params.sampling.seed = settings["seed"]
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [settings["key"]]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from karenina_core.adapters import AdapterConfigError
 
 
-class UnknownModel(AdapterConfigError):  # noqa: N818 - the names say what is wrong
+class UnknownModel(AdapterConfigError):
     """A name that is neither in the catalogue nor a file."""
 
 
-class ModelMissing(AdapterConfigError):  # noqa: N818
+class ModelMissing(AdapterConfigError):
     """A model whose file is not on this machine, or is not whole; the message names the command that mends it."""
 
 
@@ -17,7 +17,7 @@ class PullError(Exception):
     """A model's file that could not be had, or was not the one that the catalogue describes. Nothing was kept."""
 
 
-class DigestMismatch(PullError):  # noqa: N818
+class DigestMismatch(PullError):
     """Bytes that are not those of the official file."""
 
     def __init__(self, model: str, source: str, *, expected: str, got: str) -> None:

@@ -7,16 +7,26 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from pydantic import SecretStr
 
-from karenina_core.adapters import AdapterConfigError, AdapterSpec
-from karenina_core.ports import NO_INFO, CallInfo, LLMPort, LLMReply, Message, ParserPort, ParserReply, Port
+from karenina_core.ports import (
+    NO_INFO,
+    CallInfo,
+    LLMPort,
+    LLMReply,
+    Message,
+    ParserPort,
+    ParserReply,
+    Port,
+    PortError,
+)
 from karenina_local.limits import limit_schema
 from karenina_local.server import POOL, Address, ServerSettings
-from karenina_local.settings import LocalSettings, settings_of
+from karenina_local.settings import settings_of
 from karenina_local.store import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from karenina_core.adapters import AdapterSpec
     from karenina_core.models import ModelConfig
 
 MAX_TOKENS: Final = 1024
@@ -26,14 +36,15 @@ P = TypeVar("P", bound=Port)
 
 
 class _Local(Generic[P]):
-    """One model's hold on its server, and the client port that speaks to it.
+    """One model's hold on its server, and the client ports that speak to it.
 
-    The server starts with the first call. One that died is started again elsewhere, so the client is made anew for
-    the new address.
+    The server starts with the first call. One that died is started again elsewhere, and gets a new client. Where
+    replies are sampled, each replicate has a seed and so a client of its own: the same seed would give it the same
+    answer.
     """
 
     def __init__(self, model: ModelConfig, client: Callable[[ModelConfig], P]) -> None:
-        settings = settings_of(model)
+        self.settings = settings = settings_of(model)
         self._model = model
         self._client = client
         self._server = POOL.acquire(
@@ -42,38 +53,55 @@ class _Local(Generic[P]):
                 slots=settings.slots,
                 context=settings.context,
                 threads=settings.threads,
-                seed=settings.seed,
                 start_timeout=settings.start_timeout,
             )
         )
-        self._clients: dict[Address, P] = {}
+        self._clients: dict[tuple[Address, int], P] = {}
         self._closed = False
 
-    async def port(self) -> P:
+    async def port(self, info: CallInfo) -> P:
         """The client for the server as it runs now. Raises `PortError` where it cannot run."""
         address = self._server.address_if_running()
         if address is None:
             address = await asyncio.to_thread(self._server.address)
-        if address not in self._clients:
-            self._clients[address] = self._client(self._reached_at(address))
-        return self._clients[address]
+        seed = self.settings.seed + (0 if self._model.temperature == 0 else info.replicate - 1)
+        if (address, seed) not in self._clients:
+            self._clients[address, seed] = self._client(self._reached_at(address, seed))
+        return self._clients[address, seed]
 
     async def aclose(self) -> None:
         """Close the clients and give the server back; it ends when nobody holds it any more."""
         if self._closed:
             return
         self._closed = True
-        for client in self._clients.values():
-            await client.aclose()
-        await asyncio.to_thread(POOL.release, self._server)
+        try:
+            for client in self._clients.values():
+                await client.aclose()
+        finally:
+            await asyncio.to_thread(POOL.release, self._server)
 
-    def _reached_at(self, address: Address) -> ModelConfig:
+    def explained(self, error: PortError) -> PortError:
+        """`error`, with what to do where the server refused the request itself: mostly it is too long."""
+        if error.status != 400:
+            return error
+        return PortError(
+            f"{error} (a call to this model has {self.settings.context} tokens, prompt and reply together; `context` "
+            "in the model's `extra` raises that)",
+            category=error.category,
+            status=error.status,
+        )
+
+    def _reached_at(self, address: Address, seed: int) -> ModelConfig:
         changed = {
-            "interface": "openai",
             "endpoint_base_url": f"{address.url}/v1",
             "endpoint_api_key": SecretStr(address.key),
             "max_tokens": self._model.max_tokens or MAX_TOKENS,
-            "extra": {},
+            "extra": {
+                "structured": "json_schema",
+                "max_tokens_field": "max_tokens",
+                "max_concurrency": self.settings.slots,
+                "body": {"seed": seed},
+            },
         }
         return self._model.model_copy(update=changed)
 
@@ -83,13 +111,16 @@ class LocalLLM:
 
     def __init__(self, model: ModelConfig) -> None:
         factory = _http().llm
-        if factory is None:
-            raise AdapterConfigError("karenina-openai has no LLM port: install the version that fits karenina-local")
+        assert factory is not None, "the openai interface has an LLM port"
         self._local: _Local[LLMPort] = _Local(model, factory)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """The model's reply. The first call waits until the model is loaded."""
-        return await (await self._local.port()).invoke(messages, info=info)
+        port = await self._local.port(info)
+        try:
+            return await port.invoke(messages, info=info)
+        except PortError as error:
+            raise self._local.explained(error) from error
 
     async def aclose(self) -> None:
         """Give the server back."""
@@ -105,9 +136,7 @@ class LocalParser:
 
     def __init__(self, model: ModelConfig) -> None:
         factory = _http().parser
-        if factory is None:
-            raise AdapterConfigError("karenina-openai has no parser port: install the version that fits karenina-local")
-        self._settings: LocalSettings = settings_of(model)
+        assert factory is not None, "the openai interface has a parser port"
         cold = model if model.temperature is not None else model.model_copy(update={"temperature": 0.0})
         self._local: _Local[ParserPort] = _Local(cold, factory)
 
@@ -115,11 +144,13 @@ class LocalParser:
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
         """The model's reply, which fits `schema`. The first call waits until the model is loaded."""
-        port = await self._local.port()
-        limited = limit_schema(
-            schema, max_items=self._settings.max_list_items, max_length=self._settings.max_string_length
-        )
-        return await port.parse(messages, limited, info=info)
+        settings = self._local.settings
+        limited = limit_schema(schema, max_items=settings.max_list_items, max_length=settings.max_string_length)
+        port = await self._local.port(info)
+        try:
+            return await port.parse(messages, limited, info=info)
+        except PortError as error:
+            raise self._local.explained(error) from error
 
     async def aclose(self) -> None:
         """Give the server back."""

@@ -34,7 +34,6 @@ class ServerSettings:
     slots: int = 2
     context: int = 4096
     threads: int | None = None
-    seed: int = 0
     start_timeout: float = 300.0
 
 
@@ -95,6 +94,8 @@ class LlamaServer:
             _end(process)
         with self._starting:
             self._address = None
+            if process is not None:
+                _close_output(process)
             if self._log is not None:
                 self._log.close()
                 self._log = None
@@ -112,11 +113,15 @@ class LlamaServer:
             if self._closed:
                 self._failure = "the local model was closed before this call"
                 return
+            if self._process is not None:
+                _end(self._process)
+                _close_output(self._process)
             self._process = process = self._spawn()
+            _hand_over(process, self._wanted(key))
         timer = threading.Timer(self.settings.start_timeout, process.kill)
         timer.start()
         try:
-            line = _hand_over(process, self._wanted(key))
+            line = process.stdout.readline() if process.stdout is not None else ""
         finally:
             late = timer.finished.is_set()
             timer.cancel()
@@ -170,14 +175,12 @@ class LlamaServer:
         )
 
 
-def _hand_over(process: subprocess.Popen[str], wanted: dict[str, object]) -> str:
-    """Give the child its settings and wait for its line, which is empty where it ended instead."""
-    if process.stdin is None or process.stdout is None:
-        raise AssertionError("the child was started with pipes")
-    with suppress(BrokenPipeError):
-        process.stdin.write(json.dumps(wanted) + "\n")
-        process.stdin.flush()
-    return process.stdout.readline()
+def _hand_over(process: subprocess.Popen[str], wanted: dict[str, object]) -> None:
+    """Give the child its settings; one that has ended already will not answer, which is seen there."""
+    if process.stdin is not None:
+        with suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(wanted) + "\n")
+            process.stdin.flush()
 
 
 def _end(process: subprocess.Popen[str]) -> None:
@@ -190,9 +193,12 @@ def _end(process: subprocess.Popen[str]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _close_output(process: subprocess.Popen[str]) -> None:
+    """For the thread that holds the start lock: nobody else can be waiting for the child's line."""
     if process.stdout is not None:
-        with suppress(OSError, ValueError):
-            process.stdout.close()
+        process.stdout.close()
 
 
 class ServerPool:
@@ -208,6 +214,11 @@ class ServerPool:
             server, holders = self._held.get(settings) or (LlamaServer(settings), 0)
             self._held[settings] = (server, holders + 1)
             return server
+
+    def held(self) -> list[tuple[LlamaServer, int]]:
+        """The servers that somebody holds, each with the number of its holders."""
+        with self._lock:
+            return list(self._held.values())
 
     def release(self, server: LlamaServer) -> None:
         """Give it back; the last holder closes it, and that waits until its process is gone."""

@@ -26,7 +26,7 @@ class LocalSettings(BaseModel):
     threads: int | None = Field(
         default=None, ge=1, description="Threads that compute; llama.cpp's choice where absent."
     )
-    seed: int = Field(default=0, ge=0, lt=2**32 - 1, description="Seed of the sampling.")
+    seed: int = Field(default=0, ge=0, lt=2**32 - 1, description="Seed of the sampling; each further replicate adds 1.")
     start_timeout: float = Field(default=300.0, gt=0, description="Seconds that loading the model may take.")
     max_list_items: int = Field(default=20, ge=1, description="Most items of a list in a judge's reply.")
     max_string_length: int = Field(default=200, ge=1, description="Most characters of a text in a judge's reply.")

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from karenina_core.adapters import AdapterConfigError
+from karenina_core.models import ModelConfig
+from karenina_core.ports import CallInfo, ErrorCategory, Message, PortError
+from karenina_local import plugin
+from karenina_local.ports import LocalLLM, LocalParser
+from karenina_local.server import POOL
+
+T = TypeVar("T")
+(SPEC,) = plugin.karenina_adapters()
+FRANCE = [
+    Message.system("You are a helpful assistant. Answer in one short sentence."),
+    Message.user("What is the capital of France?"),
+]
+PERSON = {
+    "type": "object",
+    "title": "Person",
+    "properties": {
+        "name": {"type": "string"},
+        "age": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "alive": {"type": "boolean"},
+        "sex": {"enum": ["female", "male"], "type": "string"},
+        "works": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["name", "age", "alive", "sex", "works"],
+}
+
+
+def model(path: Path | str, **changes: Any) -> ModelConfig:
+    values = {"temperature": 0.0, "max_tokens": 60, "extra": {"context": 512}, **changes}
+    return ModelConfig(id="small", interface="local", model_name=str(path), **values)
+
+
+def answering(config: ModelConfig, use: Callable[[LocalLLM], Awaitable[T]]) -> T:
+    async def run() -> T:
+        port = LocalLLM(config)
+        try:
+            return await use(port)
+        finally:
+            await port.aclose()
+
+    return asyncio.run(run())
+
+
+def judging(config: ModelConfig, use: Callable[[LocalParser], Awaitable[T]]) -> T:
+    async def run() -> T:
+        port = LocalParser(config)
+        try:
+            return await use(port)
+        finally:
+            await port.aclose()
+
+    return asyncio.run(run())
+
+
+def test_a_real_model_answers_and_its_tokens_are_counted(smollm2: Path) -> None:
+    reply = answering(model("smollm2-135m"), lambda port: port.invoke(FRANCE))
+    assert "Paris" in reply.text
+    assert reply.finish_reason == "stop"
+    assert reply.usage.calls == 1
+    assert min(reply.usage.input_tokens, reply.usage.output_tokens) > 5
+
+
+def test_a_judge_cannot_leave_its_schema(smollm2: Path) -> None:
+    config = model(smollm2, extra={"context": 512, "max_list_items": 2, "max_string_length": 12}, max_tokens=200)
+    asked = [Message.user("Ada Lovelace, a mathematician, died at 36. Fill the form about her as JSON.")]
+    reply = judging(config, lambda port: port.parse(asked, PERSON))
+    found = json.loads(reply.text)
+    assert reply.way == "json_schema"
+    assert list(found) == PERSON["required"]
+    assert found["sex"] in ("female", "male")
+    assert isinstance(found["alive"], bool)
+    assert found["age"] is None or isinstance(found["age"], int)
+    assert len(found["works"]) <= 2
+    assert all(len(text) <= 12 for text in [found["name"], *found["works"]])
+
+
+def test_slots_answer_side_by_side_and_alike(smollm2: Path) -> None:
+    async def three(port: LocalLLM) -> list[str]:
+        return [reply.text for reply in await asyncio.gather(*(port.invoke(FRANCE) for _ in range(3)))]
+
+    assert all("Paris" in text for text in answering(model(smollm2), three))
+
+
+def test_replicates_are_sampled_apart_and_each_can_be_repeated(smollm2: Path) -> None:
+    async def sample(port: LocalLLM) -> list[str]:
+        asked = [Message.user("Tell me a story.")]
+        return [(await port.invoke(asked, info=CallInfo(replicate=number))).text for number in (1, 2, 1)]
+
+    first, second, again = answering(model(smollm2, temperature=1.0, extra={"slots": 1, "context": 512}), sample)
+    assert first != second
+    assert first == again
+
+
+def test_a_reply_that_is_cut_off_says_so(smollm2: Path) -> None:
+    assert answering(model(smollm2, max_tokens=2), lambda port: port.invoke(FRANCE)).finish_reason == "length"
+
+
+def test_a_prompt_longer_than_a_slot_is_an_error_that_names_the_setting(smollm2: Path) -> None:
+    with pytest.raises(PortError, match="has 512 tokens, prompt and reply together; `context`") as caught:
+        answering(model(smollm2), lambda port: port.invoke([Message.user("word " * 2000)]))
+    assert caught.value.category is ErrorCategory.PERMANENT
+
+
+def test_answerer_and_judge_share_one_process_which_ends_with_the_last_of_them(smollm2: Path) -> None:
+    async def run() -> tuple[int | None, int | None, int | None]:
+        config = model(smollm2)
+        answerer, judge = LocalLLM(config), LocalParser(config)
+        (server, holders), *others = POOL.held()
+        assert (holders, others) == (2, [])
+        await asyncio.gather(answerer.invoke(FRANCE), judge.parse(FRANCE, PERSON))
+        both = server.pid
+        await answerer.aclose()
+        await answerer.aclose()  # closing twice gives back once
+        one = server.pid
+        await judge.aclose()
+        return both, one, server.pid
+
+    both, one, none = asyncio.run(run())
+    assert both is not None
+    assert both == one
+    assert none is None
+
+
+def test_the_server_is_not_started_before_the_first_call(smollm2: Path) -> None:
+    async def run() -> int | None:
+        port = LocalLLM(model(smollm2))
+        ((server, _),) = POOL.held()
+        pid = server.pid
+        await port.aclose()
+        return pid
+
+    assert asyncio.run(run()) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_name": "qwen2.5-coder-0.5b"}, "karenina model pull qwen2.5-coder-0.5b"),
+        ({"extra": {"slots": 0}}, "extra.slots: Input should be greater than or equal to 1"),
+        ({"extra": {"slot": 1}}, "extra.slot: Extra inputs are not permitted. It knows slots, context"),
+        ({"endpoint_base_url": "http://localhost:1/v1"}, "sets endpoint_base_url, which the interface local does not"),
+        ({"mcp_urls_dict": {"time": "http://localhost:1"}}, "sets mcp_urls_dict"),
+    ],
+)
+def test_what_would_fail_every_item_is_refused_before_a_run(
+    empty_folder: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    mine = tmp_path / "mine.gguf"
+    mine.write_bytes(b"GGUF")
+    assert SPEC.check is not None
+    SPEC.check(ModelConfig(id="small", interface="local", model_name=str(mine)))
+    with pytest.raises(AdapterConfigError) as caught:
+        SPEC.check(ModelConfig(**{"id": "small", "interface": "local", "model_name": str(mine), **changes}))
+    assert message in str(caught.value)
+
+
+def test_calls_under_way_are_as_many_as_slots(tmp_path: Path) -> None:
+    assert SPEC.concurrency is not None
+    assert SPEC.concurrency(model("smollm2-135m", extra={"slots": 5})) == 5
+
+
+def test_it_is_available_where_it_is_installed() -> None:
+    assert SPEC.unavailable is not None
+    assert SPEC.unavailable() is None
+
+
+def test_nothing_of_ours_listens_to_the_network(smollm2: Path) -> None:
+    async def reach(port: LocalLLM) -> bool:
+        await port.invoke(FRANCE)
+        ((server, _),) = POOL.held()
+        running = server.address_if_running()
+        assert running is not None
+        number = int(running.url.rsplit(":", 1)[1])
+        with socket.socket() as connection:
+            connection.settimeout(5)
+            return connection.connect_ex(("127.0.0.2", number)) == 0
+
+    assert not answering(model(smollm2), reach)
