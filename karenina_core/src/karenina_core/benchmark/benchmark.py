@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import NAMESPACE_URL, uuid5
 
 from karenina_core.benchmark.question import FewShotExample, Question
-from karenina_core.rubrics import DynamicRubric, Rubric, RubricTrait
+from karenina_core.rubrics import DynamicRubric, Rubric, RubricTrait, check_dynamic_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pydantic import JsonValue
+
+    from karenina_core.config import VerificationConfig
+    from karenina_core.results import VerificationResult, VerificationResultSet
+    from karenina_core.run.retry import RetryPolicy
+    from karenina_core.templates import Trust
 
 
 class Benchmark:
@@ -198,6 +203,72 @@ class Benchmark:
     def dynamic_rubric_for(self, question: Question) -> DynamicRubric | None:
         """The benchmark's dynamic traits and the question's in one; None where there are none."""
         return DynamicRubric.merge(self.dynamic_rubric, question.dynamic_rubric) or None
+
+    def effective(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
+        """The question as a run takes it: with the benchmark's traits beside its own, only those of `trait_names`
+        where they are given.
+
+        Raises `ValueError` for a trait name that both have, or that is static and dynamic.
+        """
+        wanted = None if trait_names is None else frozenset(trait_names)
+        rubric = self.rubric_for(question)
+        dynamic = self.dynamic_rubric_for(question)
+        check_dynamic_names(rubric, dynamic)
+        if wanted is not None:
+            rubric = Rubric.of(*(trait for trait in rubric.traits if trait.name in wanted)) if rubric else None
+            dynamic = DynamicRubric.of(*(one for one in dynamic.traits if one.name in wanted)) if dynamic else None
+        if (rubric or None) == question.rubric and (dynamic or None) == question.dynamic_rubric:
+            return question
+        return question.changed(rubric=rubric, dynamic_rubric=dynamic)
+
+    def trait_names(self) -> tuple[str, ...]:
+        """The names of all traits, the benchmark's own and those of its questions, each once."""
+        own = [name for rubric in (self.global_rubric, self.dynamic_rubric) if rubric for name in rubric.names]
+        return tuple(dict.fromkeys([*own, *(name for question in self for name in question.trait_names())]))
+
+    def run_verification(
+        self,
+        config: VerificationConfig | Mapping[str, Any],
+        *,
+        question_ids: Iterable[str] | None = None,
+        trust: Trust | Literal["all"] | None = None,
+        output: str | Path | None = None,
+        on_result: Callable[[VerificationResult], None] | None = None,
+        policy: RetryPolicy | None = None,
+    ) -> VerificationResultSet:
+        """Have the questions answered and judged: one result for each question, answering model, judge and replicate.
+
+        `config` is a `VerificationConfig`, or a mapping of its names; the benchmark's own `run_config` is not read.
+        `question_ids` chooses questions; `trust` says which code of the benchmark may run (what the user has stored,
+        by default; `"all"` for a file of one's own); each result is appended to `output` (JSONL) and given to
+        `on_result` as it ends. Works in a notebook too. Raises `ConfigError` and `PlanError` before anything is asked;
+        what goes wrong with one item stands in its result.
+        """
+        from karenina_core.run.running import run_blocking
+
+        return run_blocking(
+            lambda: self.arun_verification(
+                config, question_ids=question_ids, trust=trust, output=output, on_result=on_result, policy=policy
+            )
+        )
+
+    async def arun_verification(
+        self,
+        config: VerificationConfig | Mapping[str, Any],
+        *,
+        question_ids: Iterable[str] | None = None,
+        trust: Trust | Literal["all"] | None = None,
+        output: str | Path | None = None,
+        on_result: Callable[[VerificationResult], None] | None = None,
+        policy: RetryPolicy | None = None,
+    ) -> VerificationResultSet:
+        """`run_verification` for programs that have an event loop already."""
+        from karenina_core.config import VerificationConfig
+        from karenina_core.run.running import collect, prepare
+
+        chosen = config if isinstance(config, VerificationConfig) else VerificationConfig(**config)
+        run = prepare(self, chosen, question_ids=question_ids, trust=trust, policy=policy)
+        return await collect(run, output=output, on_result=on_result)
 
     def __len__(self) -> int:
         return len(self._questions)

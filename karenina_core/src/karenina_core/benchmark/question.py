@@ -141,6 +141,10 @@ class Question(BaseModel):
         self._loaded = (wanted, template)
         return template
 
+    def trait_names(self) -> tuple[str, ...]:
+        """The names of its static traits, then of its dynamic ones."""
+        return tuple(name for rubric in (self.rubric, self.dynamic_rubric) if rubric for name in rubric.names)
+
     def changed(self, **changes: Any) -> Self:
         """A question with these fields changed and checked; the others, `id` included, stay."""
         values: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields}

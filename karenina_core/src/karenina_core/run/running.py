@@ -66,6 +66,13 @@ def chosen_questions(
         unknown = [id for id in wanted if id not in set(ids)]
         if unknown:
             raise ConfigError([f"the benchmark has no question {id!r}{nearest(id, ids)}" for id in unknown])
+    names = config.core.rubric_trait_names or ()
+    traits = benchmark.trait_names() if names else ()
+    strangers = [name for name in names if name not in traits]
+    if strangers:
+        raise ConfigError(
+            [f"rubric_trait_names: the benchmark has no trait {name!r}{nearest(name, traits)}" for name in strangers]
+        )
     chosen = benchmark.questions if wanted is None else [benchmark.get(id) for id in wanted]
     return [benchmark.effective(question, config.core.rubric_trait_names) for question in chosen]
 
