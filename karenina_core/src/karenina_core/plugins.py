@@ -135,9 +135,13 @@ class Plugins:
 
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
         """Add a plugin that no entry point names. Raises `PluginError` where it does not fit the specifications."""
+        if plugin.__hash__ is None:
+            raise PluginError(f"the plugin {plugin!r} cannot be registered: it is not hashable; give its class eq=False")
         failure = self._register(plugin, distribution, version)
         if failure is not None:
             raise PluginError(f"the plugin {plugin!r} cannot be registered: {failure}")
+        name = getattr(plugin, "__name__", type(plugin).__name__)
+        self._note(PluginInfo(name, "other", distribution, version, repr(plugin), "loaded"))
         self._register_primitives()
 
     def describe(self) -> list[PluginInfo]:
@@ -276,7 +280,7 @@ class Plugins:
         for name, point in usable.items():
             info = _info(point, kind)
             failures: list[BaseException] = []
-            plugin = None
+            plugin: object = None
             try:
                 manager: NamedExtensionManager[Any] = NamedExtensionManager(
                     group, [name], on_load_failure_callback=_noting(failures)
@@ -348,7 +352,7 @@ class Plugins:
         if any(plugin is other for other in self._plugins):
             return None
         try:
-            self._manager.register(plugin)
+            self._manager.register(plugin, name=f"{distribution} {id(plugin)}")
             self._manager.check_pending()
         except (pluggy.PluginValidationError, ValueError) as error:
             if self._manager.is_registered(plugin):
