@@ -31,6 +31,7 @@ _NULL = re.compile(r"~|null|Null|NULL|")
 _CORE = "tag:yaml.org,2002:"
 _DIGITS = 4000
 _MOST_REPEATS = 100_000
+_YAML_CURE = "correct it there; a text that holds one of : ? # , [ ] { } may need quotes"
 
 
 @dataclass(frozen=True)
@@ -131,9 +132,7 @@ def parse(text: str, file: Path) -> Section:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise CheckpointError(
-            file, where, f"this is no YAML: {error.problem or error.context}", "correct it there"
-        ) from error
+        raise CheckpointError(file, where, f"this is no YAML: {error.problem or error.context}", _YAML_CURE) from error
     except yaml.YAMLError as error:
         raise CheckpointError(file, "", f"this is no YAML: {error}", "remove that character") from error
     except RecursionError as error:
