@@ -51,7 +51,7 @@ class MissingProduct(KareninaError):
         self.artifacts = artifacts
 
 
-class ConfigError(KareninaError, ValueError):
+class ConfigError(KareninaError):
     """A configuration that cannot be used; all problems of it at once."""
 
     def __init__(self, problems: list[str]) -> None:

@@ -83,7 +83,10 @@ def make_result(state: State) -> VerificationResult:
         for section in list(sections)
         if section.startswith("extensions:")
     }
-    sections = {name: _usable(name, jsonable(values), extensions) for name, values in sections.items()}
+    made: dict[str, Any] = {
+        name: SECTIONS[name].model_validate(_usable(name, jsonable(values), extensions))
+        for name, values in sections.items()
+    }
     return VerificationResult(
         metadata=_metadata(state),
         outcome=outcome(state, verdict),
@@ -99,7 +102,7 @@ def make_result(state: State) -> VerificationResult:
             for change in state.revisions
         ],
         extensions=jsonable(extensions),
-        **{name: SECTIONS[name].model_validate(values) for name, values in sections.items()},
+        **made,
         **root,
     )
 
@@ -136,7 +139,7 @@ def outcome(state: State, verdict: bool | None) -> Outcome:
 
 def jsonable(value: Any) -> Any:
     """`value` as JSON values; what JSON has no word for becomes its text, so that nothing is lost and nothing fails."""
-    return to_jsonable_python(value, fallback=str, inf_nan_mode="constants")
+    return to_jsonable_python(value, fallback=str, inf_nan_mode="strings")
 
 
 def _sections(state: State) -> dict[str, dict[str, Any]]:

@@ -36,14 +36,14 @@ class Pipeline:
     async def answer(self, item: Item) -> State:
         """Run the answer-scope stages: what all judges of this answer share. It has an end: `end`."""
         state = State(item, started=time.monotonic())
-        await self._run(self._answer_stages, state)
+        await self.run_stages(self._answer_stages, state)
         return state
 
     async def judge(self, answer: State, item: Item) -> VerificationResult:
         """Run the item-scope stages over an answer, up to the result. Errors of stages end in the result, too."""
         state = State(item, parent=answer, started=time.monotonic())
         try:
-            await self._run(self._item_stages, state)
+            await self.run_stages(self._item_stages, state)
             found: VerificationResult | None = state.read(VERIFICATION_RESULT.name)
             result = found if found is not None else make_result(state)
             result.stages = [*answer.records, *state.records]
@@ -62,9 +62,11 @@ class Pipeline:
             except Exception:
                 logger.warning("[%s] a clean-up failed", state.item.question.id, exc_info=True)
 
-    async def _run(self, stages: Sequence[PlannedStage], state: State) -> None:
-        for planned in stages:
-            state.records.append(await self._run_one(planned, state))
+    async def run_stages(self, stages: Sequence[PlannedStage], state: State) -> list[StageRecord]:
+        """Run these stages one after another over `state`; their records are added to it and returned."""
+        records = [await self._run_one(planned, state) for planned in stages]
+        state.records += records
+        return records
 
     async def _run_one(self, planned: PlannedStage, state: State) -> StageRecord:
         context = VerificationContext(state, planned)

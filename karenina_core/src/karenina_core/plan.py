@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -138,13 +138,17 @@ def make_plan(
     return arrange(selection.stages, selection.left_out)
 
 
-def arrange(selected: Sequence[Selected], left_out: Sequence[tuple[str, str]] = ()) -> Plan:
-    """The plan of stages that are already selected: their order and its reasons. Raises `PlanError` for a cycle."""
-    nodes = [
-        Node(one.stage.name, one.stage.slot.value if one.stage.slot is not None else None, one.stage.scope)
-        for one in selected
-    ]
-    edges, producers = relations(selected)
+def arrange(
+    selected: Sequence[Selected],
+    left_out: Sequence[tuple[str, str]] = (),
+    ranks: Mapping[str, int] | None = None,
+) -> Plan:
+    """The plan of stages that are already selected: their order and its reasons. Raises `PlanError` for a cycle.
+
+    `ranks` replaces the slots' ranks by stage name; they break ties only, and tests permute them to prove it.
+    """
+    nodes = [_node(one, ranks) for one in selected]
+    edges, producers = relations(selected, ranks)
     placed, problems = order(nodes, edges)
     if problems:
         raise PlanError(problems)
@@ -155,14 +159,22 @@ def arrange(selected: Sequence[Selected], left_out: Sequence[tuple[str, str]] = 
     )
 
 
-def relations(selected: Sequence[Selected]) -> tuple[list[Edge], dict[str, str]]:
+def _node(one: Selected, ranks: Mapping[str, int] | None) -> Node:
+    slot = one.stage.slot
+    rank = None if slot is None else slot.value if ranks is None else ranks[one.stage.name]
+    return Node(one.stage.name, rank, one.stage.scope)
+
+
+def relations(
+    selected: Sequence[Selected], ranks: Mapping[str, int] | None = None
+) -> tuple[list[Edge], dict[str, str]]:
     """Every relation between the stages as an edge with its reason, and who produces which artifact."""
     producers = {key.name: one.stage.name for one in selected for key in one.stage.produces}
     edges: list[Edge] = []
     for one in selected:
         edges += _order_edges(one, selected)
         edges += _artifact_edges(one, selected, producers)
-    return _chain_revisers(selected, edges), producers
+    return _chain_revisers(selected, edges, ranks), producers
 
 
 def _order_edges(one: Selected, selected: Sequence[Selected]) -> Iterable[Edge]:
@@ -199,17 +211,14 @@ def _artifact_edges(one: Selected, selected: Sequence[Selected], producers: dict
                     yield Edge(other.stage.name, stage.name, key.name, f"{relation}, after it is revised")
 
 
-def _chain_revisers(selected: Sequence[Selected], edges: list[Edge]) -> list[Edge]:
+def _chain_revisers(selected: Sequence[Selected], edges: list[Edge], ranks: Mapping[str, int] | None) -> list[Edge]:
     """`edges` with the revisers of each artifact one after another, as the other relations, rank and name have them."""
     revised = sorted({key.name for one in selected for key in one.stage.revises})
     for name in revised:
         revisers = [one for one in selected if any(key.name == name for key in one.stage.revises)]
         if len(revisers) < 2:
             continue
-        nodes = [
-            Node(one.stage.name, one.stage.slot.value if one.stage.slot is not None else None, one.stage.scope)
-            for one in selected
-        ]
+        nodes = [_node(one, ranks) for one in selected]
         placed, problems = order(nodes, edges)
         if problems:
             break

@@ -136,7 +136,9 @@ class Plugins:
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
         """Add a plugin that no entry point names. Raises `PluginError` where it does not fit the specifications."""
         if plugin.__hash__ is None:
-            raise PluginError(f"the plugin {plugin!r} cannot be registered: it is not hashable; give its class eq=False")
+            raise PluginError(
+                f"the plugin {plugin!r} cannot be registered: it is not hashable; give its class eq=False"
+            )
         failure = self._register(plugin, distribution, version)
         if failure is not None:
             raise PluginError(f"the plugin {plugin!r} cannot be registered: {failure}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -73,7 +73,7 @@ class Run:
         """How many items the run has."""
         return len(self.matrix)
 
-    async def results(self) -> AsyncIterator[VerificationResult]:
+    async def results(self) -> AsyncGenerator[VerificationResult]:
         """Every item's result, in the order in which they end. Leaving the loop early stops the run cleanly."""
         outcomes: list[Outcome] = []
         began = time.monotonic()
@@ -89,7 +89,7 @@ class Run:
             interrupted = len(outcomes) < len(self)
             self._plugins.run_finished(RunFinished(summary, time.monotonic() - began, interrupted))
 
-    async def _stream(self) -> AsyncIterator[VerificationResult]:
+    async def _stream(self) -> AsyncGenerator[VerificationResult]:
         tasks = iter(self.matrix)
         places = self._places()
         ready: asyncio.Queue[VerificationResult | None] = asyncio.Queue(maxsize=2 * places)

@@ -78,15 +78,18 @@ class PortHub:
 
     def llm(self, model: ModelConfig) -> LLMPort:
         """The model's port for plain text."""
-        return self._port("llm", model, lambda port, gate: _LLM(port, gate))
+        port: LLMPort = self._port("llm", model, _LLM)
+        return port
 
     def parser(self, model: ModelConfig) -> ParserPort:
         """The model's port for JSON."""
-        return self._port("parser", model, lambda port, gate: _Parser(port, gate))
+        port: ParserPort = self._port("parser", model, _Parser)
+        return port
 
     def agent(self, model: ModelConfig) -> AgentPort:
         """The model's port for conversations with tools."""
-        return self._port("agent", model, lambda port, gate: _Agent(port, gate))
+        port: AgentPort = self._port("agent", model, _Agent)
+        return port
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Whether the answer must come through the agent port: MCP servers, a deep agent, or the adapter says so."""

@@ -36,9 +36,10 @@ class RetryPolicy:
 
     def wait(self, attempt: int, error: PortError, draw: Callable[[], float] = random.random) -> float:
         """Seconds to wait after the `attempt`-th failure (from 0)."""
-        full = min(self.cap, self.base * 2**attempt)
+        full: float = min(self.cap, self.base * 2**attempt)
         own = full / 2 + full / 2 * draw()
-        return min(max(own, error.retry_after or 0.0), self.patience)
+        waiting = max(own, error.retry_after or 0.0)
+        return min(waiting, self.patience)
 
     async def call(self, call: Callable[[], Awaitable[T]]) -> T:
         """The result of `call`, made again as the budgets allow. Raises the last `PortError`."""

@@ -72,7 +72,7 @@ class VerifyTemplate(Stage):
             return
         granular, failure = None, None
         try:
-            granular = answer.verify_granular()
+            granular = answer.verify_granular() if context.get_artifact(Keys.ANSWER_CLASS).is_graded else None
         except Exception as error:
             failure = f"verify_granular(): {type(error).__name__}: {error}"
             context.log.warning("%s; the verdict of verify() stands", failure)

@@ -1,0 +1,54 @@
+"""Make `known.json` from the members of a checkout: `python -m karenina_core.testing.known CHECKOUT`.
+
+Every member is imported from what is installed, so install all of them first (`requirements-dev.txt`).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from importlib.metadata import EntryPoint, distribution
+from pathlib import Path
+from typing import Any
+
+from karenina_core.known import Known
+from karenina_core.plugins import GROUPS, Plugins
+
+
+def members(checkout: Path) -> list[str]:
+    """The distribution names of a checkout's members, sorted."""
+    folders = [checkout / "karenina_core", *(checkout / "plugins").iterdir(), *(checkout / "adapters").iterdir()]
+    files = [folder / "pyproject.toml" for folder in folders]
+    return sorted(tomllib.loads(file.read_text("utf-8"))["project"]["name"] for file in files if file.is_file())
+
+
+def survey(names: list[str]) -> Known:
+    """What the distributions `names` own: stages, adapters, artifacts, prompts and settings."""
+    points: list[EntryPoint] = [point for name in names for point in distribution(name).entry_points]
+    plugins = Plugins.discover(found=[point for point in points if point.group in GROUPS])
+    broken = [info for info in plugins.describe() if info.state != "loaded"]
+    if broken:
+        raise RuntimeError(f"{broken[0].name} of {broken[0].distribution} cannot be loaded: {broken[0].failure}")
+    found: Known = {"stages": {}, "stage_slots": {}, "adapters": {}, "artifacts": {}, "prompts": {}, "settings": {}}
+    for offered in plugins.stages():
+        stage = offered.stage
+        found["stages"][stage.name] = offered.distribution
+        found["stage_slots"][stage.name] = stage.slot.config_name if stage.slot is not None else None
+        found["artifacts"].update({key.name: offered.distribution for key in stage.produces})
+        found["prompts"].update({task.name: offered.distribution for task in stage.prompts})
+        for name, info in stage.settings.model_fields.items() if stage.settings is not None else ():
+            default = info.get_default(call_default_factory=True)
+            found["settings"][name] = {"distribution": offered.distribution, "default": default}
+    found["adapters"] = {one.spec.interface: one.distribution for one in plugins.adapters()}
+    return found
+
+
+def written(found: Known) -> str:
+    """The content of the file."""
+    ordered: dict[str, Any] = {kind: dict(sorted(dict(entries).items())) for kind, entries in found.items()}  # type: ignore[call-overload]
+    return json.dumps(ordered, indent=1, ensure_ascii=False, default=str) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(written(survey(members(Path(sys.argv[1] if len(sys.argv) > 1 else ".")))))

@@ -1,0 +1,106 @@
+"""Run one stage alone, over artifacts that the test gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from karenina_core import plugins as plugin_room
+from karenina_core.artifacts import AnyKey, ArtifactKey
+from karenina_core.benchmark import Question
+from karenina_core.config import VerificationConfig
+from karenina_core.context import Item, ItemError, State, Veto
+from karenina_core.pipeline import Pipeline
+from karenina_core.plan import arrange
+from karenina_core.plugins import Plugins
+from karenina_core.results import StageRecord
+from karenina_core.run.ports import PortHub
+from karenina_core.selection import Selected
+from karenina_core.stage import Stage
+from karenina_core.templates import Trust
+from karenina_core.testing.scripted import ScriptedModels
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class StageRun:
+    """What a stage left behind."""
+
+    state: State
+    record: StageRecord
+
+    def artifact(self, key: ArtifactKey[T]) -> T | None:
+        """The artifact's value, or None where it is not there."""
+        value: T | None = self.state.read(key.name)
+        return value
+
+    @property
+    def vetoes(self) -> Sequence[Veto]:
+        """The vetoes it raised."""
+        return self.state.vetoes
+
+    @property
+    def error(self) -> ItemError | None:
+        """The error that it marked or raised."""
+        return self.state.error
+
+    def field(self, name: str) -> Any:
+        """A result field that it set by name."""
+        for values in self.state.fields.values():
+            if name in values:
+                return values[name]
+        return None
+
+
+async def run_stage(
+    stage: type[Stage],
+    *,
+    question: Question | None = None,
+    artifacts: Mapping[AnyKey, object] | None = None,
+    models: ScriptedModels | None = None,
+    trust: Trust | None = None,
+    answering: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> StageRun:
+    """Run `stage` alone, as a pipeline would, over `artifacts`, which stand for what earlier stages produced.
+
+    Model calls go to `models`. `answering` are fields of the answering model; `settings` are configuration names of the
+    stage's own settings model or of the core.
+    """
+    scripted = models or ScriptedModels()
+    plugins = Plugins()
+    plugins.register(scripted)
+    plugins.register(_Offer(stage))
+    model = scripted.model("answering", **(answering or {}))
+    judge = scripted.model("judge")
+    with plugin_room.using(plugins):
+        config = VerificationConfig(answering_models=[model], parsing_models=[judge], **settings)
+    hub = PortHub(plugins, config.core.request_timeout)
+    item = Item(
+        question=question or Question(question="What is asked?"),
+        answering_model=model,
+        parsing_model=None if stage.scope == "answer" else judge,
+        replicate=1,
+        config=config,
+        ports=hub,
+        trust=trust or Trust(),
+    )
+    state = State(item, artifacts={key.name: value for key, value in (artifacts or {}).items()})
+    plan = arrange([Selected(stage(), "under-test", "0")])
+    try:
+        records = await Pipeline(plan, plugins).run_stages(plan.stages, state)
+    finally:
+        await hub.aclose()
+    return StageRun(state, records[0])
+
+
+class _Offer:
+    """Offers one stage through the hook of its slot."""
+
+    def __init__(self, stage: type[Stage]) -> None:
+        from karenina_core.hookspecs import hookimpl
+
+        hook = stage.slot.hook if stage.slot is not None else "karenina_extra_stages"
+        setattr(self, hook, hookimpl(lambda: [stage]))

@@ -1,0 +1,157 @@
+"""Configuration: flat names with one owner each, four sources, and every problem at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, Field
+
+from karenina_core import ModelConfig, Stage, VerificationConfig, hookimpl
+from karenina_core import plugins as plugin_room
+from karenina_core.config import settings
+from karenina_core.errors import ConfigError
+from karenina_core.plugins import Plugins
+
+
+class TasteSettings(BaseModel):
+    taste_threshold: float = Field(
+        default=0.5, ge=0, le=1, description="How sweet.", json_schema_extra={"env": "TASTE_THRESHOLD"}
+    )
+    taste_words: tuple[str, ...] = Field(default=(), description="Which words.")
+
+
+class Taste(Stage):
+    name = "Taste"
+    settings = TasteSettings
+
+
+class TastePlugin:
+    @hookimpl
+    def karenina_extra_stages(self) -> list[type[Stage]]:
+        return [Taste]
+
+
+@pytest.fixture(autouse=True)
+def taste() -> Iterator[None]:
+    plugins = Plugins()
+    plugins.register(TastePlugin(), distribution="karenina-taste", version="1")
+    with plugin_room.using(plugins):
+        yield
+
+
+def test_a_plugins_names_are_flat_beside_the_cores() -> None:
+    config = VerificationConfig(taste_threshold=0.9, replicate_count=3)
+    assert (config.taste_threshold, config.replicate_count) == (0.9, 3)
+    assert config.section(TasteSettings).taste_threshold == 0.9
+    assert config.core.replicate_count == 3
+
+
+def test_argument_beats_environment_beats_file_beats_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text('replicate_count = 2\nrun_name = "file"\ntaste_threshold = 0.1\n')
+    monkeypatch.setenv("KARENINA_RUN_NAME", "environment")
+    monkeypatch.setenv("TASTE_THRESHOLD", "0.2")
+    config = VerificationConfig.from_file(file, taste_threshold=0.3)
+    assert (config.taste_threshold, config.run_name, config.replicate_count) == (0.3, "environment", 2)
+    assert config.request_timeout == 120.0
+    assert VerificationConfig.from_file(file).taste_threshold == 0.2
+
+
+@pytest.mark.parametrize("suffix", [".toml", ".yaml", ".json"])
+def test_every_file_format_says_the_same(tmp_path: Path, suffix: str) -> None:
+    text = {
+        ".toml": 'replicate_count = 2\n[slots]\nparse_template = "Other"\n',
+        ".yaml": "replicate_count: 2\nslots: {parse_template: Other}\n",
+        ".json": json.dumps({"replicate_count": 2, "slots": {"parse_template": "Other"}}),
+    }
+    file = tmp_path / f"run{suffix}"
+    file.write_text(text[suffix])
+    config = VerificationConfig.from_file(file)
+    assert (config.replicate_count, config.core.slots) == (2, {"parse_template": ("Other",)})
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (
+            {"replicate_cuont": 2},
+            "replicate_cuont: there is no such configuration name; did you mean 'replicate_count'?",
+        ),
+        ({"taste_threshold": 2}, "taste_threshold (of karenina-taste): input should be less than or equal to 1, not 2"),
+        ({"evaluation_mode": "fast"}, "evaluation_mode: input should be 'template_only'"),
+        ({"slots": {"parse": "X"}}, "slots: there is no slot 'parse'"),
+        ({"answering_models": [{"id": "a"}]}, "answering_models.0.interface: field required"),
+        (
+            {"parsing_models": [{"id": "a", "interface": "x", "model_name": "y"}] * 2},
+            "parsing_models: two models have the id 'a'",
+        ),
+        ({"plugins": {"blok": []}}, "plugins.blok: extra inputs are not permitted"),
+    ],
+)
+def test_bad_values_say_what_where_and_whose(values: dict[str, object], says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        VerificationConfig(**values)
+    assert says in str(caught.value)
+
+
+def test_all_problems_come_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        VerificationConfig(replicate_cuont=2, taste_threshold=2, replicate_count=0)
+    assert len(caught.value.problems) == 3
+
+
+def test_two_owners_of_one_name_are_an_error_that_names_both() -> None:
+    class Rival(BaseModel):
+        taste_threshold: int = 3
+
+    class RivalStage(Stage):
+        name = "Rival"
+        settings = Rival
+
+    class RivalPlugin:
+        @hookimpl
+        def karenina_extra_stages(self) -> list[type[Stage]]:
+            return [RivalStage]
+
+    plugin_room.current().register(RivalPlugin(), distribution="karenina-rival")
+    with pytest.raises(ConfigError, match="karenina-rival .*karenina-taste|karenina-taste .*karenina-rival"):
+        settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.toml", "x = ["), ("a.yaml", "a: [1"), ("a.json", "[1, 2]"), ("a.ini", "")]
+)
+def test_a_file_that_is_no_table_is_named(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ConfigError, match=name):
+        VerificationConfig.from_file(tmp_path / name)
+
+
+def test_an_absent_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.toml cannot be read"):
+        VerificationConfig.from_file(tmp_path / "nowhere.toml")
+
+
+def test_secrets_stand_in_no_text_of_a_configuration() -> None:
+    model = ModelConfig(id="a", interface="x", model_name="y", endpoint_api_key="sk-hush")  # type: ignore[arg-type]
+    config = VerificationConfig(answering_models=[model])
+    for text in (repr(config), str(config), config.model_dump_json(), repr(model)):
+        assert "sk-hush" not in text
+
+
+def test_a_copy_with_other_values_is_checked_like_a_new_one() -> None:
+    config = VerificationConfig(replicate_count=2)
+    assert config.with_values(run_name="b").replicate_count == 2
+    with pytest.raises(ConfigError):
+        config.with_values(replicate_count=0)
+
+
+def test_every_setting_has_a_meaning_and_an_environment_variable() -> None:
+    for setting in settings().values():
+        assert setting.meaning, setting.name
+        assert setting.environment[0] == f"KARENINA_{setting.name.upper()}"
+    assert settings()["taste_threshold"].environment == ("KARENINA_TASTE_THRESHOLD", "TASTE_THRESHOLD")
+    assert settings()["evaluation_mode"].type_name == "'template_only' | 'template_and_rubric' | 'rubric_only'"

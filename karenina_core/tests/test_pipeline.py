@@ -1,0 +1,392 @@
+"""The pipeline holds stages to what they declare, contains their failures, and always ends in a result."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from karenina_core import (
+    ANY,
+    ArtifactKey,
+    AutoFailStage,
+    CheckStage,
+    Detection,
+    ModelConfig,
+    Outcome,
+    Question,
+    Skip,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    VerificationResult,
+)
+from karenina_core import plugins as plugin_room
+from karenina_core.context import Item, State
+from karenina_core.finalize import FinalizeResult
+from karenina_core.pipeline import Pipeline
+from karenina_core.plan import arrange
+from karenina_core.plugins import Plugins
+from karenina_core.ports import ErrorCategory, Message, PortError
+from karenina_core.prompts import PromptTask
+from karenina_core.run.ports import PortHub
+from karenina_core.selection import Selected
+from karenina_core.templates import Trust
+from karenina_core.testing import ScriptedModels, run_stage
+
+A = ArtifactKey("test.a", int)
+B = ArtifactKey("test.b", int)
+
+
+def stage(name: str, execute: Callable[[VerificationContext], Any], **declared: Any) -> type[Stage]:
+    return type(name, (Stage,), {"name": name, "execute": lambda self, context: execute(context), **declared})
+
+
+def nothing(context: VerificationContext) -> None:
+    """A stage that does nothing."""
+
+
+def run(*stages: type[Stage], judges: int = 1, models: ScriptedModels | None = None) -> list[VerificationResult]:
+    """The results of one question's item before each judge, by a pipeline of these stages and FinalizeResult."""
+    scripted = models or ScriptedModels()
+    plugins = Plugins()
+    plugins.register(scripted)
+    with plugin_room.using(plugins):
+        config = VerificationConfig()
+
+    async def work() -> list[VerificationResult]:
+        hub = PortHub(plugins, 5)
+        pipeline = Pipeline(
+            arrange([Selected(one(), f"dist-of-{one.name}", "1.2") for one in (*stages, FinalizeResult)]), plugins
+        )
+
+        def item(judge: ModelConfig | None) -> Item:
+            return Item(Question(question="Which?"), scripted.model("answers"), judge, 1, config, hub, Trust())
+
+        answer = await pipeline.answer(item(None))
+        results = [await pipeline.judge(answer, item(scripted.model(f"judge{at}"))) for at in range(judges)]
+        await pipeline.end(answer)
+        return results
+
+    return asyncio.run(work())
+
+
+def test_a_value_set_by_one_stage_is_read_by_the_next() -> None:
+    seen = []
+    run(
+        stage("Maker", lambda context: context.set_artifact(A, 41), produces={A}),
+        stage("Reader", lambda context: seen.append(context.get_artifact(A)), requires={A}),
+    )
+    assert seen == [41]
+
+
+@pytest.mark.parametrize(
+    ("does", "says"),
+    [
+        (lambda context: context.get_artifact(A), "reads the artifact 'test.a' without declaring it"),
+        (lambda context: context.find_artifact(A), "reads the artifact 'test.a' without declaring it"),
+        (lambda context: context.set_artifact(A, 1), "sets the artifact 'test.a' without declaring it"),
+        (lambda context: context.revise_artifact(A, 1, "why"), "revises the artifact 'test.a' without declaring it"),
+        (lambda context: context.setting("somebody_elses"), "reads the setting 'somebody_elses' of another owner"),
+        (lambda context: context.state, "reads the artifact '\\*' without declaring it"),
+    ],
+)
+def test_undeclared_access_is_an_error_that_says_what_to_declare(
+    does: Callable[[VerificationContext], Any], says: str
+) -> None:
+    (result,) = run(stage("Nosy", does))
+    assert result.outcome is Outcome.STAGE_ERROR
+    assert __import__("re").search(says, result.metadata.error or "")
+
+
+def test_a_stage_that_sets_less_than_it_declares_is_named_with_its_distribution() -> None:
+    (result,) = run(stage("Idle", nothing, produces={A, B}))
+    assert "stage Idle of dist-of-Idle ran without setting test.a, test.b" in (result.metadata.error or "")
+
+
+def test_a_value_of_another_type_is_refused() -> None:
+    (result,) = run(stage("Typo", lambda context: context.set_artifact(A, "five"), produces={A}))
+    assert "set the artifact 'test.a' to a str; its key says int" in (result.metadata.error or "")
+
+
+def test_none_is_a_value() -> None:
+    seen = []
+    (result,) = run(
+        stage("Maker", lambda context: context.set_artifact(A, None), produces={A}),  # type: ignore[arg-type]
+        stage("Reader", lambda context: seen.append(context.get_artifact(A)), requires={A}),
+    )
+    assert seen == [None]
+    assert result.metadata.completed_without_errors
+
+
+def test_an_exception_ends_the_item_and_later_stages_are_skipped_save_those_that_run_after_errors() -> None:
+    ran = []
+
+    def explode(context: VerificationContext) -> None:
+        raise ZeroDivisionError("oops")
+
+    (result,) = run(
+        stage("Bomb", explode, produces={A}, error_outcome=Outcome.MODEL_ERROR),
+        stage("Later", lambda context: ran.append("later"), after={"Bomb"}),
+        stage("Cleaner", lambda context: ran.append("cleaner"), after={"Bomb"}, runs_after_error=True),
+    )
+    assert ran == ["cleaner"]
+    assert result.outcome is Outcome.MODEL_ERROR
+    assert result.metadata.error == "Bomb: ZeroDivisionError: oops"
+    assert result.template.verify_result is None
+    statuses = {record.name: (record.status, record.reason or record.error) for record in result.stages}
+    assert statuses["Bomb"] == ("failed", "ZeroDivisionError: oops")
+    assert statuses["Later"] == ("skipped", "Bomb failed")
+
+
+def test_the_first_marked_error_stands() -> None:
+    def marks(context: VerificationContext) -> None:
+        context.mark_error("first", Outcome.PARSE_ERROR)
+        context.mark_error("second")
+
+    (result,) = run(stage("Marks", marks, produces={A}))
+    assert (result.outcome, result.metadata.error) == (Outcome.PARSE_ERROR, "Marks: first")
+
+
+def test_who_needs_an_artifact_of_a_skipped_stage_is_skipped_with_the_reason() -> None:
+    (result,) = run(
+        stage("Maker", nothing, produces={A}, should_run=lambda self, context: Skip("not today")),
+        stage("Reader", nothing, requires={A}),
+    )
+    assert [(record.name, record.reason) for record in result.stages if record.status == "skipped"] == [
+        ("Maker", "not today"),
+        ("Reader", "test.a is missing: Maker did not run"),
+    ]
+
+
+def test_a_revision_keeps_who_from_to_and_why() -> None:
+    (result,) = run(
+        stage("Maker", lambda context: context.set_artifact(A, 1), produces={A}),
+        stage("Reviser", lambda context: context.revise_artifact(A, 2, "better"), revises={A}),
+    )
+    (change,) = result.revisions
+    assert (change.artifact, change.stage, change.before, change.after, change.reason) == (
+        "test.a",
+        "Reviser",
+        1,
+        2,
+        "better",
+    )
+
+
+def test_revising_what_nobody_produced_is_an_error() -> None:
+    (result,) = run(stage("Reviser", lambda context: context.revise_artifact(A, 2, "better"), revises={A}))
+    assert "revises the artifact 'test.a', which no stage has produced" in (result.metadata.error or "")
+
+
+def test_any_veto_fails_the_item_and_the_first_decides_the_outcome() -> None:
+    class First(AutoFailStage):
+        name = "First"
+        veto_outcome = Outcome.ABSTAINED
+
+        def reason(self, context: VerificationContext) -> str:
+            return "refused"
+
+    class Second(AutoFailStage):
+        name = "Second"
+        after = frozenset({"First"})
+
+        def reason(self, context: VerificationContext) -> str:
+            return "looped"
+
+    (result,) = run(First, Second)
+    assert (result.outcome, result.template.verify_result) == (Outcome.ABSTAINED, False)
+    assert [(veto.stage, veto.reason) for veto in result.vetoes] == [("First", "refused"), ("Second", "looped")]
+    assert result.metadata.completed_without_errors
+
+
+def test_fields_of_other_distributions_land_in_the_extensions_and_none_is_dropped() -> None:
+    (result,) = run(
+        stage("One", lambda context: context.set_result_field("words", 7)),
+        stage("Two", lambda context: context.set_result_field("words", {3, 4})),
+    )
+    assert result.extensions["dist-of-One"] == {"words": 7}
+    assert sorted(result.extensions["dist-of-Two"]["words"]) == [3, 4]
+
+
+def test_a_value_that_does_not_fit_its_section_costs_no_result() -> None:
+    (result,) = run(stage("Odd", lambda context: context.set_result_field("llm_trait_scores", "high")))
+    assert result.extensions["karenina-core"]["unfit_fields"] == {"rubric.llm_trait_scores": "high"}
+
+
+def test_answer_stages_run_once_and_their_artifacts_are_read_only_for_the_judges_items() -> None:
+    made = []
+
+    def make(context: VerificationContext) -> None:
+        made.append(1)
+        context.set_artifact(A, 1)
+
+    results = run(
+        stage("Maker", make, produces={A}, scope="answer"),
+        stage("Reviser", lambda context: context.revise_artifact(A, 2, "mine"), revises={A}),
+        judges=3,
+    )
+    assert made == [1]
+    assert [result.revisions[0].before for result in results] == [1, 1, 1]
+
+
+def test_an_answer_stage_has_no_judge_and_says_so() -> None:
+    (result,) = run(stage("Early", lambda context: context.llm(), scope="answer"))
+    assert "there is no parsing model" in (result.metadata.error or "")
+
+
+def test_model_calls_count_under_the_usage_key_and_those_of_an_answer_once() -> None:
+    async def ask(context: VerificationContext) -> None:
+        await context.llm(context.answering_model).invoke([Message.user("hello")])
+
+    async def ask_judge(context: VerificationContext) -> None:
+        await context.llm().invoke([Message.user("hello")])
+
+    results = run(
+        stage("Asks", ask, scope="answer", usage_key="answer_generation"),
+        stage("Judges", ask_judge, usage_key="parsing"),
+        judges=2,
+    )
+    usage = results[0].template.usage_metadata or {}
+    assert usage["answer_generation"]["total_tokens"] == usage["parsing"]["total_tokens"] == 15
+    assert usage["total"]["calls"] == 2
+    record = results[0].stage("Judges")
+    assert record is not None
+    assert (record.calls, record.input_tokens, record.output_tokens) == (1, 10, 5)
+    from karenina_core import VerificationResultSet
+
+    assert VerificationResultSet(results).usage().calls == 3
+
+
+def test_callbacks_run_at_the_end_whatever_happened_and_a_failing_one_stops_nothing() -> None:
+    done = []
+
+    async def close() -> None:
+        done.append("async")
+
+    def fail() -> None:
+        raise OSError("gone")
+
+    def arrange_end(context: VerificationContext) -> None:
+        context.at_end(lambda: done.append("plain"))
+        context.at_end(fail)
+        context.at_end(close)
+        raise ValueError("broken")
+
+    run(stage("Ends", arrange_end))
+    assert done == ["async", "plain"]
+
+
+def test_a_check_that_cannot_look_is_recorded_as_not_performed_and_fails_nothing() -> None:
+    class Check(CheckStage):
+        name = "Check"
+        prefix = "tone"
+
+        async def detect(self, context: VerificationContext) -> Detection:
+            raise PortError("the judge is away", category=ErrorCategory.SERVER)
+
+    performed, detected, override, reasoning = Check.check_keys()
+    found = asyncio.run(run_stage(Check))
+    assert found.error is None
+    assert (found.artifact(performed), found.artifact(detected), found.artifact(override)) == (False, None, False)
+    assert "the judge is away" in (found.artifact(reasoning) or "")
+
+
+def test_a_check_vetoes_where_it_triggers() -> None:
+    class Check(CheckStage):
+        name = "Check"
+        prefix = "tone"
+        veto_outcome = Outcome.INSUFFICIENT
+
+        async def detect(self, context: VerificationContext) -> Detection:
+            return Detection(False, reasoning="too short")
+
+        def triggers(self, detected: bool) -> bool:
+            return not detected
+
+    found = asyncio.run(run_stage(Check))
+    assert [(veto.outcome, veto.reason) for veto in found.vetoes] == [(Outcome.INSUFFICIENT, "tone check: too short")]
+
+
+def test_a_prompt_has_the_tasks_the_plugins_and_the_users_instructions_before_the_items_part() -> None:
+    from karenina_core import hookimpl
+
+    class Advice:
+        @hookimpl
+        def karenina_prompt_instructions(self, task: str) -> str | None:
+            return "From a plugin." if task == "greeting" else None
+
+    task = PromptTask("greeting", "From the task.")
+
+    async def greet(context: VerificationContext) -> None:
+        await context.llm().invoke(context.prompt(task, "Hello."))
+
+    models = ScriptedModels()
+    plugins = Plugins()
+    plugins.register(models)
+    plugins.register(Advice())
+    with plugin_room.using(plugins):
+        config = VerificationConfig(prompt_config={"greeting": "From the user."})
+    greeter = stage("Greeter", greet)
+
+    async def work() -> None:
+        hub = PortHub(plugins, 5)
+        item = Item(Question(question="Which?"), models.model("a"), models.model("j"), 1, config, hub, Trust())
+        plan = arrange([Selected(greeter(), "d", "1")])
+        await Pipeline(plan, plugins).run_stages(plan.stages, State(item))
+
+    asyncio.run(work())
+    system, user = models.requests[0].messages
+    assert (system.role, system.content) == ("system", "From the task.\n\nFrom a plugin.\n\nFrom the user.")
+    assert (user.role, user.content) == ("user", "Hello.")
+
+
+def test_observers_hear_of_stages_that_execute() -> None:
+    from karenina_core import hookimpl
+    from karenina_core.run.events import StageStarted
+
+    heard = []
+
+    class Listener:
+        @hookimpl
+        def karenina_stage_started(self, event: StageStarted) -> None:
+            heard.append(("started", event.stage))
+
+        @hookimpl
+        def karenina_stage_finished(self, event: StageStarted, record: Any) -> None:
+            heard.append((record.status, event.stage))
+
+    async def bomb(context: VerificationContext) -> None:
+        raise ValueError("x")
+
+    class Both(ScriptedModels, Listener):
+        """A scripted adapter that listens, too."""
+
+    run(stage("Bomb", bomb, produces={A}), stage("Never", nothing, requires={A}), models=Both())
+    assert heard[:2] == [("started", "Bomb"), ("failed", "Bomb")]
+    assert "Never" not in [name for _, name in heard]
+
+
+def test_a_finalizer_that_fails_still_leaves_a_result() -> None:
+    class Broken(FinalizeResult):
+        def execute(self, context: VerificationContext) -> None:
+            raise RuntimeError("no")
+
+    assert Broken.optional is ANY
+    plugins = Plugins()
+    models = ScriptedModels()
+    plugins.register(models)
+    with plugin_room.using(plugins):
+        config = VerificationConfig()
+
+    async def work() -> VerificationResult:
+        pipeline = Pipeline(arrange([Selected(Broken(), "d", "1")]), plugins)
+        item = Item(
+            Question(question="Which?"), models.model("a"), models.model("j"), 1, config, PortHub(plugins, 5), Trust()
+        )
+        return await pipeline.judge(await pipeline.answer(item), item)
+
+    result = asyncio.run(work())
+    assert (result.outcome, result.metadata.error) == (Outcome.STAGE_ERROR, "FinalizeResult: RuntimeError: no")

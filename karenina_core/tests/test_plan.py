@@ -1,0 +1,275 @@
+"""The plan follows from what stages declare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from karenina_core import ANY, ArtifactKey, ArtifactKeys, Question, Skip, Slot, Stage, VerificationConfig
+from karenina_core import plugins as plugin_room
+from karenina_core.plan import Plan, PlanError, make_plan
+from karenina_core.plugins import OfferedStage, Plugins
+
+A = ArtifactKey("test.a", int)
+B = ArtifactKey("test.b", int)
+
+MINIMUM = {
+    Slot.VALIDATE_TEMPLATE: {ArtifactKeys.RAW_ANSWER_CLASS, ArtifactKeys.ANSWER_CLASS},
+    Slot.GENERATE_ANSWER: {ArtifactKeys.RAW_LLM_RESPONSE},
+    Slot.PARSE_TEMPLATE: {ArtifactKeys.PARSED_ANSWER},
+    Slot.VERIFY_TEMPLATE: {ArtifactKeys.FIELD_VERIFICATION_RESULT},
+    Slot.FINALIZE_RESULT: set(),
+}
+
+
+def stage(name: str, slot: Slot | None = None, **declared: Any) -> type[Stage]:
+    return type(name, (Stage,), {"name": name, "slot": slot, **declared})
+
+
+def skeleton(*leave_out: Slot) -> list[type[Stage]]:
+    """One stage for each slot that takes exactly one."""
+    ends = {Slot.FINALIZE_RESULT: {"optional": ANY}}
+    return [
+        stage(f"The{slot.value}", slot, produces=frozenset(keys), fallback=True, **ends.get(slot, {}))
+        for slot, keys in MINIMUM.items()
+        if slot not in leave_out
+    ]
+
+
+def plan(
+    stages: Sequence[type[Stage]],
+    *,
+    failures: Mapping[str, str] | None = None,
+    owners: Mapping[str, str] | None = None,
+    **settings: Any,
+) -> Plan:
+    with plugin_room.using(Plugins()):
+        config = VerificationConfig(**settings)
+    offered = [OfferedStage(one, (owners or {}).get(one.name, "test-plugin"), "1.0") for one in stages]
+    return make_plan(offered, config, Question(question="Which?"), failures=(failures or {}).items())
+
+
+def problems(stages: Sequence[type[Stage]], **settings: Any) -> str:
+    with pytest.raises(PlanError) as caught:
+        plan(stages, **settings)
+    return "\n".join(caught.value.problems)
+
+
+def test_a_consumer_stands_after_its_producer_although_its_name_comes_first() -> None:
+    made = plan([*skeleton(), stage("Zed", produces={A}), stage("Abel", requires={A})])
+    assert made.names().index("Zed") < made.names().index("Abel")
+
+
+def test_an_optional_reader_waits_for_its_producer_and_does_without_one() -> None:
+    reader = stage("Abel", optional={A})
+    assert "Abel" in plan([*skeleton(), reader]).names()
+    made = plan([*skeleton(), reader, stage("Zed", produces={A})])
+    assert made.names().index("Zed") < made.names().index("Abel")
+
+
+def test_readers_come_after_the_last_reviser_and_before_names_the_exception() -> None:
+    made = plan(
+        [
+            *skeleton(),
+            stage("Maker", produces={A}),
+            stage("Zzz", revises={A}),
+            stage("Reviser", revises={A}),
+            stage("Abel", requires={A}),
+            stage("Early", requires={A}, before={"Reviser", "Zzz"}),
+        ]
+    )
+    names = made.names()
+    assert names.index("Maker") < names.index("Early") < names.index("Reviser")
+    assert names.index("Reviser") < names.index("Zzz") < names.index("Abel")
+
+
+def test_revisers_go_in_the_order_of_their_relations_before_that_of_their_names() -> None:
+    made = plan(
+        [
+            *skeleton(),
+            stage("Maker", produces={A}),
+            stage("Abel", revises={A}, after={"Zed"}),
+            stage("Zed", revises={A}),
+        ]
+    )
+    assert made.names().index("Zed") < made.names().index("Abel")
+
+
+def test_after_and_before_order_by_stage_or_slot_and_ignore_who_is_absent() -> None:
+    made = plan(
+        [
+            *skeleton(),
+            stage("Last", after={Slot.VERIFY_TEMPLATE, "Nobody"}),
+            stage("First", before={Slot.GENERATE_ANSWER, "Nobody"}),
+        ]
+    )
+    names = made.names()
+    assert names.index("The8") < names.index("Last")
+    assert names.index("First") < names.index("The2")
+
+
+def test_an_extra_stands_as_early_as_its_artifacts_allow() -> None:
+    words = stage("Words", requires={ArtifactKeys.RAW_LLM_RESPONSE})
+    assert plan([*skeleton(), words]).names() == ["The1", "The2", "Words", "The7", "The8", "The13"]
+
+
+def test_the_plan_says_what_each_stage_waits_for_and_why() -> None:
+    made = plan([*skeleton(), stage("Maker", produces={A}), stage("Abel", requires={A}, after={Slot.VERIFY_TEMPLATE})])
+    waits = next(one for one in made.to_json()["stages"] if one["name"] == "Abel")["waits_for"]
+    assert {"artifact": "test.a", "stage": "Maker", "why": "requires"} in waits
+    assert {"artifact": None, "stage": "The8", "why": "Abel says after"} in waits
+
+
+def test_a_slot_for_one_takes_the_included_stage_of_the_highest_precedence_else_the_fallback() -> None:
+    keys = {"produces": frozenset({ArtifactKeys.PARSED_ANSWER}), "slot": Slot.PARSE_TEMPLATE}
+
+    def wants(answer: bool | Skip) -> Any:
+        return lambda self, config, question: answer
+
+    low = stage("Low", precedence=10, included=wants(True), **keys)
+    high = stage("High", precedence=20, included=wants(True), **keys)
+    shy = stage("Shy", precedence=30, included=wants(Skip("nobody asked")), **keys)
+    rest = skeleton()
+    assert "The7" in plan([*rest, shy]).names()
+    made = plan([*rest, low, high, shy])
+    assert "High" in made.names()
+    assert {"The7", "Low", "Shy"} & set(made.names()) == set()
+    assert dict((left.name, left.why) for left in made.left_out)["Shy"] == "nobody asked"
+
+
+def test_two_claims_of_one_precedence_are_a_problem_that_names_the_line() -> None:
+    keys = {"produces": frozenset({ArtifactKeys.PARSED_ANSWER}), "included": lambda *_: True, "precedence": 5}
+    told = problems([*skeleton(), stage("One", Slot.PARSE_TEMPLATE, **keys), stage("Two", Slot.PARSE_TEMPLATE, **keys)])
+    assert "One and Two have the same claim" in told
+    assert '[slots] parse_template = "..."' in told
+
+
+def test_configuration_chooses_the_stage_of_a_slot_by_one_line() -> None:
+    other = stage("Other", Slot.PARSE_TEMPLATE, produces=frozenset({ArtifactKeys.PARSED_ANSWER}))
+    assert "Other" not in plan([*skeleton(), other]).names()
+    made = plan([*skeleton(), other], slots={"parse_template": "Other"})
+    assert "Other" in made.names()
+    assert "The7" not in made.names()
+
+
+def test_configuration_replaces_the_list_of_a_slot_for_many() -> None:
+    checks = [stage(name, Slot.ABSTENTION_CHECK) for name in ("Check", "Another", "Third")]
+    made = plan([*skeleton(), *checks], slots={"abstention_check": ["Third", "Check"]})
+    assert [name for name in made.names() if name in ("Check", "Another", "Third")] == ["Check", "Third"]
+    assert [left.why for left in made.left_out] == ["[slots] abstention_check names others"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "absent"),
+    [
+        ("template_only", {11, 12}),
+        ("template_and_rubric", set()),
+        ("rubric_only", {1, 6, 7, 8, 9, 10}),
+    ],
+)
+def test_the_evaluation_mode_decides_which_slots_exist(mode: str, absent: set[int]) -> None:
+    many = [stage(f"The{slot.value}", slot) for slot in Slot if slot not in MINIMUM]
+    made = plan([*skeleton(), *many], evaluation_mode=mode)
+    assert [int(name[3:]) for name in made.names()] == [number for number in range(1, 14) if number not in absent]
+
+
+def test_who_needs_what_was_left_out_is_left_out_too_with_the_reason() -> None:
+    shy = stage("Shy", produces={A}, included=lambda *_: Skip("switched off"))
+    made = plan([*skeleton(), shy, stage("Needy", requires={A}, produces={B}), stage("Second", requires={B})])
+    reasons = {left.name: left.why for left in made.left_out}
+    assert reasons["Needy"] == "needs test.a of Shy, which is left out: switched off"
+    assert reasons["Second"].startswith("needs test.b of Needy, which is left out")
+
+
+def test_a_need_that_nobody_installed_meets_is_a_problem() -> None:
+    assert "stage Needy needs the artifact 'test.a', which no installed stage produces" in problems(
+        [*skeleton(), stage("Needy", requires={A})]
+    )
+
+
+def test_a_need_that_a_broken_plugin_would_meet_names_the_plugin() -> None:
+    told = problems([*skeleton(), stage("Needy", requires={A})], failures={"Maker": "ImportError: no module named x"})
+    assert "Maker cannot be used: ImportError: no module named x" in told
+
+
+def test_two_producers_of_one_artifact_are_a_problem() -> None:
+    told = problems([*skeleton(), stage("One", produces={A}), stage("Two", produces={A})])
+    assert "the artifact 'test.a' is produced by One and Two" in told
+
+
+def test_one_artifact_with_two_types_is_a_problem() -> None:
+    told = problems([*skeleton(), stage("One", produces={A}), stage("Two", requires={ArtifactKey("test.a", str)})])
+    assert "int for One; str for Two" in told
+
+
+def test_a_cycle_is_told_with_the_reason_of_every_edge() -> None:
+    told = problems([*skeleton(), stage("One", requires={A}, produces={B}), stage("Two", requires={B}, produces={A})])
+    assert "Two after One (requires test.b)" in told
+    assert "One after Two (requires test.a)" in told
+
+
+def test_an_empty_slot_names_what_is_installed_for_it() -> None:
+    shy = stage("Shy", Slot.PARSE_TEMPLATE, produces=frozenset({ArtifactKeys.PARSED_ANSWER}))
+    told = problems([*skeleton(Slot.PARSE_TEMPLATE), shy])
+    assert "slot parse_template needs a stage and none stands there: installed for it: Shy; choose by [slots]" in told
+
+
+def test_an_empty_slot_with_nothing_installed_names_the_distribution_to_install() -> None:
+    assert "pip install karenina-template" in problems(skeleton(Slot.PARSE_TEMPLATE))
+
+
+def test_a_slot_stage_that_does_not_produce_what_the_slot_asks_for_is_a_problem() -> None:
+    idle = stage("Idle", Slot.PARSE_TEMPLATE, fallback=True)
+    told = problems([*skeleton(Slot.PARSE_TEMPLATE), idle])
+    assert "Idle of test-plugin fills slot parse_template without producing parsed_answer" in told
+
+
+def test_a_name_that_slots_asks_for_and_nobody_has_is_a_problem_with_the_nearest_name() -> None:
+    assert "no installed plugin offers it; did you mean 'The7'?" in problems(
+        skeleton(), slots={"parse_template": "The77"}
+    )
+
+
+def test_a_stage_for_another_slot_cannot_be_named() -> None:
+    assert "which is a stage for generate_answer" in problems(skeleton(), slots={"parse_template": "The2"})
+
+
+def test_all_problems_come_at_once() -> None:
+    told = problems(
+        [
+            *skeleton(Slot.VERIFY_TEMPLATE),
+            stage("One", produces={A}),
+            stage("Two", produces={A}),
+            stage("Needy", requires={B}),
+        ]
+    )
+    assert len(told.splitlines()) == 3
+
+
+def test_an_answer_stage_cannot_wait_for_an_item_stage() -> None:
+    told = problems([*skeleton(), stage("Item", produces={A}), stage("Answer", requires={A}, scope="answer")])
+    assert "Answer runs once for all judges of an answer and cannot stand after Item" in told
+
+
+def test_answer_stages_come_first() -> None:
+    made = plan([*skeleton(), stage("Aaa"), stage("Zzz", scope="answer")])
+    assert made.names()[0] == "Zzz"
+
+
+def test_a_stage_that_fails_when_asked_for_its_place_is_a_problem_that_names_its_distribution() -> None:
+    def broken(self: Stage, config: object, question: object) -> bool:
+        raise KeyError("oops")
+
+    told = problems([*skeleton(), stage("Broken", included=broken)])
+    assert "Broken of test-plugin 1.0 cannot say whether it belongs into the plan: KeyError" in told
+
+
+def test_two_stages_of_one_name_are_a_problem_that_names_both_and_the_line() -> None:
+    twins = [OfferedStage(stage("Twin"), owner, "1.0") for owner in ("left", "right")]
+    with plugin_room.using(Plugins()):
+        config = VerificationConfig()
+    offered = [OfferedStage(one, "test-plugin", "1.0") for one in skeleton()]
+    with pytest.raises(PlanError, match=r'left 1\.0 and right 1\.0; pick one.*Twin = "left"'):
+        make_plan([*offered, *twins], config, Question(question="Which?"))

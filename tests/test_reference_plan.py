@@ -1,0 +1,108 @@
+"""The order of the reference follows from the contracts, not from the ranks, and not from the order of discovery."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import pytest
+from contracts import CONTRACTS, REFERENCE_ORDER, RELATIONS, Contract
+
+from karenina_core import ANY, Question, VerificationConfig
+from karenina_core import plugins as plugin_room
+from karenina_core.plan import Plan, arrange, make_plan
+from karenina_core.plugins import OfferedStage, Plugins
+from karenina_core.selection import Selected
+
+SHIPPED = {offered.stage.name: offered.stage for offered in plugin_room.current().stages()}
+BY_NAME = {one.name: one for one in CONTRACTS}
+
+
+def offered(contracts: Iterable[Contract]) -> list[OfferedStage]:
+    return [OfferedStage(one.as_stage(), "contracts", "1") for one in contracts]
+
+
+def full_plan(stages: list[OfferedStage]) -> Plan:
+    with plugin_room.using(Plugins()):
+        config = VerificationConfig(evaluation_mode="template_and_rubric")
+    return make_plan(stages, config, Question(question="Which?"))
+
+
+def with_random_ranks(contracts: Iterable[Contract], seed: int) -> list[str]:
+    selected = [Selected(one.as_stage()(), "contracts", "1") for one in contracts]
+    ranks = list(range(len(selected)))
+    random.Random(seed).shuffle(ranks)
+    return arrange(selected, ranks={one.stage.name: rank for one, rank in zip(selected, ranks, strict=True)}).names()
+
+
+def pairs_of(contracts: Iterable[Contract]) -> set[tuple[str, str]]:
+    """Every pair that the contracts order, worked out here without the plan's own code."""
+    contracts = list(contracts)
+    slots = {one.name: one.slot for one in contracts}
+    pairs = set()
+    for one in contracts:
+        for other in contracts:
+            if other is one:
+                continue
+            reads = one.requires | (frozenset() if one.optional is ANY else one.optional) | one.revises
+            if one.optional is ANY or reads & other.produces:
+                pairs.add((other.name, one.name))
+            if {other.name, slots[other.name]} & one.after:
+                pairs.add((other.name, one.name))
+            if {other.name, slots[other.name]} & one.before:
+                pairs.add((one.name, other.name))
+            if (reads - one.revises) & other.revises:
+                pairs.add((other.name, one.name))
+    return pairs
+
+
+def test_the_shipped_stages_declare_what_the_contracts_say() -> None:
+    assert set(SHIPPED) <= set(BY_NAME)
+    for name, stage in SHIPPED.items():
+        expected = BY_NAME[name]
+        for relation in ("slot", "requires", "optional", "revises", "after", "before", "scope"):
+            assert getattr(stage, relation) == getattr(expected, relation), (name, relation)
+        assert stage.produces >= expected.produces, name
+
+
+def test_the_plan_of_all_stages_is_that_of_the_reference_for_every_order_of_discovery() -> None:
+    stages = offered(CONTRACTS)
+    for seed in range(500):
+        random.Random(seed).shuffle(stages)
+        assert full_plan(stages).names() == REFERENCE_ORDER
+
+
+def test_the_plan_of_what_is_installed_is_that_of_the_reference_for_every_order_of_discovery() -> None:
+    stages = list(plugin_room.current().stages())
+    expected = [name for name in REFERENCE_ORDER if name in SHIPPED]
+    with plugin_room.using(Plugins()):
+        config = VerificationConfig()
+    for seed in range(500):
+        random.Random(seed).shuffle(stages)
+        assert make_plan(stages, config, Question(question="Which?")).names() == expected
+
+
+def test_with_ranks_permuted_at_random_every_relation_still_holds() -> None:
+    pairs = pairs_of(CONTRACTS)
+    assert len(pairs) > 40
+    for seed in range(300):
+        names = with_random_ranks(CONTRACTS, seed)
+        place = {name: at for at, name in enumerate(names)}
+        assert [pair for pair in pairs if place[pair[0]] > place[pair[1]]] == []
+
+
+@pytest.mark.parametrize(
+    ("second", "first", "relation", "what", "absent"), RELATIONS, ids=[f"{one[0]}-{one[1]}" for one in RELATIONS]
+)
+def test_deleting_a_named_relation_lets_its_pair_swap(
+    second: str, first: str, relation: str, what: object, absent: str | None
+) -> None:
+    present = [one for one in CONTRACTS if one.name != absent]
+    broken = [one.without(relation, what) if one.name == second else one for one in present]
+    whole, mutilated = set(), set()
+    for seed in range(200):
+        for contracts, found in ((present, whole), (broken, mutilated)):
+            names = with_random_ranks(contracts, seed)
+            found.add(names.index(first) < names.index(second))
+    assert whole == {True}
+    assert mutilated == {True, False}
