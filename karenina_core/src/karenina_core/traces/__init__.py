@@ -1,1 +1,23 @@
-"""Traces: what a model and its tools said to each other, in one shape."""
+"""Traces: what a model and its tools said to each other, read from several formats into one shape.
+
+A *trace* is a sequence of `Message`s. A *recording* is the same thing as JSON values, in the format of whoever wrote
+it. The functions here take either.
+"""
+
+from karenina_core.traces.errors import TraceFormatError
+from karenina_core.traces.formats import Recording, convert
+from karenina_core.traces.measuring import AgentMetrics, metrics
+from karenina_core.traces.rendering import render
+from karenina_core.traces.validity import TraceVerdict, final_ai_message, validate
+
+__all__ = [
+    "AgentMetrics",
+    "Recording",
+    "TraceFormatError",
+    "TraceVerdict",
+    "convert",
+    "final_ai_message",
+    "metrics",
+    "render",
+    "validate",
+]
