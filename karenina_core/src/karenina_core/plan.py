@@ -237,7 +237,9 @@ def _planned(one: Selected, edges: Sequence[Edge], producers: dict[str, str]) ->
         one.distribution,
         one.version,
         waits_for=tuple(sorted(waits, key=lambda wait: (wait.stage, wait.artifact or "", wait.why))),
-        producers=tuple((key, producers[key.name]) for key in sorted(stage.requires, key=lambda key: key.name)),
+        producers=tuple(
+            (key, producers.get(key.name, "its producer")) for key in sorted(stage.requires, key=lambda key: key.name)
+        ),
         reads=frozenset(key.name for key in declared),
         writes=frozenset(key.name for key in stage.produces),
         revises=frozenset(key.name for key in stage.revises),

@@ -1,0 +1,143 @@
+"""Stages 2 to 4, each alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from karenina_generation.generate import GenerateAnswer
+from karenina_generation.guards import RecursionLimitAutoFail, TraceValidationAutoFail
+
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Outcome, Question
+from karenina_core.ports import AgentReply, ErrorCategory, LLMReply, Message, PortError, ToolCall
+from karenina_core.testing import ScriptedModels, StageRun, run_stage
+
+CALL = ToolCall("c1", "look_up", {"gene": "BCL2"})
+CONVERSATION = [
+    Message.assistant("", [CALL]),
+    Message.tool("it regulates apoptosis", CALL),
+    Message.assistant("BCL2 regulates apoptosis."),
+]
+MCP = {"mcp_urls_dict": {"genes": "http://localhost:1/mcp"}}
+
+
+def generate(models: ScriptedModels, answering: Mapping[str, Any] | None = None, **settings: Any) -> StageRun:
+    question = Question(question="What does BCL2 do?", raw_answer="the truth that no model may see")
+    return asyncio.run(run_stage(GenerateAnswer, question=question, models=models, answering=answering, **settings))
+
+
+def test_a_plain_answer_is_kept_to_the_letter() -> None:
+    said = "  ## Answer\n\n--- AI Message ---\nBCL2.\n "
+    found = generate(ScriptedModels(say=lambda *_: said))
+    assert found.artifact(Keys.RAW_LLM_RESPONSE) == said
+    assert found.artifact(Keys.FINAL_AI_MESSAGE) == said
+    assert found.artifact(Keys.TRACE_MESSAGES) == []
+
+
+def test_the_model_is_asked_the_question_and_nothing_that_would_help_it() -> None:
+    models = ScriptedModels()
+    generate(models, {"system_prompt": "Be brief."}, prompt_config={"generation": "Answer in English."})
+    assert [(message.role, message.content) for message in models.requests[0].messages] == [
+        ("system", "Be brief.\n\nAnswer in English."),
+        ("user", "What does BCL2 do?"),
+    ]
+
+
+def test_without_a_system_prompt_there_is_no_system_message() -> None:
+    models = ScriptedModels()
+    generate(models)
+    assert [message.role for message in models.requests[0].messages] == ["user"]
+
+
+def test_an_empty_answer_is_an_answer() -> None:
+    found = generate(ScriptedModels(say=lambda *_: ""))
+    assert found.error is None
+    assert found.artifact(Keys.RAW_LLM_RESPONSE) == ""
+
+
+def test_an_answer_that_was_cut_off_says_so() -> None:
+    found = generate(ScriptedModels(say=lambda *_: LLMReply("BCL2 is a", finish_reason="length")))
+    assert found.artifact(Keys.RESPONSE_TRUNCATED) is True
+
+
+def test_a_failed_call_is_a_model_error() -> None:
+    def away(*_: object) -> str:
+        raise PortError("no server at 127.0.0.1:1", category=ErrorCategory.PERMANENT)
+
+    found = generate(ScriptedModels(say=away))
+    assert found.error is not None
+    assert found.error.outcome is Outcome.MODEL_ERROR
+    assert "no server at 127.0.0.1:1" in found.error.message
+
+
+def test_a_model_with_mcp_servers_answers_through_the_agent_port_and_its_trace_is_kept() -> None:
+    found = generate(ScriptedModels(act=lambda *_: CONVERSATION), MCP)
+    assert found.artifact(Keys.TRACE_MESSAGES) == CONVERSATION
+    assert found.artifact(Keys.FINAL_AI_MESSAGE) == "BCL2 regulates apoptosis."
+    assert found.artifact(Keys.ANSWERING_MCP_SERVERS) == ["genes"]
+    metrics = found.artifact(Keys.AGENT_METRICS)
+    assert metrics is not None
+    assert (metrics["iterations"], metrics["tool_calls"], metrics["tools_used"]) == (2, 1, ["look_up"])
+
+
+def test_a_conversation_that_ends_on_a_tool_has_no_final_message() -> None:
+    found = generate(ScriptedModels(act=lambda *_: CONVERSATION[:2]), MCP)
+    assert found.artifact(Keys.FINAL_AI_MESSAGE) is None
+
+
+def test_the_turn_limit_keeps_the_partial_trace() -> None:
+    found = generate(ScriptedModels(act=lambda *_: AgentReply(tuple(CONVERSATION[:2]), limit_reached=True)), MCP)
+    assert found.artifact(Keys.RECURSION_LIMIT_REACHED) is True
+    assert found.artifact(Keys.TRACE_MESSAGES) == CONVERSATION[:2]
+
+
+@pytest.mark.parametrize(("reached", "vetoes"), [(True, 1), (False, 0), (None, 0)])
+def test_the_turn_limit_vetoes(reached: bool | None, vetoes: int) -> None:
+    artifacts = {Keys.RAW_LLM_RESPONSE: "x"} | ({} if reached is None else {Keys.RECURSION_LIMIT_REACHED: reached})
+    found = asyncio.run(run_stage(RecursionLimitAutoFail, artifacts=artifacts))
+    assert len(found.vetoes) == vetoes
+    assert found.record.status == ("ran" if vetoes else "skipped")
+
+
+def guard(trace: list[Message], answering: Mapping[str, Any], limit: bool = False) -> StageRun:
+    artifacts = {
+        Keys.RAW_LLM_RESPONSE: "x",
+        Keys.TRACE_MESSAGES: trace,
+        Keys.FINAL_AI_MESSAGE: None,
+        Keys.RECURSION_LIMIT_REACHED: limit,
+    }
+    return asyncio.run(run_stage(TraceValidationAutoFail, artifacts=artifacts, answering=answering))
+
+
+def test_a_trace_that_ends_in_an_answer_passes() -> None:
+    found = guard(CONVERSATION, MCP)
+    assert found.vetoes == []
+    assert found.artifact(Keys.TRACE_VALIDATION_FAILED) is False
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [CONVERSATION[:1], CONVERSATION[:2], [*CONVERSATION, Message.user("thanks")], [Message.assistant("  ")], []],
+    ids=["tool call", "tool result", "user", "blank", "empty"],
+)
+def test_a_trace_that_does_not_end_in_an_answer_is_vetoed_with_the_reason(trace: list[Message]) -> None:
+    found = guard(trace, MCP)
+    assert found.artifact(Keys.TRACE_VALIDATION_FAILED) is True
+    assert found.artifact(Keys.TRACE_VALIDATION_ERROR)
+    assert found.field("trace_extraction_error") == found.artifact(Keys.TRACE_VALIDATION_ERROR)
+    assert len(found.vetoes) == 1
+
+
+@pytest.mark.parametrize(
+    ("answering", "limit", "why"),
+    [({}, False, "no MCP servers"), (MCP, True, "turn limit")],
+)
+def test_the_guard_does_not_apply_to_plain_answers_and_to_agents_that_failed_already(
+    answering: Mapping[str, Any], limit: bool, why: str
+) -> None:
+    found = guard([], answering, limit)
+    assert found.record.status == "skipped"
+    assert why in (found.record.reason or "")
