@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import Final
 
+from karenina_core.templates.building import BUILDING
 from karenina_core.templates.errors import TemplateError
 from karenina_core.templates.syntax import Scope, shown, value_of
 from karenina_core.wording import nearest
@@ -96,7 +97,9 @@ def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scop
     if kind == "tuple" and len(items) == 2 and isinstance(items[1], ast.Constant) and items[1].value is ...:
         return Annotation(kind, (annotation_of(items[0], scope), Annotation("...")))
     if len(items) != _ARGUMENTS.get(kind, len(items)):
-        raise TemplateError(f"`{shown(node)}`: {kind} takes {_ARGUMENTS[kind]} types", line=node.lineno)
+        raise TemplateError(
+            f"`{shown(node)}`: {kind} takes {_ARGUMENTS[kind]} in its brackets, not {len(items)}", line=node.lineno
+        )
     return Annotation(kind, tuple(annotation_of(item, scope) for item in items))
 
 
@@ -116,7 +119,8 @@ def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
 
 def _parsed(text: str, node: ast.Constant) -> ast.expr:
     try:
-        parsed = ast.parse(text.strip(), mode="eval").body
+        with BUILDING:
+            parsed = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise TemplateError(f"the annotation {text!r:.200} is no annotation: {error}", line=node.lineno) from None
     for part in ast.walk(parsed):

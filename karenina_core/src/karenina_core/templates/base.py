@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field, PrivateAttr
 from pydantic.json_schema import SkipJsonSchema
 
 from karenina_core.templates.answer_key import AnswerKey, checked_strategy
+from karenina_core.templates.building import BUILDING
 from karenina_core.templates.errors import TemplateError
 from karenina_core.templates.field import VERIFICATION, FieldRule, Truths, rule_of
 from karenina_core.templates.regexes import RegexReport, verify_patterns
@@ -53,9 +54,10 @@ class BaseAnswer(BaseModel):
         own = cls.__dict__.get("__answer_key__")
         if isinstance(own, AnswerKey):
             return own
-        if not cls.__pydantic_complete__:
-            cls.model_rebuild()
-        key = _key_of(cls)
+        with BUILDING:
+            if not cls.__pydantic_complete__:
+                cls.model_rebuild()
+            key = _key_of(cls)
         cls.__answer_key__ = key
         return key
 

@@ -9,8 +9,9 @@ from types import ModuleType
 from typing import Any
 
 from karenina_core.templates.base import BaseAnswer
+from karenina_core.templates.building import BUILDING
 from karenina_core.templates.errors import TemplateError
-from karenina_core.templates.shape import BUILDING, Shape, shape_of_class, shared
+from karenina_core.templates.shape import Shape, shape_of_class, shared
 from karenina_core.templates.syntax import is_ours, names_of_karenina
 
 

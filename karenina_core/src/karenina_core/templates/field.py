@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 from pydantic import Field, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from karenina_core.templates.building import BUILDING
 from karenina_core.templates.errors import TemplateError
 from karenina_core.templates.primitives import Primitive
 
@@ -160,18 +161,20 @@ class Truths:
             raise TemplateError(
                 f"the ground truth {truth!r} of field {name!r} is a boolean, its annotation is a number"
             )
-        return value
+        # a set made into a list would have another order in every process
+        return truth if isinstance(truth, set | frozenset) and isinstance(value, list | tuple) else value
 
     def _adapter(self, name: str, info: FieldInfo) -> TypeAdapter[Any] | None:
-        if name not in self._adapters:
-            annotation: Any = info.annotation
-            for item in info.metadata:
-                annotation = Annotated[annotation, item]
-            try:
-                self._adapters[name] = TypeAdapter(annotation)
-            except PydanticUserError:  # a type that only the class's own configuration allows
-                self._adapters[name] = None
-        return self._adapters[name]
+        with BUILDING:
+            if name not in self._adapters:
+                annotation: Any = info.annotation
+                for item in info.metadata:
+                    annotation = Annotated[annotation, item]
+                try:
+                    self._adapters[name] = TypeAdapter(annotation)
+                except PydanticUserError:  # a type that only the class's own configuration allows
+                    self._adapters[name] = None
+            return self._adapters[name]
 
 
 def _alternatives(annotation: object) -> set[object]:

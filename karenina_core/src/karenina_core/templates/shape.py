@@ -1,7 +1,6 @@
 """`Shape`: the class that all templates share which differ only in what is right, and what is made from it once.
 
-Building a pydantic class costs more than all else that is done for a question, so it is done once a shape. Classes are
-built by one thread at a time: CPython 3.11 fails now and then when several compile at once.
+Building a pydantic class costs more than all else that is done for a question, so it is done once a shape.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from threading import RLock
 from typing import Annotated, Any, Final, Literal, Optional, Union
 
 from pydantic import BaseModel, Field, PydanticUserError, create_model
@@ -23,13 +21,11 @@ from pydantic_core import SchemaError
 
 from karenina_core.templates.annotation import Annotation
 from karenina_core.templates.base import OWN_FIELDS, BaseAnswer
+from karenina_core.templates.building import BUILDING
 from karenina_core.templates.declaration import NO_DEFAULT, Declaration, EnumDeclaration, ModelDeclaration
 from karenina_core.templates.errors import TemplateError
-from karenina_core.templates.field import VERIFICATION, Truths
+from karenina_core.templates.field import Truths
 from karenina_core.templates.schema import judge_schema
-
-BUILDING: Final = RLock()
-"""Held while a pydantic class is built."""
 
 _KEPT: Final = 1024
 _shapes: OrderedDict[Hashable, Shape] = OrderedDict()
@@ -94,8 +90,6 @@ def _nullable(cls: type[BaseAnswer]) -> type[BaseAnswer]:
             annotation = Annotated[annotation, item]
         if info.discriminator is not None:
             annotation = Annotated[annotation, Field(discriminator=info.discriminator)]
-        extra: object = info.json_schema_extra
-        kept = {key: value for key, value in extra.items() if key != VERIFICATION} if isinstance(extra, dict) else None
         fields[name] = (
             Optional[annotation],  # noqa: UP045 - `|` fails for annotations that are no classes
             Field(
@@ -104,7 +98,7 @@ def _nullable(cls: type[BaseAnswer]) -> type[BaseAnswer]:
                 exclude=info.exclude,
                 repr=info.repr,
                 frozen=info.frozen,
-                json_schema_extra=kept or None,
+                json_schema_extra=info.json_schema_extra,
             ),
         )
     created: type[BaseAnswer] = _created(cls.__name__, cls, fields, cls.__module__, cls.__doc__)
@@ -118,7 +112,7 @@ def _created(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a field may be named as one of pydantic's own methods
             return create_model(name, __base__=base, __module__=module, __doc__=doc, **fields)
-    except (PydanticUserError, SchemaError, NameError, TypeError) as error:
+    except (PydanticUserError, SchemaError, AttributeError, NameError, TypeError, ValueError) as error:
         raise TemplateError(f"the class {name} cannot be built: {error}") from error
 
 

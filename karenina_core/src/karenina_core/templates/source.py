@@ -11,6 +11,7 @@ from pydantic import Field
 from karenina_core.templates.annotation import annotation_of
 from karenina_core.templates.answer_key import checked_strategy
 from karenina_core.templates.base import METHODS, OWN_FIELDS
+from karenina_core.templates.building import BUILDING
 from karenina_core.templates.declaration import (
     NO_DEFAULT,
     Declaration,
@@ -34,11 +35,14 @@ _ENUMS: Final = frozenset({"Enum", "IntEnum", "StrEnum"})
 def parsed(source: str) -> ast.Module:
     """The syntax tree of `source`. Raises `TemplateError` where there is none."""
     try:
-        return ast.parse(source)
+        with BUILDING:
+            return ast.parse(source)
     except SyntaxError as error:
         raise TemplateError(f"the source is no Python: {error.msg}", line=error.lineno) from error
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise TemplateError(f"the source cannot be read: {error or 'it is nested too deeply'}") from error
+    except (RecursionError, MemoryError) as error:
+        raise TemplateError("the source is nested too deeply") from error
+    except ValueError as error:
+        raise TemplateError(f"the source cannot be read: {error}") from error
 
 
 def declaration_of(tree: ast.Module, digest: str) -> Declaration:

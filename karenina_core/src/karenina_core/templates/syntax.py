@@ -78,7 +78,7 @@ class Scope:
                 return None
             if node.id in self.names:
                 return self.names[node.id]
-            return node.id if _is_known(node.id) else None
+            return node.id if is_known(node.id) else None
         if isinstance(node, ast.Attribute):
             module = self._module(node.value)
             return node.attr if module is not None and node.attr in known_in(module) else None
@@ -101,7 +101,8 @@ class Scope:
         return UntrustedTemplate(what, digest=self.digest, line=line)
 
 
-def _is_known(name: str) -> bool:
+def is_known(name: str) -> bool:
+    """Whether templates know `name` without importing it."""
     return (
         name in _ALWAYS
         or name in _OURS
@@ -182,11 +183,12 @@ def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
         function.id in scope.classes
         or function.id in scope.names
         or hasattr(builtins, function.id)
-        or _is_known(function.id)
+        or is_known(function.id)
     ):
         near = nearest(function.id, [*known_primitives(), *_CONSTRUCTORS])
         return TemplateError(
-            f"unknown primitive {function.id!r}{near}; if a plugin brings it, is it installed?", line=node.lineno
+            f"unknown primitive {function.id!r}{near} (a plugin's primitive needs the plugin installed)",
+            line=node.lineno,
         )
     return scope.code(node, f"`{shown(node)}` calls {shown(function)}, which is no known constructor")
 
@@ -195,7 +197,8 @@ def _bad_parameter(name: str, error: ValidationError, constructor: object) -> st
     problems = []
     fields = getattr(constructor, "model_fields", {})
     for item in error.errors(include_url=False, include_input=False):
-        place = ".".join(str(part) for part in item["loc"])
+        # pydantic names its own validators in a place, too
+        place = ".".join(str(part) for part in item["loc"] if not set(str(part)) & set("[(-"))
         if item["type"] == "extra_forbidden":
             problems.append(f"it has no parameter {place!r}{nearest(place, fields)}")
         else:

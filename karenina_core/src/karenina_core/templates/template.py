@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError, PydanticSerializationError, to_json, to_jsonable_python
 
 from karenina_core.templates.answer_key import AnswerKey
@@ -38,13 +37,16 @@ class Template:
         given: object = answer
         if not (isinstance(given, type) and issubclass(given, BaseAnswer)) or given is BaseAnswer:
             raise TemplateError(f"a template is a subclass of BaseAnswer, not {given!r:.200}")
-        return cls.of_class(answer, shape_of_class(answer), _source_of(answer))
+        from karenina_core.templates.class_source import source_of  # it loads what it finds, by this class
+
+        shape = shape_of_class(answer)
+        return cls.of_class(answer, shape, source_of(answer, shape, answer.answer_key()))
 
     @classmethod
     def of_class(cls, answer: type[BaseAnswer], shape: Shape, source: str | None) -> Self:
         """The template of a class whose shape and source are known already."""
         key = answer.answer_key()
-        refuse_unverified(answer, key)
+        refuse_unverified(answer, shape, key)
         text = source if source is not None else _described(answer, shape, key)
         own_doc = inspect.cleandoc(answer.__doc__) if answer.__doc__ and "__doc__" in answer.__dict__ else None
         return cls(shape, key, template_id(text), own_doc or None, source)
@@ -54,8 +56,8 @@ class Template:
         """The source text. Raises `TemplateError` for a class that was made without one."""
         if self.own_source is None:
             raise TemplateError(
-                f"the source of {self.answer_class.__name__} is not to be had: the class was not read from a file; "
-                "give the template as source text to save it"
+                f"the source of {self.answer_class.__name__} is not to be had: the class was not read from a file, its "
+                "file has several of its name, or it uses names from around it; give the template as source text"
             )
         return self.own_source
 
@@ -183,10 +185,15 @@ def template_id(source: str) -> str:
     return hashlib.md5(source.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
-def refuse_unverified(answer: type[BaseAnswer], key: AnswerKey) -> None:
-    """Raise `TemplateError` for a class that would pass whatever the judge says."""
-    by_itself = answer.verify is not BaseAnswer.verify or answer.model_post_init is not BaseAnswer.model_post_init
-    if not key.rules and not by_itself and answer.model_fields["regex"].get_default(call_default_factory=True) is None:
+def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> None:
+    """Raise `TemplateError` for a class that has nothing to verify: no rule, no `verify`, no pattern, no `correct`."""
+    if key.rules or answer.verify is not BaseAnswer.verify:
+        return
+    try:
+        empty = shape.answer_class()
+    except Exception:
+        return
+    if empty.regex is None and empty.correct is None:
         raise TemplateError(
             f"{answer.__name__} verifies nothing: it has no VerifiedField, no verify() of its own and no self.regex"
         )
@@ -194,6 +201,8 @@ def refuse_unverified(answer: type[BaseAnswer], key: AnswerKey) -> None:
 
 def as_json(value: object) -> Any:
     """`value` as JSON values; sets become sorted lists, what JSON cannot say becomes text."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(warnings=False)
     if isinstance(value, set | frozenset):
         return sorted((as_json(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
     if isinstance(value, Mapping):
@@ -207,13 +216,6 @@ def _again(error: ValidationError) -> Iterable[InitErrorDetails]:
     for item in error.errors(include_url=False):
         problem = PydanticCustomError(item["type"], "{reason}", {"reason": item["msg"]})
         yield InitErrorDetails(type=problem, loc=item["loc"], input=item["input"])
-
-
-def _source_of(answer: type[BaseAnswer]) -> str | None:
-    try:
-        return textwrap.dedent(inspect.getsource(answer))
-    except (OSError, TypeError):
-        return None
 
 
 def _described(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str:
