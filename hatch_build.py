@@ -1,0 +1,116 @@
+"""The requirements of the distribution `karenina`, taken from the members of this repository when it is built.
+
+`karenina` holds no code: it requires the core and the members that say `[tool.karenina] default = true` in their
+`pyproject.toml`; the others are extras, named by `[tool.karenina] extra = "..."` (several members may share one), and
+`all` has every one of them. In a checkout the requirements are the members' folders, because the index may not
+have them, or has older ones. A release (environment variable `KARENINA_RELEASE=1`) and every source distribution pin
+versions instead: a folder of the machine that built them means nothing elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+CORE = "karenina_core"
+CORE_EXTRAS = "[excel]"
+GROUPS = ("plugins", "adapters")
+ALL = "all"
+
+
+class Member(NamedTuple):
+    """One distribution of this repository; `extra` is None for what everybody gets."""
+
+    name: str
+    version: str
+    folder: Path
+    extra: str | None
+
+    def requirement(self, *, pinned: bool) -> str:
+        """The member as a requirement: its version where `pinned`, else its folder."""
+        name = self.name + (CORE_EXTRAS if self.folder.name == CORE else "")
+        return f"{name}=={self.version}" if pinned else f"{name} @ {self.folder.as_uri()}"
+
+
+def members(root: Path) -> list[Member]:
+    """The core and every folder of `plugins` and `adapters` with a `pyproject.toml`, the core first, then by folder.
+
+    Raises `ValueError` for a member that does not say whether it belongs to the default set or to which extra.
+    """
+    files = [root / CORE / "pyproject.toml"]
+    files += [file for group in GROUPS for file in sorted((root / group).glob("*/pyproject.toml"))]
+    return [_member(file) for file in files]
+
+
+def requirements(found: Iterable[Member], *, pinned: bool) -> tuple[list[str], dict[str, list[str]]]:
+    """What `karenina` requires, and its extras by name, `all` among them."""
+    default: list[str] = []
+    extras: dict[str, list[str]] = {}
+    for member in found:
+        line = member.requirement(pinned=pinned)
+        if member.extra is None:
+            default.append(line)
+        else:
+            extras.setdefault(member.extra, []).append(line)
+            extras.setdefault(ALL, []).append(line)
+    return default, {ALL: extras.pop(ALL, []), **dict(sorted(extras.items()))}
+
+
+class RequirementsHook(MetadataHookInterface):
+    """Fills `dependencies` and `optional-dependencies`."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Fill both from the members.
+
+        Where the members' folders are absent, as in a source distribution, its `PKG-INFO` has the pins, and hatchling
+        has already read them. Raises `ValueError` where there are neither folders nor pins.
+        """
+        root = Path(self.root)
+        if not (root / CORE).is_dir():
+            if "dependencies" not in metadata:
+                raise ValueError(
+                    f"{root} has neither the members' folders nor a PKG-INFO: build karenina from a whole checkout "
+                    "or from its source distribution"
+                )
+            metadata.setdefault("optional-dependencies", {})
+            return
+        pinned = os.environ.get("KARENINA_RELEASE", "0") not in ("", "0")
+        metadata["dependencies"], metadata["optional-dependencies"] = requirements(members(root), pinned=pinned)
+
+
+class PinsHook(BuildHookInterface[Any]):
+    """Has source distributions name versions, never folders of the machine that made them."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Put pins in the place of the folders."""
+        root = Path(self.root)
+        if (root / CORE).is_dir():
+            core = self.metadata.core
+            core.dependencies[:], extras = requirements(members(root), pinned=True)
+            core.optional_dependencies.clear()
+            core.optional_dependencies.update(extras)
+
+
+def _member(file: Path) -> Member:
+    project = tomllib.loads(file.read_text("utf-8"))
+    name, version = project["project"]["name"], project["project"]["version"]
+    own = project.get("tool", {}).get("karenina", {})
+    extra = own.get("extra")
+    if file.parent.name == CORE:
+        return Member(name, version, file.parent, None)
+    if own.get("default", False) is (extra is not None) or extra == ALL:
+        raise ValueError(
+            f'{file}: say under [tool.karenina] either default = true, or extra = "NAME" for a member that not '
+            f"everybody wants; NAME is the extra of karenina that installs it, and not {ALL!r}, which has them all"
+        )
+    return Member(name, version, file.parent, extra)
