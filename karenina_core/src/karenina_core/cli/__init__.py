@@ -1,0 +1,28 @@
+"""The `karenina` command. typer and rich are imported here and nowhere else in the core.
+
+Exit codes: 0 fine; 1 a run that finished below the threshold that the user gave; 2 bad input (nothing was asked of any
+model); 70 an error of the program itself; 130 stopped with Ctrl-C. Results go to the standard output, progress,
+warnings and errors to the error output.
+"""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command with the arguments of the process, and exit with its code."""
+    import sys
+
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        from karenina_core.cli.app import build_app
+
+        build_app()()
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        sys.exit(70)

@@ -1,0 +1,83 @@
+"""Put the command together: the global options, the core's commands, and those that plugins add."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated
+
+import typer
+
+from karenina_core.cli.screen import Screen
+
+
+def build_app() -> typer.Typer:
+    """The whole command. Loads the plugins, because they may add commands; no SDK, HTTP client or run is imported."""
+    from karenina_core import plugins
+    from karenina_core.cli import (
+        config_command,
+        plan_command,
+        plugins_command,
+        run_command,
+        show_command,
+        trust_command,
+    )
+
+    app = typer.Typer(
+        name="karenina",
+        help="Evaluate language models: let them answer freely, have a judge extract, and let a program decide.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_global_options)
+    app.command("run")(run_command.run)
+    app.command("show")(show_command.show)
+    app.command("plan")(plan_command.plan)
+    app.command("plugins")(plugins_command.list_plugins)
+    app.command("config")(config_command.config)
+    app.command("trust")(trust_command.trust)
+    plugins.current().add_commands(app)
+    return app
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from karenina_core import __version__
+
+        typer.echo(f"karenina {__version__}")
+        raise typer.Exit
+
+
+def _global_options(
+    ctx: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+    verbose: Annotated[
+        int, typer.Option("-v", "--verbose", count=True, help="Log what happens to each item; twice for everything.")
+    ] = 0,
+    no_color: Annotated[bool, typer.Option("--no-color", help="Print without colours.")] = False,
+) -> None:
+    del version
+    ctx.obj = Screen.make(no_color=no_color)
+    _log_to(ctx.obj, verbose)
+
+
+def _log_to(screen: Screen, verbose: int) -> None:
+    """Send the log to the error output. Without `-v` only warnings that belong to no item: results tell the others."""
+    from rich.logging import RichHandler
+
+    handler = RichHandler(
+        console=screen.err,
+        show_time=verbose > 0,
+        show_path=False,
+        markup=False,
+        highlighter=None,
+        rich_tracebacks=False,
+    )
+    if not verbose:
+        handler.addFilter(lambda record: not str(record.msg).startswith("["))
+    logger = logging.getLogger("karenina")
+    logger.handlers[:] = [handler]
+    logger.setLevel({0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG))
+    logger.propagate = False

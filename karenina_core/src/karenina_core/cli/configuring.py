@@ -1,0 +1,115 @@
+"""The configuration of a command: arguments over environment over file over the benchmark's own section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from karenina_core.cli.models import models_of
+from karenina_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from karenina_core.benchmark import Benchmark
+    from karenina_core.config import VerificationConfig
+
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", "-c", help="A configuration file: TOML, YAML or JSON.", show_default=False)
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Set one name (`karenina config` lists them).", show_default=False
+    ),
+]
+
+
+def configuration(
+    benchmark: Benchmark | None,
+    file: Path | None,
+    settings: Sequence[str] | None,
+    *,
+    answering: Sequence[str] | None = None,
+    judges: Sequence[str] | None = None,
+    recordings: Path | None = None,
+) -> VerificationConfig:
+    """The configuration that holds for a command.
+
+    A relative `manual_traces` in a file is relative to that file, one of the command line to the working directory.
+    Raises `ConfigError` (each problem with the place that it comes from) and `typer.BadParameter`.
+    """
+    from karenina_core.config import VerificationConfig, from_environment, read_table
+
+    values: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+
+    def lay(table: Mapping[str, Any], place: str) -> None:
+        values.update(table)
+        origin.update(dict.fromkeys(table, place))
+
+    if benchmark is not None and benchmark.run_config:
+        lay(_anchored(benchmark.run_config, benchmark.path), f"the config section of {benchmark.path}")
+    if file is not None:
+        lay(_anchored(read_table(file), file), str(file))
+    lay(dict(from_environment()), "the environment")
+    if answering or recordings is not None:
+        models = models_of(answering or (), [recordings] if recordings is not None else ())
+        lay({"answering_models": models}, "--answering" if answering else "--recordings")
+    if judges:
+        lay({"parsing_models": models_of(judges)}, "--judge")
+    for setting in settings or ():
+        name, value = _one(setting, values)
+        lay({name: value}, "--set")
+    try:
+        return VerificationConfig(**values)
+    except ConfigError as error:
+        raise ConfigError([_placed(problem, origin) for problem in error.problems]) from error
+
+
+def _one(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
+    """The name and the value of `name=value`; `table.key=value` changes one key of a table."""
+    from karenina_core.config import read_value
+
+    name, equals, text = setting.partition("=")
+    name = name.strip()
+    if not equals or not name:
+        raise typer.BadParameter(f"{setting!r} sets nothing: write --set name=value")
+    top, dot, key = name.partition(".")
+    if not dot:
+        return name, read_value(name, text)
+    table = values.get(top)
+    if table is not None and not isinstance(table, Mapping):
+        raise typer.BadParameter(f"{top} is no table, so --set {name}=... cannot change a key of it")
+    return top, {**(table or {}), key: read_value(name, text)}
+
+
+def _placed(problem: str, origin: Mapping[str, str]) -> str:
+    name = problem.partition(":")[0].partition(".")[0].partition(" ")[0]
+    return f"{problem} (from {origin[name]})" if name in origin else problem
+
+
+def _anchored(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
+    """`table` with the relative paths of recordings made relative to the file that says them."""
+    folder = file.parent if file is not None else Path()
+    return {
+        name: [_anchored_model(model, folder) for model in value]
+        if name in ("answering_models", "parsing_models") and isinstance(value, list)
+        else value
+        for name, value in table.items()
+    }
+
+
+def _anchored_model(model: Any, folder: Path) -> Any:
+    traces = model.get("manual_traces") if isinstance(model, Mapping) else None
+    if not isinstance(traces, str) or Path(traces).is_absolute():
+        return model
+    return {**model, "manual_traces": str(folder / traces)}
+
+
+def chosen_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
+    """The ids of the questions to ask: those of `wanted` or all, at most `limit`. Unknown ones are kept for the run to
+    refuse."""
+    ids = list(dict.fromkeys(wanted)) if wanted else [question.id for question in benchmark.questions]
+    return ids if limit is None else ids[:limit]

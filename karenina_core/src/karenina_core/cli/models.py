@@ -1,0 +1,62 @@
+"""Models as the command line writes them: `interface:model_name`, with a base URL, or a JSON object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+SPEC_HELP = "interface:model_name, interface:model_name@base_url, or a JSON object of a model's configuration."
+_FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a JSON object such as {"interface": ...}'
+
+
+def model_of(spec: str) -> dict[str, Any]:
+    """The model's configuration that `spec` means; its `id` may be missing. Raises `typer.BadParameter`.
+
+    The interface ends at the first colon, so that names with a tag (`openai:llama3:8b`) stay whole; the base URL begins
+    at the last `@` that a URL follows.
+    """
+    text = spec.strip()
+    if text.startswith("{"):
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise typer.BadParameter(f"{spec!r} is no JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise typer.BadParameter(f"{spec!r} is no JSON object")
+        return found
+    interface, colon, rest = text.partition(":")
+    if not colon or not interface or not rest:
+        raise typer.BadParameter(f"{spec!r} names no model: {_FORMS}")
+    name, at, url = rest.rpartition("@")
+    if at and url.startswith(("http://", "https://")):
+        if not name:
+            raise typer.BadParameter(f"{spec!r} has a base URL and no model name: {_FORMS}")
+        return {"interface": interface, "model_name": name, "endpoint_base_url": url}
+    return {"interface": interface, "model_name": rest}
+
+
+def models_of(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dict[str, Any]]:
+    """The models of one role, each with an `id`: its own, else its name, numbered where that is taken.
+
+    Each of `recordings` is a model more, whose answers stand in that file.
+    """
+    models = [model_of(spec) for spec in specs]
+    models += [
+        {"id": "recorded", "interface": "manual", "model_name": "recorded", "manual_traces": str(path)}
+        for path in recordings
+    ]
+    taken = {model["id"] for model in models if isinstance(model.get("id"), str)}
+    for model in models:
+        if "id" in model:
+            continue
+        base = str(model.get("model_name") or model.get("interface") or "model")
+        id, number = base, 2
+        while id in taken:
+            id, number = f"{base}-{number}", number + 1
+        taken.add(id)
+        model["id"] = id
+    return models

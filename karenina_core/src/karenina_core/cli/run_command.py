@@ -1,0 +1,183 @@
+"""`karenina run`: have a benchmark answered and judged."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from karenina_core.cli.configuring import ConfigFile, Settings, chosen_ids, configuration
+from karenina_core.cli.models import SPEC_HELP
+from karenina_core.cli.screen import INTERRUPTED, Screen, screen_of
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.results import VerificationResult, VerificationResultSet
+    from karenina_core.run.engine import Run
+
+BELOW_THRESHOLD = 1
+
+
+def run(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A benchmark: .jsonld, .json, .yaml or .yml.", show_default=False)],
+    config: ConfigFile = None,
+    settings: Settings = None,
+    answering: Annotated[
+        list[str] | None, typer.Option("--answering", "-a", metavar="SPEC", help=f"A model under test: {SPEC_HELP}")
+    ] = None,
+    judge: Annotated[
+        list[str] | None, typer.Option("--judge", "-j", metavar="SPEC", help="A judge, written in the same way.")
+    ] = None,
+    recordings: Annotated[
+        Path | None, typer.Option(help="Judge the answers in this file instead of asking a model.", show_default=False)
+    ] = None,
+    question: Annotated[
+        list[str] | None, typer.Option("--question", "-q", metavar="ID", help="Ask only this question.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first questions.", show_default=False)] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Where the results go, one JSON object a line, each as it ends; FILE's name with .results.jsonl in "
+            "this folder by default. An earlier file of the name is kept under another.",
+            show_default=False,
+        ),
+    ] = None,
+    skip_done: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="RESULTS", help="Leave out the questions that are wholly judged in this file.", show_default=False
+        ),
+    ] = None,
+    fail_under: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=1.0, help="Exit with 1 where the pass rate is below this.", show_default=False),
+    ] = None,
+    trust_all: Annotated[
+        bool, typer.Option("--trust-all", help="Run the code in the benchmark's templates: only for files of your own.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, and no results but the summary.")] = False,
+) -> None:
+    """Have a benchmark answered and judged, and print each result and the summary."""
+    screen = screen_of(ctx)
+    with screen.telling_errors():
+        from karenina_core.benchmark import Benchmark
+        from karenina_core.errors import ConfigError
+        from karenina_core.run.running import prepare
+
+        benchmark = Benchmark.load(file)
+        chosen = configuration(benchmark, config, settings, answering=answering, judges=judge, recordings=recordings)
+        if not len(benchmark):
+            raise ConfigError([f"{file} holds no question: add some under `questions`, or with Benchmark.add_question"])
+        ids = chosen_ids(benchmark, question, limit)
+        if skip_done:
+            ids = _not_done(ids, chosen, skip_done)
+            if not ids:
+                screen.note("Every question is judged in what --skip-done names: there is nothing left to do.")
+                if as_json:
+                    screen.json({"results": [], "summary": None, "output": None})
+                return
+        prepared = prepare(benchmark, chosen, question_ids=ids, trust="all" if trust_all else None)
+        results, path = _carry_out(screen, prepared, _output(output, file), quiet=quiet)
+        if as_json:
+            screen.json(
+                {"results": [result_json(one) for one in results], **summary_json(results), "output": str(path)}
+            )
+        else:
+            _print(screen, results, path, quiet=quiet)
+        rate = results.summary().pass_rate.value
+    if fail_under is not None and (rate is None or rate < fail_under):
+        screen.note(f"The pass rate is below {fail_under:g}." if rate is not None else "There is no pass rate.")
+        raise typer.Exit(BELOW_THRESHOLD)
+
+
+def result_json(result: VerificationResult) -> dict[str, Any]:
+    """A result as `--json` prints it: all of it, with `question_id` beside `outcome`."""
+    return {"question_id": result.question_id, **json.loads(result.model_dump_json())}
+
+
+def summary_json(results: VerificationResultSet) -> dict[str, Any]:
+    """`summary` as `--json` prints it, with the usage and a summary for each pair of models."""
+    usage = results.usage()
+    return {
+        "summary": {
+            **results.summary().model_dump(mode="json"),
+            "usage": {
+                "input_tokens": usage.input_tokens,
+                "output_tokens": usage.output_tokens,
+                "total_tokens": usage.total_tokens,
+                "calls": usage.calls,
+            },
+            "by_models": [
+                {"answering": answering, "judge": judge, **summary.model_dump(mode="json")}
+                for (answering, judge), summary in results.by_models().items()
+            ],
+        }
+    }
+
+
+def _output(output: Path | None, benchmark: Path) -> Path:
+    from karenina_core.cli.result_file import default_output
+
+    return output if output is not None else default_output(benchmark)
+
+
+def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> tuple[VerificationResultSet, Path]:
+    """Run, with progress. Ctrl-C says what is kept and how to go on."""
+    from karenina_core.cli.progress import RunProgress
+    from karenina_core.cli.result_file import make_room
+    from karenina_core.run.running import collect, run_blocking
+
+    moved = make_room(path)
+    if moved is not None:
+        screen.note(f"{path} held earlier results: they are kept in {moved}.")
+    progress = RunProgress(screen.err, len(prepared), quiet=quiet)
+    try:
+        with progress:
+            return run_blocking(lambda: collect(prepared, output=path, on_result=progress.finished)), path
+    except KeyboardInterrupt:
+        done = len(progress.results)
+        screen.note(
+            f"Stopped after {done} of {len(prepared)} items. Finished results are in {path}: `karenina show {path}`.\n"
+            f"To go on, give the same command with another --output and --skip-done {path}: what is judged there is "
+            "not asked again."
+        )
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _not_done(ids: list[str], config: VerificationConfig, files: list[Path]) -> list[str]:
+    """The questions that do not have a judged result in the files for each of their items."""
+    from karenina_core.results import read_results
+
+    core = config.core
+    judges: list[str | None] = [model.id for model in core.parsing_models] or [None]
+    judged = {
+        (result.question_id, result.metadata.answering_id, judge, result.metadata.replicate or 1)
+        for path in files
+        for result in read_results(path)
+        if result.outcome.judged
+        for judge in (result.metadata.parsing_id, None)
+    }
+    left: Counter[str] = Counter()
+    for id in ids:
+        for model in core.answering_models:
+            for judge in judges:
+                for replicate in range(1, core.replicate_count + 1):
+                    left[id] += (id, model.id, judge, replicate) not in judged
+    return [id for id in ids if left[id] or not core.answering_models]
+
+
+def _print(screen: Screen, results: VerificationResultSet, path: Path, *, quiet: bool) -> None:
+    from karenina_core.cli.printing import print_results, print_summary
+
+    if not quiet:
+        print_results(screen.out, results.results)
+    print_summary(screen.out, results)
+    screen.out.print(f"Results     {path}", soft_wrap=True, markup=False)

@@ -1,0 +1,94 @@
+"""Where a command prints: results to the standard output, everything else to the error output."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from karenina_core.errors import KareninaError
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+_PIPE_WIDTH = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """The two consoles of one call of the command."""
+
+    out: Console
+    err: Console
+
+    @classmethod
+    def make(cls, *, no_color: bool = False) -> Screen:
+        """The consoles of this process. `no_color` holds for plugins' commands too."""
+        if no_color:
+            os.environ["NO_COLOR"] = "1"
+        return cls(_console(stderr=False), _console(stderr=True))
+
+    def json(self, value: Any) -> None:
+        """Print `value` as JSON, whatever the terminal."""
+        sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+        sys.stdout.flush()
+
+    def note(self, text: str) -> None:
+        """Tell people something that is no result."""
+        self.err.print(Text(text), soft_wrap=True)
+
+    def fail(self, text: str, code: int = BAD_INPUT) -> NoReturn:
+        """Print the error and leave."""
+        self.err.print(Text("Error: ", style="bold red") + Text(clean(text)), soft_wrap=True)
+        raise typer.Exit(code)
+
+    @contextmanager
+    def telling_errors(self) -> Iterator[None]:
+        """Turn bad input into its message and exit code 2, Ctrl-C into 130, a reader that went away into silence."""
+        try:
+            yield
+        except KareninaError as error:
+            problems = [line for line in str(error).splitlines() if line.strip()]
+            self.fail("\n".join(problems) or type(error).__name__)
+        except KeyboardInterrupt:
+            self.note("Stopped.")
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives as long as the process
+            raise typer.Exit(0) from None
+
+
+def screen_of(context: typer.Context) -> Screen:
+    """The screen of the call that `context` belongs to."""
+    found = context.find_root().obj
+    return found if isinstance(found, Screen) else Screen.make()
+
+
+def clean(text: str) -> str:
+    """`text` without control characters, so that what a model or a file says cannot steer the terminal."""
+    return "".join(ch if ch in "\n\t" or ch.isprintable() else _visible(ch) for ch in text)
+
+
+def shortened(text: str, most: int) -> str:
+    """`text` in one line of at most `most` characters."""
+    line = " ".join(clean(text).split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def _visible(ch: str) -> str:
+    return " " if ch.isspace() else "" if ch == "\r" else f"\\x{ord(ch):02x}"
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _PIPE_WIDTH
+    return console
