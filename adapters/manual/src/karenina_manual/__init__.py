@@ -1,0 +1,65 @@
+"""Karenina adapter for answers that were recorded earlier: no model is called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core import hookimpl
+from karenina_core.adapters import AdapterSpec
+from karenina_manual.settings import ManualExtra
+
+if TYPE_CHECKING:
+    from karenina_core.models import ModelConfig
+    from karenina_core.ports import AgentPort, CallInfo, LLMPort
+
+__all__ = ["ManualExtra", "plugin"]
+
+
+def _llm(model: ModelConfig) -> LLMPort:
+    from karenina_manual.ports import RecordedLLM
+
+    return RecordedLLM(model)
+
+
+def _agent(model: ModelConfig) -> AgentPort:
+    from karenina_manual.ports import RecordedAgent
+
+    return RecordedAgent(model)
+
+
+def _check(model: ModelConfig) -> None:
+    from karenina_manual.recordings import recordings_of
+
+    recordings_of(model).check()
+
+
+def _needs_agent(model: ModelConfig, info: CallInfo) -> bool:
+    from karenina_manual.recordings import is_conversation
+
+    return is_conversation(model, info)
+
+
+def _concurrency(model: ModelConfig) -> int:  # noqa: ARG001 - nothing is called, so nothing is limited
+    return 1000
+
+
+SPEC = AdapterSpec(
+    interface="manual",
+    description="Recorded answers and conversations, by question id or text, from a file or a mapping.",
+    llm=_llm,
+    agent=_agent,
+    extra=ManualExtra,
+    check=_check,
+    needs_agent=_needs_agent,
+    concurrency=_concurrency,
+)
+
+
+class plugin:  # noqa: N801 - the entry point's name
+    """What this distribution offers to Karenina."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_adapters() -> list[AdapterSpec]:
+        """The `manual` interface."""
+        return [SPEC]

@@ -1,0 +1,83 @@
+"""Read files of recordings, and say exactly where they are broken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from karenina_core.adapters import AdapterConfigError
+from karenina_manual.index import Index, Recorded
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_manual.settings import ManualExtra
+
+_LINES = (".jsonl", ".ndjson")
+
+
+def read(path: Path, extra: ManualExtra) -> Index:
+    """The recordings of `path`, read once for as long as the file does not change. Raises `AdapterConfigError`."""
+    try:
+        about = path.stat()
+    except OSError as error:
+        raise AdapterConfigError(f"recordings {path}: {error.strerror or error}; see manual_traces") from None
+    return _read(path.absolute(), about.st_mtime_ns, about.st_size, extra)
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, _changed: int, _size: int, extra: ManualExtra) -> Index:
+    index = Index(str(path))
+    try:
+        if path.suffix.lower() in _LINES:
+            for place, row in _lines(path):
+                index.add_row(place, row, extra)
+        elif path.suffix.lower() == ".json":
+            _add_json(path, index, extra)
+        else:
+            raise AdapterConfigError(f"recordings {path}: the name must end in .json, .jsonl or .ndjson")
+    except OSError as error:
+        raise AdapterConfigError(f"recordings {path}: {error.strerror or error}; see manual_traces") from None
+    return index
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Any]]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                place = f"{path}, line {number}"
+                yield place, _loads(line, place)
+
+
+def _add_json(path: Path, index: Index, extra: ManualExtra) -> None:
+    data = _loads(path.read_bytes(), str(path))
+    if isinstance(data, list):
+        for number, row in enumerate(data, 1):
+            index.add_row(f"{path}, entry {number}", row, extra)
+    elif isinstance(data, Mapping):
+        for key, value in data.items():
+            index.add(key, key, Recorded(value, f"{path}, key {key!r}"))
+    else:
+        raise AdapterConfigError(
+            f"recordings {path}: it must be an object (id or question to recording) or a list of rows"
+        )
+
+
+def _loads(raw: bytes, place: str) -> Any:
+    try:
+        return json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_pairs)
+    except UnicodeDecodeError as error:
+        raise AdapterConfigError(f"recordings {place}: not UTF-8 (byte {error.start})") from None
+    except (ValueError, RecursionError) as error:
+        raise AdapterConfigError(f"recordings {place}: broken JSON ({error})") from None
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        for key, value in pairs:
+            if found[key] != value:
+                raise ValueError(f"the key {key!r} stands there twice, with different values")
+    return found

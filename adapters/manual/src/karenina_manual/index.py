@@ -1,0 +1,148 @@
+"""Find a recording by question id, else by the question's text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from karenina_core.adapters import AdapterConfigError
+from karenina_core.ports import Message
+from karenina_core.traces import TraceFormatError, convert
+
+if TYPE_CHECKING:
+    from karenina_manual.settings import ManualExtra
+
+Answer = str | tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A recording as it was written, where that is, and of which replicate (None: of all)."""
+
+    value: Any
+    place: str
+    replicate: int | None = None
+
+
+class Missing(LookupError):
+    """There is no recording for a question; the message says what was looked for and what there is."""
+
+
+class Index:
+    """All recordings of one source, which `name` names."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.count = 0
+        self._by_id: dict[str, list[Recorded]] = {}
+        self._by_text: dict[str, list[Recorded]] = {}
+
+    def add(self, question_id: str | None, text: str | None, recorded: Recorded) -> None:
+        """Take in one recording under its id, its question's text, or both.
+
+        Raises `AdapterConfigError` for a recording of an unknown shape, and for a second, different one of the same
+        id and replicate. Texts may repeat: files hold answers of several systems to one question.
+        """
+        _check_shape(recorded)
+        if question_id is not None:
+            same = self._by_id.setdefault(question_id, [])
+            for other in same:
+                if other.replicate == recorded.replicate and other.value != recorded.value:
+                    raise AdapterConfigError(
+                        f"recordings {recorded.place}: the id {question_id!r} has another recording at {other.place}; "
+                        "give each row a 'replicate', or keep one"
+                    )
+            same.append(recorded)
+        if text is not None:
+            self._by_text.setdefault(text, []).append(recorded)
+        self.count += 1
+
+    def add_row(self, place: str, row: Any, extra: ManualExtra) -> None:
+        """Take in a row of a table. Raises `AdapterConfigError` where it names no question."""
+        if not isinstance(row, Mapping):
+            raise AdapterConfigError(f"recordings {place}: {type(row).__name__}, not an object with named columns")
+        question_id = next((str(row[name]) for name in extra.ids if row.get(name) is not None), None)
+        text = next((str(row[name]) for name in extra.questions if row.get(name) is not None), None)
+        if question_id is None and text is None:
+            columns = ", ".join((*extra.ids, *extra.questions))
+            raise AdapterConfigError(
+                f"recordings {place}: no question is named; it needs one of the columns {columns} "
+                "(extra.id_field and extra.question_field name others)"
+            )
+        if not set(extra.responses) & row.keys() and "replicates" not in row:
+            raise AdapterConfigError(
+                f"recordings {place}: no recording; it needs one of the columns {', '.join(extra.responses)} "
+                "(extra.response_field names another)"
+            )
+        replicate = row.get("replicate")
+        if replicate is not None and (type(replicate) is not int or replicate < 1):
+            raise AdapterConfigError(f"recordings {place}: replicate must be 1 or more, not {replicate!r}")
+        value = next((row[name] for name in extra.responses if row.get(name) is not None), None)
+        if value is None and "replicates" in row:
+            value = {"replicates": row["replicates"]}
+        self.add(question_id, text, Recorded(value, place, replicate))
+
+    def find(self, question_id: str, text: str, replicate: int) -> Answer:
+        """The recording for a question. Raises `Missing`."""
+        sought = f"question {question_id!r}" + (f" ({_short(text)})" if text else "")
+        found = self._by_id.get(question_id) if question_id else None
+        by_text = found is None
+        if found is None:
+            found = self._by_text.get(text)
+        if not found:
+            raise Missing(f"no recorded answer for {sought} in {self.name}, which holds {self.count} recordings")
+        chosen = [one for one in found if one.replicate == replicate] or [one for one in found if one.replicate is None]
+        if not chosen:
+            there = ", ".join(str(one.replicate) for one in found)
+            raise Missing(
+                f"no recorded answer for replicate {replicate} of {sought} in {self.name}; there are: {there}"
+            )
+        first = chosen[0]
+        if by_text and any(one.value != first.value for one in chosen):
+            raise Missing(
+                f"{len(chosen)} different recorded answers for the text of {sought} in {self.name} "
+                f"({first.place} and others); give the questions the ids of the recordings"
+            )
+        value = _of_replicate(first, replicate, sought)
+        if value is None:
+            raise Missing(f"the recorded answer for {sought} is null ({first.place})")
+        return _answer(value)
+
+
+def _of_replicate(recorded: Recorded, replicate: int, sought: str) -> Any:
+    value = recorded.value
+    if isinstance(value, Mapping) and "replicates" in value:
+        several = value["replicates"]
+        if replicate > len(several):
+            raise Missing(
+                f"no recorded answer for replicate {replicate} of {sought}: {recorded.place} has {len(several)}"
+            )
+        return several[replicate - 1]
+    return value
+
+
+def _check_shape(recorded: Recorded) -> None:
+    value = recorded.value
+    several = [value]
+    if isinstance(value, Mapping) and "replicates" in value:
+        several = value["replicates"]
+        if not isinstance(several, list) or not several or set(value) != {"replicates"}:
+            raise AdapterConfigError(f"recordings {recorded.place}: replicates must be a list, with nothing beside it")
+    for one in several:
+        if one is None:
+            continue
+        try:
+            _answer(one)
+        except TraceFormatError as error:
+            raise AdapterConfigError(
+                f"recordings {recorded.place}: neither text nor a list of messages: {error}"
+            ) from None
+
+
+def _answer(value: Any) -> Answer:
+    return value if isinstance(value, str) else tuple(convert(value))
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 80 else text[:80] + "…")

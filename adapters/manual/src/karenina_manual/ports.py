@@ -1,0 +1,78 @@
+"""The ports that answer with what was recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core.ports import (
+    NO_INFO,
+    AgentOptions,
+    AgentReply,
+    CallInfo,
+    ErrorCategory,
+    LLMReply,
+    Message,
+    PortError,
+    Usage,
+)
+from karenina_core.traces import final_ai_message, validate
+from karenina_manual.recordings import recordings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karenina_core.models import ModelConfig
+
+_NO_CALLS = Usage()
+
+
+class RecordedLLM:
+    """The LLM port: recorded text, or the answer at the end of a recorded conversation. No call is counted."""
+
+    def __init__(self, model: ModelConfig) -> None:
+        self._model = model
+        self._recordings = recordings_of(model)
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        """The recording for the question of `info`; `messages` play no part. Raises `PortError`."""
+        found = self._recordings.find(info)
+        if isinstance(found, str):
+            return LLMReply(found, _NO_CALLS)
+        final = final_ai_message(found)
+        if final is None:
+            raise _no_answer(self._model, info, str(validate(found).error))
+        return LLMReply(final, _NO_CALLS)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class RecordedAgent:
+    """The agent port: a recorded conversation, or recorded text as a conversation of one message."""
+
+    def __init__(self, model: ModelConfig) -> None:
+        self._model = model
+        self._recordings = recordings_of(model)
+
+    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        """The recording for the question of `info`, from the first message of the assistant on. Raises `PortError`.
+
+        `messages` and the bounds of `options` play no part: what was recorded is handed on whole.
+        """
+        found = self._recordings.find(info)
+        if isinstance(found, str):
+            return AgentReply((Message.assistant(found),), _NO_CALLS)
+        for start, message in enumerate(found):
+            if message.role not in ("system", "user"):
+                return AgentReply(found[start:], _NO_CALLS)
+        raise _no_answer(self._model, info, "it holds no message of the assistant")
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+def _no_answer(model: ModelConfig, info: CallInfo, why: str) -> PortError:
+    return PortError(
+        f"{model.display_string}: the recording for question {info.question_id!r} is no answer: {why}",
+        category=ErrorCategory.PERMANENT,
+    )

@@ -1,0 +1,81 @@
+"""The recordings of a model, wherever they are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from karenina_core.adapters import AdapterConfigError
+from karenina_core.ports import ErrorCategory, PortError
+from karenina_manual import files
+from karenina_manual.index import Answer, Index, Missing, Recorded
+from karenina_manual.settings import extra_of
+
+if TYPE_CHECKING:
+    from karenina_core.models import ModelConfig
+    from karenina_core.ports import CallInfo
+
+
+@dataclass(frozen=True)
+class Recordings:
+    """What one model answered earlier."""
+
+    model: ModelConfig
+
+    def check(self) -> None:
+        """Read all of it. Raises `AdapterConfigError`, naming file and line, for what cannot be read."""
+        if self._all().count == 0:
+            raise AdapterConfigError(f"model {self.model.id!r}: {self._all().name} holds no recording")
+
+    def find(self, info: CallInfo) -> Answer:
+        """The text or the conversation that is recorded for the question of `info`. Raises `PortError`."""
+        traces = self.model.manual_traces
+        if isinstance(traces, dict):
+            return self._in_mapping(traces, info)
+        try:
+            return self._all().find(info.question_id, info.question, info.replicate)
+        except (Missing, AdapterConfigError) as error:
+            raise self._failed(error) from None
+
+    def _all(self) -> Index:
+        traces = self.model.manual_traces
+        extra = extra_of(self.model)
+        if traces is None:
+            raise AdapterConfigError(
+                f"model {self.model.id!r}: manual needs manual_traces: a .json or .jsonl file, or a mapping"
+            )
+        if not isinstance(traces, dict):
+            return files.read(traces, extra)
+        index = Index(f"manual_traces of model {self.model.id!r}")
+        for key, value in traces.items():
+            index.add(key, key, Recorded(value, f"manual_traces[{key!r}]"))
+        return index
+
+    def _in_mapping(self, traces: dict[str, object], info: CallInfo) -> Answer:
+        # One entry is looked at, not all for each call; a mapping is not kept because its owner may change it.
+        index = Index(f"manual_traces of model {self.model.id!r}")
+        key = next((key for key in (info.question_id, info.question) if key and key in traces), None)
+        try:
+            if key is not None:
+                index.add(info.question_id, info.question, Recorded(traces[key], f"manual_traces[{key!r}]"))
+            else:
+                index.count = len(traces)
+            return index.find(info.question_id, info.question, info.replicate)
+        except (Missing, AdapterConfigError) as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: Exception) -> PortError:
+        return PortError(f"{self.model.display_string}: {error}", category=ErrorCategory.PERMANENT)
+
+
+def recordings_of(model: ModelConfig) -> Recordings:
+    """The recordings of `model`; nothing is read yet."""
+    return Recordings(model)
+
+
+def is_conversation(model: ModelConfig, info: CallInfo) -> bool:
+    """Whether the recording for `info` is a conversation. False where there is none: the call will say so."""
+    try:
+        return not isinstance(Recordings(model).find(info), str)
+    except PortError:
+        return False

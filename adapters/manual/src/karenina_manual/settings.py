@@ -1,0 +1,51 @@
+"""What can be set for the `manual` interface."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from karenina_core.adapters import AdapterConfigError
+
+if TYPE_CHECKING:
+    from karenina_core.models import ModelConfig
+
+
+class ManualExtra(BaseModel):
+    """`ModelConfig.extra` of the `manual` interface: the names of the columns of a file of rows."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id_field: str | None = Field(default=None, description="Column of the question id; else question_id or id.")
+    question_field: str | None = Field(default=None, description="Column of the question's text; else question.")
+    response_field: str | None = Field(
+        default=None, description="Column of the recording; else response, answer, trace, messages or trace_messages."
+    )
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The columns that may hold the id, the first that is there counts."""
+        return (self.id_field,) if self.id_field else ("question_id", "id")
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """The columns that may hold the question's text."""
+        return (self.question_field,) if self.question_field else ("question",)
+
+    @property
+    def responses(self) -> tuple[str, ...]:
+        """The columns that may hold the recording."""
+        if self.response_field:
+            return (self.response_field,)
+        return ("response", "answer", "trace", "messages", "trace_messages")
+
+
+def extra_of(model: ModelConfig) -> ManualExtra:
+    """The validated `extra` of `model`. Raises `AdapterConfigError`."""
+    try:
+        return ManualExtra.model_validate(model.extra)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(("extra", *map(str, first["loc"])))
+        raise AdapterConfigError(f"model {model.id!r}, {place}: {first['msg']}") from None

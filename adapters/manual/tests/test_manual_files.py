@@ -1,0 +1,88 @@
+"""Broken recordings are refused before the run, with file and line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from karenina_core.adapters import AdapterConfigError
+from karenina_core.models import ModelConfig
+from karenina_manual import plugin
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SPEC = plugin.karenina_adapters()[0]
+
+
+def check(traces: Any, **extra: str) -> None:
+    assert SPEC.check is not None
+    SPEC.check(ModelConfig(id="m", interface="manual", model_name="x", manual_traces=traces, extra=extra))
+
+
+FIRST = '{"id": "a", "response": "x"}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("a.jsonl", FIRST + '{"id": "b", "resp', "a.jsonl, line 2: broken JSON"),
+        ("a.jsonl", FIRST + "\n[1]\n", "line 3: list, not an object"),
+        ("a.jsonl", FIRST + '{"response": "x"}', "line 2: no question is named.*question_id, id, question"),
+        ("a.jsonl", FIRST + '{"id": "b", "text": "x"}', "line 2: no recording.*response, answer"),
+        ("a.jsonl", FIRST + '{"id": "a", "response": "y"}', "line 2: the id 'a' has another recording at .*line 1"),
+        ("a.jsonl", '{"id": "a", "response": "x", "response": "y"}', "line 1: .*'response' stands there twice"),
+        ("a.jsonl", '{"id": "a", "response": 5}', "line 1: neither text nor a list of messages: it is int"),
+        ("a.jsonl", '{"id": "a", "messages": [{"role": "?"}]}', "line 1: .*entry 1: its role is '\\?'"),
+        ("a.jsonl", '{"id": "a", "response": "x", "replicate": 0}', "line 1: replicate must be 1 or more, not 0"),
+        ("a.jsonl", '{"id": "a", "response": "x", "replicate": true}', "replicate must be 1 or more, not True"),
+        ("a.jsonl", '{"id": "a", "replicates": "x"}', "line 1: replicates must be a list"),
+        ("a.jsonl", "\n", "holds no recording"),
+        ("a.jsonl", FIRST.encode() + b'{"id": "\xff"}', "line 2: not UTF-8"),
+        ("a.json", '{"a": ', "a.json: broken JSON"),
+        ("a.json", '"x"', "must be an object"),
+        ("a.json", '{"a": "x", "b": {"response": "y"}}', "key 'b': neither text"),
+        ("a.json", '{"a": "x", "a": "y"}', "'a' stands there twice"),
+        ("a.json", '[{"id": "a", "response": "x"}, {}]', "entry 2: no question is named"),
+        ("a.json", "[" * 100_000, "broken JSON"),
+        ("a.txt", "x", "must end in .json, .jsonl or .ndjson"),
+    ],
+)
+def test_a_broken_file_is_named_with_the_place(name: str, content: str | bytes, problem: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(AdapterConfigError, match=problem):
+        check(file)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(AdapterConfigError, match=r"absent\.jsonl: No such file.*manual_traces"):
+        check(tmp_path / "absent.jsonl")
+    with pytest.raises(AdapterConfigError, match=r"see manual_traces|must end in"):
+        check(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("traces", "problem"),
+    [
+        (None, "model 'm': manual needs manual_traces"),
+        ({}, "manual_traces of model 'm' holds no recording"),
+        ({"a": 5}, r"manual_traces\['a'\]: neither text nor a list of messages: it is int"),
+        ({"a": {"replicates": []}}, "replicates must be a list"),
+    ],
+)
+def test_a_mapping_is_checked_too(traces: Any, problem: str) -> None:
+    with pytest.raises(AdapterConfigError, match=problem):
+        check(traces)
+
+
+def test_an_unknown_setting_is_named() -> None:
+    with pytest.raises(AdapterConfigError, match=r"extra\.id_column"):
+        check({"a": "x"}, id_column="key")
+
+
+def test_the_same_answer_twice_is_no_contradiction(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(FIRST * 2)
+    check(file)
