@@ -97,6 +97,13 @@ def test_a_tool_that_the_server_ran_divides_the_turn() -> None:
     ]
 
 
+def test_an_error_of_a_tool_that_the_server_ran_is_an_error() -> None:
+    failed = {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}
+    result = {"type": "web_search_tool_result", "tool_use_id": "s", "content": failed}
+    (message,) = convert([{"role": "assistant", "content": [result]}])
+    assert (message.role, message.is_error, "max_uses_exceeded" in message.content) == ("tool", True, True)
+
+
 @pytest.mark.parametrize(
     ("recording", "problem"),
     [

@@ -46,33 +46,36 @@ class _Turn:
 
     def _clear(self) -> None:
         self.text = ""
-        self.follows_text = False
         self.calls: list[ToolCall] = []
         self.thoughts: list[str] = []
         self.empty = True
 
     def take(self, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
-        self.empty = False
-        follows = False  # blocks of one entry go on where the last one stopped; entries do not
+        self.empty = self.empty and bool(blocks)
+        before = ""
         for block in blocks:
             kind = block["type"]
-            if kind == "text":
-                self.text += ("" if follows or not self.text else "\n") + _text(block)
-                follows = True
-                continue
-            follows = False
-            if kind.endswith("tool_use"):
-                call = _call(block)
-                names[call.id] = call.name
-                self.calls.append(call)
-            elif kind.endswith("tool_result"):
+            if kind.endswith("tool_result"):
                 yield from self.close()
                 yield _result(block, names)
-            elif kind in _THOUGHTS:
-                self.thoughts.append(str(block.get("thinking") or ""))
             else:
-                self.text += ("\n" if self.text else "") + f"[{kind}]"
-            self.empty = False
+                self._add(block, names, follows_text=before == "text")
+            before = kind
+
+    def _add(self, block: Entry, names: dict[str, str], *, follows_text: bool) -> None:
+        """Take in one block; text goes on without a break only where it follows text of the same entry."""
+        kind = block["type"]
+        self.empty = False
+        if kind == "text":
+            self.text += ("" if follows_text or not self.text else "\n") + _text(block)
+        elif kind.endswith("tool_use"):
+            call = _call(block)
+            names[call.id] = call.name
+            self.calls.append(call)
+        elif kind in _THOUGHTS:
+            self.thoughts.append(str(block.get("thinking") or ""))
+        else:
+            self.text += ("\n" if self.text else "") + f"[{kind}]"
 
     def close(self) -> Iterator[Message]:
         if not self.empty:
