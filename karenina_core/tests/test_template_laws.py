@@ -3,6 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,6 +85,7 @@ def test_what_is_right_never_reaches_a_judge(template: tuple[str, list[str]]):
     assert "__verification__" not in shown
 
 
+@pytest.mark.filterwarnings("ignore:Field name")
 @given(templates())
 @settings(deadline=None, max_examples=25)
 def test_a_declaration_means_the_same_when_it_is_executed(template: tuple[str, list[str]]):

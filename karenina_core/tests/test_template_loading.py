@@ -177,6 +177,7 @@ def test_an_error_says_what_and_where(source: str, line: int | None, says: str):
         ("str", "5", "NumericExact()", 5),
         ("str", "date(2020, 1, 2)", "DateMatch()", "2020-01-02"),
         ("date", "'2020-01-02'", "DateMatch()", "2020-01-02"),
+        ("date", "'02.01.2020'", "DateMatch(format='%d.%m.%Y')", "02.01.2020"),
         ("Decimal", "Decimal('1.50')", "NumericExact()", "1.50"),
         ("set[str]", "['b', 'a', 'b']", "SetContainment()", ["a", "b"]),
         ("float | None", "-3", "NumericExact()", -3),

@@ -18,6 +18,7 @@ from karenina_core.templates import (
     TraceContains,
     Tree,
     VerifiedField,
+    load_template,
     verify_patterns,
 )
 
@@ -88,6 +89,32 @@ def test_without_a_strategy_all_fields_count():
 
 def test_a_class_knows_its_truths_without_being_bound():
     assert Answer(gene="bcl2", count=10).field_results()["gene"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "truth", "primitive", "right", "wrong"),
+    [
+        ("Kind", "Kind.B", "LiteralMatch()", "b", "a"),
+        ("Kind", "'b'", "ExactMatch()", "b", "a"),
+        ("list[Kind]", "[Kind.A, Kind.B]", "SetContainment()", ["b", "a", "a"], ["a"]),
+        ("Item", "{'label': 'x'}", "LiteralMatch()", {"label": "x"}, {"label": "y"}),
+        ("date", "'02.01.2020'", "DateMatch(format='%d.%m.%Y')", "2020-01-02", "2020-02-01"),
+        ("datetime", "date(2020, 1, 2)", "DateTolerance(tolerance=1)", "2020-01-03T00:00:00", "2020-01-04T00:00:00"),
+        ("Decimal", "Decimal('1.5')", "NumericExact()", "1.50", "1.51"),
+        ("int | None", "2.5", "NumericMinimum()", 3, 2),
+        ("Literal[1, 'one']", "1", "LiteralMatch()", 1, "one"),
+        ("tuple[str, ...]", "('a', 'b')", "OrderedMatch()", ["A", "b"], ["b", "a"]),
+        ("dict[str, float]", "{'a': 1}", "LiteralMatch()", {"a": 1.0}, {"a": 2}),
+        ("bool", "False", "BooleanMatch()", False, True),
+    ],
+)
+def test_a_value_is_compared_in_the_form_of_its_annotation(annotation, truth, primitive, right, wrong):
+    bound = load_template(
+        "class Kind(Enum):\n    A = 'a'\n    B = 'b'\n"
+        "class Item(BaseModel):\n    label: str\n    count: int = 1\n"
+        f"class Answer(BaseAnswer):\n    x: {annotation} = VerifiedField('d', {truth}, {primitive})\n"
+    ).for_question("q")
+    assert [bound.bind({"x": value}).verify() for value in (right, wrong, None)] == [True, False, False]
 
 
 def test_a_classs_own_verify_may_use_the_fields():

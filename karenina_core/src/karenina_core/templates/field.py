@@ -15,10 +15,13 @@ from pydantic.fields import FieldInfo
 
 from karenina_core.templates.building import BUILDING
 from karenina_core.templates.errors import TemplateError
-from karenina_core.templates.primitives import Primitive
+from karenina_core.templates.primitives import DateMatch, DateRange, DateTolerance, Primitive
 
 VERIFICATION: Final = "__verification__"
 """The key in `json_schema_extra` under which a field keeps its `FieldRule`, as a dict. It never reaches a schema."""
+
+
+_DATES: Final = (DateMatch, DateRange, DateTolerance)
 
 
 class _Unset:
@@ -145,6 +148,8 @@ class Truths:
             return truth
         if isinstance(truth, int | float | Decimal) and not isinstance(truth, bool) and kinds & {int, float, Decimal}:
             return truth
+        if isinstance(truth, str) and isinstance(primitive, _DATES):
+            return truth  # the primitive knows the format, the annotation does not
         adapter = self._adapter(name, info)
         if adapter is None:
             return truth
