@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, field_validator
+
 from karenina_core.ports import (
     NO_INFO,
     CallInfo,
@@ -27,7 +29,6 @@ from karenina_core.structured import (
     repair,
     spent_before,
 )
-from pydantic import BaseModel, field_validator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -255,6 +256,12 @@ async def test_a_missing_key_is_no_reply_although_the_model_has_a_default() -> N
 
 async def test_a_missing_key_that_the_schema_does_not_require_is_allowed() -> None:
     assert (await ask(Judge(GOOD))).value.dose is None
+
+
+@pytest.mark.parametrize("depth", [400, 700, 5000])
+async def test_json_nested_without_end_is_no_reply(depth: int) -> None:
+    with pytest.raises(StructuredError, match=r"nested too deeply|is missing"):
+        await ask(Judge('{"a":' * depth + "1" + "}" * depth), reasks=0)
 
 
 async def test_an_empty_reply_is_not_sent_back_as_a_message() -> None:

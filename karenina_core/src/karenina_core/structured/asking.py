@@ -113,8 +113,11 @@ def _fitted(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, An
         found, unpacked = read_object(reply.text, whole=reply.finish_reason == "length")
     except ValueError as error:
         raise InvalidReply(str(error)) from None
-    data, repaired = repair(found, schema)
-    problems = misfits(data, schema)
+    try:
+        data, repaired = repair(found, schema)
+        problems = misfits(data, schema)
+    except RecursionError:
+        raise InvalidReply("the JSON in the reply is nested too deeply") from None
     if problems:
         raise InvalidReply(_joined(problems))
     return data, unpacked or repaired
