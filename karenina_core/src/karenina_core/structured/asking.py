@@ -22,7 +22,7 @@ _CUT_OFF = "the reply was cut off at max_tokens"
 _UNSAID = "its values are not accepted"
 
 
-class InvalidReply(ValueError):  # noqa: N818 - it names what the judge gave, not a fault of ours
+class InvalidReply(ValueError):
     """Raised by a `validate` function to tell the judge what is wrong with its reply.
 
     The message is sent to the judge: it must hold nothing that a judge may not see. The message of any other
