@@ -178,8 +178,14 @@ class VerificationContext:
 
     @property
     def parsing_model(self) -> ModelConfig:
-        """The judge. Raises `MissingArtifact` in answer-scope stages, which stand before there is a judge."""
+        """The judge. Raises `MissingArtifact` in answer-scope stages, which stand before there is a judge, and in a run
+        without judges."""
         model = self._state.item.parsing_model
+        if model is None and self._planned.stage.scope == "item":
+            raise MissingArtifact(
+                f"stage {self._planned.name} asks a judge, and there is none: set parsing_models (--judge on the "
+                "command line)"
+            )
         if model is None:
             raise MissingArtifact(
                 f"stage {self._planned.name} runs once for all judges of an answer, so there is no parsing model; "

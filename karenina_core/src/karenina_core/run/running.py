@@ -15,6 +15,8 @@ from karenina_core.errors import ConfigError
 from karenina_core.plugins import Selection
 from karenina_core.results import VerificationResult, VerificationResultSet
 from karenina_core.run.engine import Run
+from karenina_core.run.planner import Planner
+from karenina_core.slots import Slot
 from karenina_core.wording import nearest
 
 if TYPE_CHECKING:
@@ -45,7 +47,38 @@ def prepare(
 
     chosen = Trust.all() if trust == "all" else trust if trust is not None else Trust.stored()
     questions = chosen_questions(benchmark, config, question_ids)
-    return Run(questions, config, plugins_of(config), trust=chosen, policy=policy)
+    run = Run(questions, config, plugins_of(config), trust=chosen, policy=policy)
+    if not config.core.parsing_models:
+        _refuse_without_judge(questions, config, chosen)
+    return run
+
+
+def _refuse_without_judge(questions: Sequence[Question], config: VerificationConfig, trust: Trust) -> None:
+    """Say before anything is asked that answers would be paid for which nobody could judge. Raises `ConfigError`."""
+    from karenina_core.templates import TemplateError
+
+    planner = Planner(config, plugins_of(config))
+    lacking: dict[str, list[str]] = {}
+    for question in questions:
+        for planned in planner.plan(question).of_scope("item"):
+            if not planned.stage.prompts or planned.slot is Slot.RUBRIC_EVALUATION:
+                continue  # rubric traits that need no judge share their stage with those that do
+            if planned.slot is Slot.PARSE_TEMPLATE:
+                try:
+                    template = question.template(trust)
+                except TemplateError:
+                    continue
+                if template is None or not template.shape.judge_fields:
+                    continue
+            lacking.setdefault(planned.name, []).append(question.id)
+    if lacking:
+        raise ConfigError(
+            [
+                f"there is no judge, and {name} asks one for {len(ids)} of {len(questions)} questions ({ids[0]!r} is "
+                "the first): set parsing_models (--judge on the command line)"
+                for name, ids in lacking.items()
+            ]
+        )
 
 
 def plugins_of(config: VerificationConfig) -> Plugins:
@@ -74,7 +107,14 @@ def chosen_questions(
             [f"rubric_trait_names: the benchmark has no trait {name!r}{nearest(name, traits)}" for name in strangers]
         )
     chosen = benchmark.questions if wanted is None else [benchmark.get(id) for id in wanted]
-    return [benchmark.effective(question, config.core.rubric_trait_names) for question in chosen]
+    return [_effective(benchmark, question, config) for question in chosen]
+
+
+def _effective(benchmark: Benchmark, question: Question, config: VerificationConfig) -> Question:
+    try:
+        return benchmark.effective(question, config.core.rubric_trait_names)
+    except ValueError as error:
+        raise ConfigError([f"question {question.id}: {error}"]) from error
 
 
 async def collect(
