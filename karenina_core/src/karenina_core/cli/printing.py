@@ -15,6 +15,8 @@ from karenina_core.cli.screen import clean, shortened
 from karenina_core.outcome import Outcome
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from karenina_core.ports import Usage
     from karenina_core.results import Rate, Summary, VerificationResult, VerificationResultSet
 
@@ -144,8 +146,11 @@ def print_results(console: Console, results: Sequence[VerificationResult]) -> No
         print_result(console, result, f"{number}/{len(results)}", most_answer=400)
 
 
-def print_summary(console: Console, results: VerificationResultSet) -> None:
-    """Print the pass rate with its denominator and interval, what could not be judged, the bounds, and the tokens."""
+def print_summary(console: Console, results: VerificationResultSet, path: Path | None = None) -> None:
+    """Print the pass rate with its denominator and interval, what could not be judged, the bounds, and the tokens.
+
+    `path` is the file that holds the results, where there is one.
+    """
     summary = results.summary()
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
@@ -157,6 +162,8 @@ def print_summary(console: Console, results: VerificationResultSet) -> None:
         for (answering, judge), one in by_models.items():
             who = answering if judge == answering else f"{answering} judged by {judge}"
             grid.add_row("", Text(f"{clean(who)}: {rate_text(one.pass_rate)}{_unjudged(one)}"))
+    if path is not None:
+        grid.add_row("Results", Text(clean(str(path))))
     console.print(grid)
 
 
@@ -240,7 +247,7 @@ def _add_details(grid: Table, result: VerificationResult) -> None:
         grid.add_row("Extension", Text(clean(f"{owner}: {as_text(values)}")))
     stages = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("stage", "status", "seconds", "calls", "tokens in/out", "of", "why"):
-        stages.add_column(name, overflow="fold")
+        stages.add_column(name, overflow="fold", no_wrap=name != "why")
     for record in result.stages:
         tokens = f"{record.input_tokens}/{record.output_tokens}" if record.calls else ""
         stages.add_row(

@@ -69,6 +69,7 @@ def run(
     screen = screen_of(ctx)
     with screen.telling_errors():
         from karenina_core.benchmark import Benchmark
+        from karenina_core.cli.result_file import default_output
         from karenina_core.errors import ConfigError
         from karenina_core.run.running import prepare
 
@@ -85,7 +86,8 @@ def run(
                     screen.json({"results": [], "summary": None, "output": None})
                 return
         prepared = prepare(benchmark, chosen, question_ids=ids, trust="all" if trust_all else None)
-        results, path = _carry_out(screen, prepared, _output(output, file), quiet=quiet)
+        path = output if output is not None else default_output(file)
+        results = _in_order(_carry_out(screen, prepared, path, quiet=quiet), ids, chosen)
         if as_json:
             screen.json(
                 {"results": [result_json(one) for one in results], **summary_json(results), "output": str(path)}
@@ -123,13 +125,7 @@ def summary_json(results: VerificationResultSet) -> dict[str, Any]:
     }
 
 
-def _output(output: Path | None, benchmark: Path) -> Path:
-    from karenina_core.cli.result_file import default_output
-
-    return output if output is not None else default_output(benchmark)
-
-
-def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> tuple[VerificationResultSet, Path]:
+def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> VerificationResultSet:
     """Run, with progress. Ctrl-C says what is kept and how to go on."""
     from karenina_core.cli.progress import RunProgress
     from karenina_core.cli.result_file import make_room
@@ -141,7 +137,7 @@ def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> tup
     progress = RunProgress(screen.err, len(prepared), quiet=quiet)
     try:
         with progress:
-            return run_blocking(lambda: collect(prepared, output=path, on_result=progress.finished)), path
+            return run_blocking(lambda: collect(prepared, output=path, on_result=progress.finished))
     except KeyboardInterrupt:
         done = len(progress.results)
         screen.note(
@@ -150,6 +146,19 @@ def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> tup
             "not asked again."
         )
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _in_order(results: VerificationResultSet, ids: list[str], config: VerificationConfig) -> VerificationResultSet:
+    """The results in the order of the questions and models, whatever the order in which they ended."""
+    places = {id: place for place, id in enumerate(ids)}
+    models = [model.id for model in config.core.answering_models]
+    judges = [model.id for model in config.core.parsing_models]
+
+    def place(result: VerificationResult) -> tuple[int, int, int, int]:
+        question, answering, judge, replicate = result.item
+        return places[question], models.index(answering), replicate, judges.index(judge) if judges else 0
+
+    return type(results)(sorted(results, key=place))
 
 
 def _not_done(ids: list[str], config: VerificationConfig, files: list[Path]) -> list[str]:
@@ -179,5 +188,4 @@ def _print(screen: Screen, results: VerificationResultSet, path: Path, *, quiet:
 
     if not quiet:
         print_results(screen.out, results.results)
-    print_summary(screen.out, results)
-    screen.out.print(f"Results     {path}", soft_wrap=True, markup=False)
+    print_summary(screen.out, results, path)
