@@ -38,7 +38,8 @@ class HubFile:
 class CatalogueModel:
     """One model. `size` is in bytes, `sha256` in lower-case hex; `wheels` are the parts in their order.
 
-    `good_for` says in a sentence what to expect of it, from measurements on an ordinary two-core machine.
+    `good_for` says in a sentence what to expect of it, from measurements on an ordinary two-core machine; `agreement`,
+    of a judge, how its verdicts compare with people's.
     """
 
     name: str
@@ -48,6 +49,7 @@ class CatalogueModel:
     size: int
     sha256: str
     good_for: str
+    agreement: str | None = None
     wheels: tuple[WheelPart, ...] = ()
     hub: HubFile | None = None
 

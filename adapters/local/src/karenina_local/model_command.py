@@ -38,7 +38,7 @@ def pull_command(name: Name, source: Source = "index", again: Again = False, as_
     """Get a model's file, check that it is the official one, and keep it in the cache folder."""
     from karenina_local.pulling import pull
 
-    model = _known(name)
+    model = known(name)
     here = state_of(model).installed and not again
     if not here:
         typer.echo(f"{model.title}: {model.megabytes} MB, licence {model.licence}", err=True)
@@ -46,7 +46,7 @@ def pull_command(name: Name, source: Source = "index", again: Again = False, as_
         with progress_bar(model) as report:
             path = pull(model, source, report, again=again)
     except PullError as error:
-        _fail(str(error))
+        fail(str(error))
     if as_json:
         typer.echo(json.dumps({**_described(state_of(model)), "pulled": not here}))
     else:
@@ -70,11 +70,11 @@ def list_command(as_json: AsJson = False) -> None:
 @model_app.command("remove")
 def remove_command(name: Name, as_json: AsJson = False) -> None:
     """Delete a model's file from the cache folder."""
-    model = _known(name)
+    model = known(name)
     try:
         removed = remove_model(name)
     except OSError as error:
-        _fail(f"{state_of(model).path} could not be deleted: {error.strerror or error}")
+        fail(f"{state_of(model).path} could not be deleted: {error.strerror or error}")
     if as_json:
         typer.echo(json.dumps({**_described(state_of(model)), "removed": removed}))
     else:
@@ -97,11 +97,12 @@ def progress_bar(model: CatalogueModel) -> Iterator[Report]:
         yield report
 
 
-def _known(name: str) -> CatalogueModel:
+def known(name: str) -> CatalogueModel:
+    """The model of that name; leaves with exit code 2 where there is none."""
     try:
         return model_named(name)
     except UnknownModel as error:
-        _fail(str(error))
+        fail(str(error))
 
 
 def _described(state: ModelState) -> dict[str, Any]:
@@ -118,6 +119,7 @@ def _described(state: ModelState) -> dict[str, Any]:
     }
 
 
-def _fail(message: str) -> NoReturn:
+def fail(message: str) -> NoReturn:
+    """Print the error and leave with exit code 2."""
     typer.echo(message, err=True)
     raise typer.Exit(FAILED)

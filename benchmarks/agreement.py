@@ -1,0 +1,163 @@
+"""How well Karenina's verdicts agree with people, on recorded answers that people have labelled.
+
+    python benchmarks/agreement.py evouna             all rows; templates that look at the answer, no judge
+    python benchmarks/agreement.py nq301 --rows 120   a local judge extracts, a program compares with the gold list
+
+The rows come from `evouna.jsonl` and `nq301_openqa_eval.jsonl` in the folder of recorded data (`--data`). They go
+through `karenina run` like any user's: a benchmark file, a file of recorded answers, a file of results. Accuracy and
+Cohen's kappa against the human labels are printed beside those of plain string matching on the same rows; rows that
+were not judged are counted, and count in neither figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from karenina_core import Benchmark, VerificationResultSet
+from karenina_core.templates.normalize import normalize
+
+FILES = {"evouna": "evouna.jsonl", "nq301": "nq301_openqa_eval.jsonl"}
+STOP_WORDS = frozenset(["a", "an", "and", "at", "by", "for", "in", "of", "on", "the", "to", "with"])
+SEED = 301
+
+ON_RESPONSE = """
+class Answer(BaseAnswer):
+    right: bool = VerifiedField(
+        description="The response names the answer",
+        ground_truth=True,
+        verify_with=TraceRegex(pattern={pattern!r}, flags=["IGNORECASE", "DOTALL"]),
+    )
+"""
+ON_EXTRACTED = """
+class Answer(BaseAnswer):
+    answer: str = VerifiedField(
+        description="The answer to the question that the response gives, copied from the response",
+        ground_truth={gold!r},
+        verify_with=RegexMatch(pattern={pattern!r}, flags=["IGNORECASE", "DOTALL"]),
+    )
+"""
+
+
+def gold_pattern(gold: Iterable[str]) -> str:
+    """A pattern for texts that hold every telling word of one of the right answers, in any order."""
+    alternatives = []
+    for answer in gold:
+        words = re.findall(r"\w+", answer)
+        telling = [word for word in words if word.casefold() not in STOP_WORDS] or words
+        if telling:
+            alternatives.append("".join(rf"(?=.*(?<!\w){re.escape(word)}(?!\w))" for word in telling))
+    return "|".join(dict.fromkeys(alternatives)) or r"(?!)"
+
+
+def agreement(verdicts: Sequence[bool], labels: Sequence[bool]) -> tuple[float, float]:
+    """Accuracy, and Cohen's kappa (J. Cohen, 1960): agreement beyond what the two shares of True give by chance."""
+    count = len(labels)
+    observed = sum(one == other for one, other in zip(verdicts, labels, strict=True)) / count
+    yes, truly = sum(verdicts) / count, sum(labels) / count
+    chance = yes * truly + (1 - yes) * (1 - truly)
+    return observed, (observed - chance) / (1 - chance) if chance < 1 else 1.0
+
+
+def exact(response: str, gold: str) -> bool:
+    """The response is the right answer and nothing else."""
+    return _plain(response) == _plain(gold)
+
+
+def contains(response: str, gold: str) -> bool:
+    """The right answer stands in the response, letter by letter, whatever the case."""
+    return gold.casefold() in response.casefold()
+
+
+def _plain(text: str) -> str:
+    return normalize(text, ["lowercase", "remove_punctuation", "strip", "collapse_whitespace"])
+
+
+def sample(rows: list[dict[str, Any]], size: int | None) -> list[dict[str, Any]]:
+    """`size` rows, half of them right and half wrong by the human label where there are enough; the same every time."""
+    if size is None or size >= len(rows):
+        return rows
+    draw = random.Random(SEED)
+    right = [row for row in rows if row["human_label"]]
+    wrong = [row for row in rows if not row["human_label"]]
+    half = min(size // 2, len(wrong))
+    return sorted(draw.sample(right, size - half) + draw.sample(wrong, half), key=lambda row: str(row["id"]))
+
+
+def evaluate(rows: list[dict[str, Any]], template: str, judge: str | None, folder: Path) -> VerificationResultSet:
+    """The results of `karenina run` on the recorded answers of `rows`."""
+    benchmark = Benchmark.create(name="recorded answers")
+    for row in rows:
+        gold = row["gold"]
+        source = template.format(pattern=gold_pattern(gold), gold=" / ".join(gold))
+        benchmark.add_question(row["question"], " / ".join(gold), source, question_id=row["id"])
+    benchmark.save(folder / "benchmark.jsonld")
+    recordings = folder / "recordings.jsonl"
+    recordings.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    command = [str(Path(sys.executable).with_name("karenina")), "run", str(folder / "benchmark.jsonld")]
+    command += ["--recordings", str(recordings), "--output", str(folder / "results.jsonl"), "--json"]
+    if judge is not None:
+        command += ["--judge", f"local:{judge}"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return VerificationResultSet.load(folder / "results.jsonl")
+
+
+def report(rows: list[dict[str, Any]], results: VerificationResultSet, seconds: float) -> None:
+    """Print one line a method: accuracy and kappa against the human labels, and out of how many rows."""
+    by_id = {result.question_id: result for result in results}
+    if len(results) != len(rows) or set(by_id) != {row["id"] for row in rows}:
+        raise SystemExit(f"{len(rows)} rows went in and {len(results)} results came out")
+    print(f"{len(rows)} rows, {len(results)} results, {seconds:.1f} s")
+    print(f"{'method':<32}{'judged':>8}{'accuracy':>10}{'kappa':>8}")
+
+    def line(name: str, verdict: Callable[[dict[str, Any]], bool | None]) -> None:
+        pairs = [(found, bool(row["human_label"])) for row in rows if (found := verdict(row)) is not None]
+        accuracy, kappa = agreement([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+        print(f"{name:<32}{len(pairs):>8}{accuracy:>10.3f}{kappa:>8.3f}")
+
+    line("exact match", lambda row: any(exact(row["response"], gold) for gold in row["gold"]))
+    line("contains the gold answer", lambda row: any(contains(row["response"], gold) for gold in row["gold"]))
+    line("karenina", lambda row: by_id[row["id"]].template.verify_result)
+    for name in ("bem_judge", "davinci003_judge", "gpt4_judge"):
+        if all(row.get(name) is not None for row in rows):
+            line(f"recorded: {name.removesuffix('_judge')}", lambda row, name=name: bool(row[name]))  # type: ignore[misc]
+    outcomes = results.summary().outcomes
+    print("outcomes: " + ", ".join(f"{name} {count}" for name, count in outcomes.items()))
+
+
+def main() -> None:
+    """Read the arguments, run, and report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("set", choices=sorted(FILES))
+    parser.add_argument("--rows", type=int, help="a balanced sample of so many rows; all where absent")
+    parser.add_argument("--judge", default="qwen2.5-coder-0.5b", help="the local model that extracts (nq301)")
+    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    arguments = parser.parse_args()
+    file = arguments.data / FILES[arguments.set]
+    if not file.is_file():
+        raise SystemExit(f"{file} is not there: name the folder of the recorded data with --data")
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
+    rows = sample(rows, arguments.rows)
+    extracted = arguments.set == "nq301"
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
+        results = evaluate(
+            rows,
+            ON_EXTRACTED if extracted else ON_RESPONSE,
+            arguments.judge if extracted else None,
+            Path(folder),
+        )
+        report(rows, results, time.monotonic() - began)
+
+
+if __name__ == "__main__":
+    main()

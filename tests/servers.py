@@ -1,0 +1,75 @@
+"""Servers on loopback for tests: one that records every request and answers in the OpenAI chat shape."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from aiohttp import web
+
+Reply = Callable[[dict[str, Any]], str]
+
+
+class RecordingServer:
+    """Keeps the bytes of every request, headers included; `reply` makes the text of each answer."""
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+        self.seen: list[str] = []
+        self.url = ""
+
+    async def handle(self, request: web.Request) -> web.Response:
+        body = await request.text()
+        headers = "\n".join(f"{name}: {value}" for name, value in request.headers.items())
+        self.seen.append(f"{request.method} {request.path_qs}\n{headers}\n{body}")
+        return web.json_response(
+            {
+                "id": "1",
+                "object": "chat.completion",
+                "model": "recording",
+                "choices": [
+                    {
+                        "index": 0,
+                        "finish_reason": "stop",
+                        "message": {"role": "assistant", "content": self.reply(json.loads(body))},
+                    }
+                ],
+                "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+            }
+        )
+
+
+@contextmanager
+def recording_server(reply: Reply) -> Iterator[RecordingServer]:
+    """A server in a thread of its own, as long as the block lasts."""
+    server = RecordingServer(reply)
+    started, stop = threading.Event(), asyncio.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def serve() -> None:
+        app = web.Application()
+        app.router.add_route("*", "/{tail:.*}", server.handle)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        sockets = runner.addresses
+        server.url = f"http://127.0.0.1:{sockets[0][1]}/v1"
+        loops.append(asyncio.get_running_loop())
+        started.set()
+        await stop.wait()
+        await runner.cleanup()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    if not started.wait(10):
+        raise RuntimeError("the recording server did not start")
+    try:
+        yield server
+    finally:
+        loops[0].call_soon_threadsafe(stop.set)
+        thread.join(10)
