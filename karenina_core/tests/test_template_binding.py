@@ -233,7 +233,28 @@ def test_a_class_that_was_read_from_a_file_has_its_source():
     assert load_template(source).for_question("q7").expected() == {"gene": "BCL2"}
 
 
-def test_the_source_of_another_class_of_the_same_name_is_not_taken():
+def two_of_a_name() -> list[type[BaseAnswer]]:
+    class Answer(BaseAnswer):
+        gene: str = VerifiedField("The gene", "BCL2", ExactMatch())
+
+    first = Answer
+
+    class Answer(BaseAnswer):  # type: ignore[no-redef]
+        gene: str = VerifiedField("The gene", "TP53", ExactMatch())
+
+    return [first, Answer]
+
+
+def test_of_two_classes_of_a_name_only_the_right_one_has_the_source_that_is_found():
+    found = []
+    for template in map(Template.from_class, two_of_a_name()):
+        truth = template.for_question("q").expected()
+        if template.own_source is not None:
+            found.append(load_template(template.own_source).for_question("q").expected() == truth)
+    assert found == [True]
+
+
+def test_the_source_of_a_class_that_uses_what_is_around_it_is_not_taken():
     templates = []
     for truth in ("BCL2", "TP53"):
 

@@ -102,6 +102,19 @@ def test_templates_that_ask_a_judge_for_something_else_have_another_class(other:
     assert load_template(answer(other)).answer_class is not load_template(answer(FIELD)).answer_class
 
 
+def test_classes_in_use_are_kept_and_those_long_unused_let_go():
+    def load(name: str) -> object:
+        return load_template(answer(f"{name}: str = VerifiedField('d', 't', ExactMatch())")).answer_class
+
+    used, unused = load("used"), load("unused")
+    for number in range(1030):
+        load(f"other_{number}")
+        if number % 500 == 0:
+            assert load("used") is used
+    assert load("used") is used
+    assert load("unused") is not unused
+
+
 def test_literals_that_python_calls_equal_are_told_apart():
     number, boolean = (
         load_template(answer(f'x: Literal[{option}] = VerifiedField("d", {option}, LiteralMatch())')).for_question("q")
