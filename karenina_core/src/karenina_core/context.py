@@ -26,6 +26,7 @@ from karenina_core.outcome import Outcome
 from karenina_core.ports import AgentOptions, AgentReply, CallInfo, LLMReply, Message, ParserReply, PortError, Usage
 from karenina_core.prompts import PromptTask, assemble
 from karenina_core.structured import Structured, StructuredError, ask_for
+from karenina_core.wording import whole
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -300,7 +301,7 @@ class VerificationContext:
 
     def veto(self, reason: str, outcome: Outcome = Outcome.AUTO_FAILED) -> None:
         """Say that the item cannot be correct, and why. The first veto decides the outcome; all are kept."""
-        self._state.vetoes.append(Veto(self._planned.name, reason, outcome))
+        self._state.vetoes.append(Veto(self._planned.name, whole(reason), outcome))
         self.log.warning("%s vetoes: %s", self._planned.name, reason)
 
     @property
@@ -311,7 +312,7 @@ class VerificationContext:
     def mark_error(self, message: str, outcome: Outcome = Outcome.STAGE_ERROR) -> None:
         """End the item: it is not judged, and later stages are skipped. The first error stands."""
         if self._state.error is None:
-            self._state.error = ItemError(self._planned.name, message, outcome)
+            self._state.error = ItemError(self._planned.name, whole(message), outcome)
             self.log.error("%s failed: %s", self._planned.name, message)
 
     @property

@@ -29,6 +29,7 @@ from karenina_core.results.sections import (
 )
 from karenina_core.slots import Slot
 from karenina_core.stage import Stage
+from karenina_core.wording import whole_values
 
 if TYPE_CHECKING:
     from karenina_core.templates import BaseAnswer, BoundTemplate
@@ -139,7 +140,7 @@ def outcome(state: State, verdict: bool | None) -> Outcome:
 
 def jsonable(value: Any) -> Any:
     """`value` as JSON values; what JSON has no word for becomes its text, so that nothing is lost and nothing fails."""
-    return to_jsonable_python(value, fallback=str, inf_nan_mode="strings")
+    return whole_values(to_jsonable_python(value, fallback=str, inf_nan_mode="strings"))
 
 
 def _sections(state: State) -> dict[str, dict[str, Any]]:

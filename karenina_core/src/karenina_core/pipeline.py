@@ -14,6 +14,7 @@ from karenina_core.finalize import VERIFICATION_RESULT, make_result
 from karenina_core.results.sections import StageRecord
 from karenina_core.run.events import StageStarted
 from karenina_core.stage import Skip
+from karenina_core.wording import whole
 
 if TYPE_CHECKING:
     from karenina_core.plan import Plan, PlannedStage
@@ -147,7 +148,7 @@ class Pipeline:
 
 
 def _words(failure: Exception) -> str:
-    text = str(failure)
+    text = whole(str(failure))
     return f"{type(failure).__name__}: {text}" if text else type(failure).__name__
 
 

@@ -1,9 +1,10 @@
-"""Small helpers for error messages that several rooms share."""
+"""Small helpers for texts and error messages that several rooms share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -16,3 +17,23 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return ""
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
     return f"; there are: {shown}"
+
+
+def whole(text: str) -> str:
+    """`text` with U+FFFD for each half of a surrogate pair that stands alone: no file and no request can carry one."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def whole_values(value: Any) -> Any:
+    """`value`, made of JSON values, with `whole` applied to every text in it, keys included."""
+    if isinstance(value, str):
+        return whole(value)
+    if isinstance(value, dict):
+        return {whole_values(key): whole_values(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [whole_values(item) for item in value]
+    return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_core.adapters import AgentTier
@@ -27,6 +27,7 @@ from karenina_core.ports import (
     PortError,
 )
 from karenina_core.run.retry import RetryPolicy
+from karenina_core.wording import whole, whole_values
 
 if TYPE_CHECKING:
     from karenina_core.adapters import AdapterSpec
@@ -206,7 +207,8 @@ class _LLM(_Limited):
     __slots__ = ()
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        return await self._gate.call(lambda: self._port.invoke(messages, info=info))
+        reply: LLMReply = await self._gate.call(lambda: self._port.invoke(messages, info=info))
+        return replace(reply, text=whole(reply.text))
 
 
 class _Parser(_Limited):
@@ -215,11 +217,13 @@ class _Parser(_Limited):
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        return await self._gate.call(lambda: self._port.parse(messages, schema, info=info))
+        reply: ParserReply = await self._gate.call(lambda: self._port.parse(messages, schema, info=info))
+        return replace(reply, text=whole(reply.text))
 
 
 class _Agent(_Limited):
     __slots__ = ()
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        return await self._gate.call(lambda: self._port.run(messages, options, info=info))
+        reply: AgentReply = await self._gate.call(lambda: self._port.run(messages, options, info=info))
+        return replace(reply, trace=tuple(Message.from_dict(whole_values(one.to_dict())) for one in reply.trace))
