@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from openai_servers import Scripted, completion, model
 
+from karenina_core import ModelConfig
 from karenina_core.ports import ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
 from karenina_openai.conversion import from_wire, to_wire
 from karenina_openai.llm import OpenAILLM
@@ -188,3 +189,27 @@ def test_arguments_that_are_no_json_are_kept_and_sent_back_as_they_were() -> Non
     reply = from_wire({"choices": [{"message": wire, "finish_reason": "tool_calls"}]})
     assert reply.finish_reason == "tool_calls"
     assert to_wire([reply.message]) == [wire]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "own_url", "sent"),
+    [
+        (None, None, True),
+        ("https://api.openai.com/v1", None, True),
+        ("http://127.0.0.1:8000/v1", None, True),
+        ("https://gateway.example/v1", "https://gateway.example/v1", True),
+        ("https://elsewhere.example/v1", None, False),
+        ("https://elsewhere.example/v1", "https://gateway.example/v1", False),
+        ("http://api.openai.com/v1", None, False),
+    ],
+)
+def test_the_environments_key_goes_only_where_the_environment_points(
+    monkeypatch: pytest.MonkeyPatch, base_url: str | None, own_url: str | None, sent: bool
+) -> None:
+    from karenina_openai.settings import key_of
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
+    if own_url is not None:
+        monkeypatch.setenv("OPENAI_BASE_URL", own_url)
+    model = ModelConfig(id="m", interface="openai", model_name="m", endpoint_base_url=base_url)
+    assert (key_of(model) == "sk-env") is sent

@@ -23,7 +23,17 @@ from karenina_core.errors import (
     UndeclaredSetting,
 )
 from karenina_core.outcome import Outcome
-from karenina_core.ports import AgentOptions, AgentReply, CallInfo, LLMReply, Message, ParserReply, PortError, Usage
+from karenina_core.ports import (
+    NO_INFO,
+    AgentOptions,
+    AgentReply,
+    CallInfo,
+    LLMReply,
+    Message,
+    ParserReply,
+    PortError,
+    Usage,
+)
 from karenina_core.prompts import PromptTask, assemble
 from karenina_core.structured import Structured, StructuredError, ask_for
 from karenina_core.wording import whole
@@ -352,7 +362,7 @@ class VerificationContext:
 
         Raises `PortError` where the call fails and `StructuredError` where no reply could be read.
         """
-        return await ask_for(self.parser(model), self.prompt(task, user, model), schema, validate)
+        return await ask_for(self.parser(model), self.prompt(task, user, model), schema, validate, info=self.call_info)
 
     def answers_through_agent(self) -> bool:
         """Whether the answering model's adapter asks for the agent port for this answer."""
@@ -430,8 +440,8 @@ class _CountedLLM(_Counted):
         super().__init__(context)
         self._port = port
 
-    async def invoke(self, messages: Sequence[Message], *, info: CallInfo | None = None) -> LLMReply:
-        reply = await self._port.invoke(messages, info=info or self._context.call_info)
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        reply = await self._port.invoke(messages, info=self._context.call_info if info is NO_INFO else info)
         self._context.count(reply.usage)
         return reply
 
@@ -444,9 +454,9 @@ class _CountedParser(_Counted):
         self._port = port
 
     async def parse(
-        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo | None = None
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        reply = await self._port.parse(messages, schema, info=info or self._context.call_info)
+        reply = await self._port.parse(messages, schema, info=self._context.call_info if info is NO_INFO else info)
         self._context.count(reply.usage)
         return reply
 
@@ -458,10 +468,8 @@ class _CountedAgent(_Counted):
         super().__init__(context)
         self._port = port
 
-    async def run(
-        self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo | None = None
-    ) -> AgentReply:
-        reply = await self._port.run(messages, options, info=info or self._context.call_info)
+    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        reply = await self._port.run(messages, options, info=self._context.call_info if info is NO_INFO else info)
         self._context.count(reply.usage)
         return reply
 

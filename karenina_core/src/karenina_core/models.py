@@ -45,7 +45,7 @@ class ModelConfig(BaseModel):
     manual_traces: ManualTraces | None = Field(
         default=None, description="Recorded answers: a file, or recordings by question id or text."
     )
-    extra: dict[str, Any] = Field(default_factory=dict, description="Settings of this one adapter.")
+    extra: dict[str, Any] = Field(default_factory=dict, repr=False, description="Settings of this one adapter.")
 
     @property
     def display_string(self) -> str:

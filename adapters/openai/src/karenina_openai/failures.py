@@ -20,7 +20,7 @@ _SHORTEST = 6
 _OUT_OF_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 _CURES = {
     400: "; see whether the server knows all parameters of this model's configuration",
-    401: "; check endpoint_api_key or OPENAI_API_KEY",
+    401: "; check endpoint_api_key, or OPENAI_API_KEY (sent to OPENAI_BASE_URL and this machine only)",
     403: "; check that the key may use this model",
     404: "; check model_name, and that endpoint_base_url ends as the server wants it (mostly /v1)",
 }

@@ -68,9 +68,18 @@ def base_url_of(model: ModelConfig) -> str:
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """The API key: the model's, else `OPENAI_API_KEY`; None where there is none."""
+    """The API key: the model's, else `OPENAI_API_KEY`; None where there is none.
+
+    The key of the environment goes only where the user's environment points to (`OPENAI_BASE_URL`, else OpenAI's own
+    host) and to this machine: a configuration that came with a stranger's benchmark cannot have it sent elsewhere.
+    """
     if model.endpoint_api_key is not None:
         return model.endpoint_api_key.get_secret_value() or None
+    here = urlsplit(base_url_of(model))
+    own = urlsplit(os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL)
+    trusted = (here.scheme, here.netloc) == (own.scheme, own.netloc) or is_loopback(here.hostname or "")
+    if not trusted and not (is_official(here) and here.scheme == "https"):
+        return None
     return os.environ.get("OPENAI_API_KEY") or None
 
 
