@@ -135,6 +135,15 @@ def test_a_class_needs_no_trust_and_is_stored_by_its_source(tmp_path):
     assert "VerifiedField(" in loaded.answer_template
 
 
+def test_questions_with_other_classes_differ():
+    class Other(Capital):
+        pass
+
+    first, second = (Question(question="a?", answer_template=kind) for kind in (Capital, Other))
+    assert first != second
+    assert first == Question(question="a?", answer_template=Capital)
+
+
 def test_the_class_stays_with_a_changed_question():
     question = Question(question="a?", answer_template=Capital).changed(raw_answer="b")
     assert question.answer_class is Capital

@@ -83,8 +83,8 @@ def test_a_text_is_what_stands_there(tmp_path, written):
 
 
 def test_merge_keys_work(tmp_path):
-    benchmark = load(tmp_path, "metadata:\n  a: &a {x: 1, y: 2}\n  b: {<<: *a, y: 3}\n  c: *a\n")
-    assert benchmark.metadata == {"a": {"x": 1, "y": 2}, "b": {"x": 1, "y": 3}, "c": {"x": 1, "y": 2}}
+    benchmark = load(tmp_path, "metadata:\n  a: &a {x: 1, y: 2}\n  b: &b {<<: *a, y: 3}\n  c: *b\n")
+    assert benchmark.metadata == {"a": {"x": 1, "y": 2}, "b": {"x": 1, "y": 3}, "c": {"x": 1, "y": 3}}
 
 
 DECLARATIONS = [

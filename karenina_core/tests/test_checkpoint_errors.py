@@ -25,6 +25,9 @@ JSON_CASES = [
     ("  \n", "", "empty"),
     ("{", "line 1", "no JSON"),
     ("[1]", "", "not an object"),
+    ("[" * 200_000, "", "nested too deeply"),
+    (f'{{"name": {"1" * 5000}}}', "", "cannot be read"),
+    ('{"name": NaN}', "", "NaN is no value of JSON"),
     ('{"name": "a", "name": "b"}', "", "'name' stands twice"),
     (checkpoint(**{"@type": "Dataset"}), "@type", "'Dataset', not a DataFeed"),
     (json.dumps({"@type": "DataFeed"}), "the benchmark", "'name' is missing"),
@@ -147,6 +150,18 @@ def test_a_failed_save_leaves_the_old_file_alone(tmp_path):
         benchmark.save(file)
     assert file.read_bytes() == before
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_half_a_character_cannot_be_saved(tmp_path):
+    with pytest.raises(CheckpointError, match="half of a character"):
+        Benchmark.create("b", description="half \ud800").save(tmp_path / "b.jsonld")
+
+
+def test_a_save_that_fails_midway_leaves_nothing_behind(tmp_path):
+    (tmp_path / "b.jsonld").mkdir()
+    with pytest.raises(CheckpointError, match="it cannot be written"):
+        Benchmark.create("b").save(tmp_path / "b.jsonld")
+    assert [path.name for path in tmp_path.iterdir()] == ["b.jsonld"]
 
 
 def test_saving_into_a_folder_that_is_not_there(tmp_path):

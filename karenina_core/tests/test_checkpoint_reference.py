@@ -68,14 +68,17 @@ CHECKPOINT = {
                     "programmingLanguage": "Python",
                     "codeRepository": "karenina-benchmarks",
                 },
-                "rating": [rating("short", "QuestionSpecificRubricTrait", custom_knob=3)],
+                "rating": [
+                    {**rating("short", "QuestionSpecificRubricTrait", custom_knob=3), "ratingExplanation": "why"}
+                ],
                 "additionalProperty": [
                     prop("finished", True),
                     prop("author", '{"name": "Bob"}'),
                     prop("sources", "a book"),
+                    {**prop("workspace_path", "w"), "unitText": "folder"},
                     prop("few_shot_examples", '[{"question": "Of Italy?", "answer": "Rome"}]'),
                     prop("custom_difficulty", "easy"),
-                    {**prop("observed", 1), "unitText": "times"},
+                    {**prop("custom_observed", 1), "unitText": "times"},
                 ],
             },
             "keywords": ["geography"],
@@ -144,9 +147,18 @@ def test_both_forms_carry_what_is_not_understood(tmp_path):
     again = json.loads((tmp_path / "c.jsonld").read_text())
     assert again["hasScenario"] == [{"@type": "Scenario"}]
     assert again["creator"] == CHECKPOINT["creator"]
+    assert again["@context"] == CHECKPOINT["@context"]
+    assert {**prop("workspace_path", "w"), "unitText": "folder"} in again["dataFeedElement"][0]["item"][
+        "additionalProperty"
+    ]
+    (short,) = again["dataFeedElement"][0]["item"]["rating"]
+    assert short["ratingExplanation"] == "why"
+    assert prop("custom_knob", 3) in short["additionalProperty"]
     assert again["dataFeedElement"][0]["item"]["hasPart"]["codeRepository"] == "karenina-benchmarks"
     assert prop("finished", True) in again["dataFeedElement"][0]["item"]["additionalProperty"]
-    assert {**prop("observed", 1), "unitText": "times"} in again["dataFeedElement"][0]["item"]["additionalProperty"]
+    assert {**prop("custom_observed", 1), "unitText": "times"} in again["dataFeedElement"][0]["item"][
+        "additionalProperty"
+    ]
 
 
 def test_a_rubric_of_plain_objects_is_read(tmp_path):

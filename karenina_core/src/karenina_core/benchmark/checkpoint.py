@@ -214,12 +214,19 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
             raise CheckpointError(path, "", f"the key {twice!r} stands twice in one object", "remove one of the two")
         return found
 
+    def no_constant(name: str) -> None:
+        raise CheckpointError(path, "", f"{name} is no value of JSON", "write null or a number")
+
     try:
-        data = json.loads(text, object_pairs_hook=unique)
+        data = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
+    except CheckpointError:
+        raise
     except json.JSONDecodeError as error:
         raise CheckpointError(
             path, f"line {error.lineno}, column {error.colno}", f"this is no JSON: {error.msg}", "correct it there"
         ) from error
+    except ValueError as error:
+        raise CheckpointError(path, "", f"the JSON cannot be read: {error}", "shorten that number") from error
     except RecursionError as error:
         raise CheckpointError(path, "", "the JSON is nested too deeply to be a benchmark", "check the file") from error
     if not isinstance(data, dict):

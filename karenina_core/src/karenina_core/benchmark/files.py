@@ -75,11 +75,16 @@ def write_text(path: Path, text: str) -> None:
 
     A link is followed, and the mode of an existing file is kept. Raises `CheckpointError`.
     """
+    try:
+        content = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        what = f"a text holds half of a character: {text[max(0, error.start - 20) : error.end]!r}"
+        raise CheckpointError(path, "", what, "remove it") from error
     target = path.resolve()
     beside = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:
         with beside.open("xb") as file:
-            file.write(text.encode("utf-8"))
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
