@@ -212,6 +212,15 @@ questions:
     assert question.template() is not None
 
 
+def test_a_primitive_that_is_not_there_is_named_with_the_nearest(tmp_path):
+    (question,) = load(
+        tmp_path,
+        "questions:\n  - question: a\n    answer: {x: {description: d, ground_truth: v, verify_with: ExactMtch}}\n",
+    )
+    with pytest.raises(ValueError, match=r"ExactMtch.*ExactMatch"):
+        question.template()
+
+
 def test_rows_of_a_file_become_questions(tmp_path):
     (tmp_path / "rows.jsonl").write_text(
         '{"id": 1, "q": "Who?", "gold": ["Ann", "Anne"]}\n{"id": 2, "q": "When?", "gold": ["1999-01-01"]}\n'

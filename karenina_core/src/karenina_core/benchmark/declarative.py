@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
+from karenina_core import templates
+
 FIELD_KEYS = ("type", "description", "ground_truth", "verify_with", "weight", "extraction_hint")
 TYPES = ("str", "int", "float", "bool", "date", "list[str]", "list[int]", "list[float]")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -69,7 +71,8 @@ def template_source(fields: Mapping[str, Any], strategy: Any = None) -> str:
         body += ["", "    class VerificationStrategy:", f"        verify_strategy = {tree}"]
     head = ["from datetime import date"] if writer.dates else []
     head += ["from typing import Literal"] if writer.literal else []
-    head += [f"from karenina_core.templates import {', '.join(sorted(writer.names))}"]
+    # Names of plugins cannot be imported from there; the loader knows them, and names the nearest to a wrong one.
+    head += [f"from karenina_core.templates import {', '.join(sorted(writer.names & set(templates.__all__)))}"]
     return "\n".join([*head, "", "", "class Answer(BaseAnswer):", *body]) + "\n"
 
 
