@@ -299,6 +299,7 @@ class Plugins:
 
     def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> None:
         """Register an object that one or several entry points name, and hold each name to what is offered."""
+        fresh = not any(plugin is other for other in self._plugins)
         failure = self._register(plugin, infos[0].distribution, infos[0].version)
         offered: set[str] | None = None
         if failure is None and kind != "other":
@@ -306,7 +307,9 @@ class Plugins:
                 offered = set(self._offered_names(plugin, kind))
             except Exception as error:
                 failure = _describe(error)
-                self._forget(plugin)
+        unwanted = offered is not None and not offered & {info.name for info in infos}
+        if fresh and id(plugin) in self._owners and (failure is not None or unwanted):
+            self._forget(plugin)
         for info in infos:
             if failure is not None:
                 self._note(replace(info, state="failed", failure=failure))
