@@ -1,0 +1,116 @@
+"""What the tests of the whole share: no network but this machine's own, and wheels built outside the repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pytest
+from build import ProjectBuilder
+from pytest_socket import socket_allow_hosts
+
+EXAMPLES = Path(__file__).parent / "third_party"
+SCRIPTS = Path(sysconfig.get_path("scripts"))
+
+
+@pytest.fixture(autouse=True)
+def _loopback_only() -> None:
+    socket_allow_hosts(["127.0.0.1", "::1"], allow_unix_socket=True)
+
+
+class Wheels:
+    """Builds wheels from source trees in a folder of its own, each once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._built: dict[str, Path] = {}
+
+    def example(self, name: str) -> Path:
+        """The wheel of a package of `third_party`."""
+        if name not in self._built:
+            self._built[name] = self._build(copytree(EXAMPLES / name, self._folder / "sources" / name))
+        return self._built[name]
+
+    def package(self, name: str, version: str, entry_points: Iterable[tuple[str, str]], source: str) -> Path:
+        """The wheel of a package with one module of this source; entry points are (group, name)."""
+        module = name.replace("-", "_")
+        points = "\n".join(
+            f'[project.entry-points."{group}"]\n{point} = "{module}:plugin"\n' for group, point in entry_points
+        )
+        tree = self._folder / "sources" / f"{name}-{version}"
+        (tree / module).mkdir(parents=True)
+        (tree / module / "__init__.py").write_text(source, "utf-8")
+        (tree / "pyproject.toml").write_text(
+            '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+            f'[project]\nname = "{name}"\nversion = "{version}"\n{points}',
+            "utf-8",
+        )
+        return self._build(tree)
+
+    def _build(self, tree: Path) -> Path:
+        builder = ProjectBuilder(tree, runner=_quietly)
+        return Path(builder.build("wheel", self._folder / "wheels"))
+
+
+class Site:
+    """An environment: this one, and the wheels that were installed into a folder on top of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._packages = folder / "site"
+
+    def install(self, *wheels: Path) -> None:
+        """Install with pip, from the files alone."""
+        options = ["-q", "--no-deps", "--no-index", "--target", self._packages]
+        self._run([sys.executable, "-m", "pip", "install", *options, *wheels]).check_returncode()
+
+    def karenina(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """Run the command."""
+        return self._run([SCRIPTS / "karenina", *arguments])
+
+    def printed(self, *arguments: str | Path) -> Any:
+        """The JSON that the command prints; it has to end well."""
+        done = self.karenina(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def python(self, program: str) -> Any:
+        """The JSON that a program prints."""
+        done = self._run([sys.executable, "-c", program])
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def write(self, name: str, text: str) -> Path:
+        """A file beside the environment."""
+        file = self.folder / name
+        file.write_text(text, "utf-8")
+        return file
+
+    def _run(self, command: list[Any]) -> subprocess.CompletedProcess[str]:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
+        environment |= {"PYTHONPATH": str(self._packages), "COLUMNS": "400", "NO_COLOR": "1"}
+        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
+    """Wheels of other people's packages."""
+    return Wheels(tmp_path_factory.mktemp("wheels"))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """An environment to install other people's packages into."""
+    return Site(tmp_path)
+
+
+def _quietly(command: Any, cwd: str | None = None, extra_environ: Any = None) -> None:
+    done = subprocess.run(command, cwd=cwd, env=os.environ | (extra_environ or {}), capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,270 @@
+"""Plugins of others, each a wheel built outside the repository and installed with pip, seen through the command."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+import pytest
+from conftest import Site, Wheels
+
+BENCHMARK = """karenina: 1
+name: Capitals
+questions:
+  - id: france
+    question: What is the capital of France?
+    raw_answer: Paris
+    template: |
+      from karenina_core.templates import BaseAnswer, ExactMatch, VerifiedField
+
+      class Answer(BaseAnswer):
+          city: str = VerifiedField(description="The capital", ground_truth="Paris", verify_with=ExactMatch())
+"""
+MODELS = """
+answering_models = [{ id = "answers", interface = "parrot", model_name = "I think that it is Paris." }]
+parsing_models = [{ id = "judge", interface = "parrot", model_name = '{"city": "Paris"}' }]
+"""
+NO_JUDGE = MODELS.replace('{"city": "Paris"}', "not JSON at all")
+
+STAGE = """
+from karenina_core import Stage, hookimpl
+
+class WordCount(Stage):
+    name = "WordCount"
+    def execute(self, context):
+        context.set_result_field("words", "another way to count")
+
+class plugin:
+    @staticmethod
+    @hookimpl
+    def karenina_extra_stages():
+        return [WordCount]
+"""
+ADAPTER = """
+from karenina_core import hookimpl
+from karenina_core.adapters import AdapterSpec
+
+class plugin:
+    @staticmethod
+    @hookimpl
+    def karenina_adapters():
+        return [AdapterSpec(interface="parrot", description="Another bird.")]
+"""
+BROKEN = {
+    "ImportError": ("import a_library_that_nobody_has", "No module named 'a_library_that_nobody_has'"),
+    "SystemExit": ("raise SystemExit('I want everything to end')", "I want everything to end"),
+    "AssertionError": ("assert False, 'the wrong machine'", "the wrong machine"),
+    "SyntaxError": ("def", "invalid syntax"),
+    "MissingObject": ("", "no attribute 'plugin'"),
+    "NewerInterface": (STAGE.replace("WordCount", "NewerInterface") + "    karenina_api = 2\n", "for version 2 of the"),
+    "UnknownHook": (
+        STAGE.replace("karenina_extra_stages", "karenina_extra_stage"),
+        "unknown hook 'karenina_extra_stage'",
+    ),
+    "UnknownArgument": (STAGE.replace("karenina_extra_stages()", "karenina_extra_stages(mood)"), "mood"),
+    "OtherName": (STAGE, "offers WordCount"),
+    "WrongHook": (STAGE.replace("karenina_extra_stages", "karenina_parse_template"), "use karenina_extra_stages"),
+    "RaisesWhenAsked": (STAGE.replace("return [WordCount]", "return 1 / 0"), "ZeroDivisionError"),
+    "NoStage": (STAGE.replace("return [WordCount]", "return [int]"), "no stage"),
+    "NoList": (STAGE.replace("return [WordCount]", "return WordCount"), "not iterable"),
+}
+STAGES = "karenina.stages"
+ADAPTERS = "karenina.adapters"
+
+
+def plugin(site: Site, name: str, distribution: str) -> dict[str, Any]:
+    """What `karenina plugins` says about one entry point."""
+    found = site.printed("plugins")["plugins"]
+    return next(one for one in found if (one["name"], one["distribution"]) == (name, distribution))
+
+
+def planned(site: Site, *arguments: str) -> list[str]:
+    """The names of the stages that `karenina plan` prints."""
+    return [stage["name"] for stage in site.printed("plan", *arguments)["stages"]]
+
+
+def line_of(message: str) -> str:
+    """The configuration line that an error names, as a file that holds nothing else."""
+    found = re.search(r'(\[plugins\.pick\]) (\w+ = "[\w-]+")', message)
+    assert found is not None, message
+    return "\n".join(found.groups())
+
+
+# ---- a stage
+
+
+def test_a_stage_stands_where_its_artifacts_put_it(site: Site, wheels: Wheels) -> None:
+    site.install(wheels.example("my-package"))
+
+    plan = site.printed("plan")["stages"]
+
+    names = [stage["name"] for stage in plan]
+    mine = plan[names.index("WordCount")]
+    parse = plan[names.index("ParseTemplate")]
+    assert names.index("GenerateAnswer") < names.index("WordCount") < names.index("ParseTemplate")
+    assert (mine["distribution"], mine["version"], mine["slot"]) == ("my-package", "1.2.3", None)
+    assert {"artifact": "raw_llm_response", "stage": "GenerateAnswer", "why": "requires"} in mine["waits_for"]
+    assert {"artifact": None, "stage": "WordCount", "why": "WordCount says before"} in parse["waits_for"]
+
+
+def test_without_the_wheel_the_stage_is_not_there(site: Site) -> None:
+    assert "WordCount" not in planned(site)
+
+
+def test_a_whole_run_with_a_stage_and_an_adapter_of_others(site: Site, wheels: Wheels) -> None:
+    site.install(wheels.example("my-package"), wheels.example("parrot"))
+    benchmark, config = site.write("capitals.yaml", BENCHMARK), site.write("run.toml", MODELS)
+
+    (result,) = site.printed("run", benchmark, "--config", config)["results"]
+
+    assert (result["question_id"], result["outcome"]) == ("france", "correct")
+    assert result["template"]["raw_llm_response"] == "I think that it is Paris."
+    assert result["extensions"]["my-package"]["words"] == 6
+
+
+def test_the_same_run_from_python(site: Site, wheels: Wheels) -> None:
+    site.install(wheels.example("my-package"), wheels.example("parrot"))
+    site.write("capitals.yaml", BENCHMARK)
+    site.write("run.toml", MODELS)
+
+    seen = site.python("""
+import json, tomllib
+from pathlib import Path
+from karenina_core import Benchmark
+results = Benchmark.load("capitals.yaml").run_verification(tomllib.loads(Path("run.toml").read_text()))
+(result,) = results
+record = next(record for record in result.stages if record.name == "WordCount")
+print(json.dumps([result.outcome, result.extensions["my-package"]["words"], record.distribution, record.version]))
+""")
+
+    assert seen == ["correct", 6, "my-package", "1.2.3"]
+
+
+# ---- a second stage for a slot that takes one
+
+
+def test_installing_a_second_parser_changes_nothing(site: Site, wheels: Wheels) -> None:
+    without = planned(site)
+    site.install(wheels.example("other-parse"))
+
+    assert planned(site) == without
+    assert plugin(site, "OtherParse", "other-parse")["state"] == "loaded"
+
+
+def test_one_line_chooses_the_second_parser(site: Site, wheels: Wheels) -> None:
+    site.install(wheels.example("other-parse"), wheels.example("parrot"))
+    benchmark = site.write("capitals.yaml", BENCHMARK)
+    usual = site.write("usual.toml", NO_JUDGE)
+    chosen = site.write("chosen.toml", 'slots = { parse_template = "OtherParse" }\n' + NO_JUDGE)
+
+    (before,) = site.printed("run", benchmark, "--config", usual)["results"]
+    (after,) = site.printed("run", benchmark, "--config", chosen)["results"]
+
+    assert (before["outcome"], after["outcome"]) == ("parse_error", "correct")
+    left_out = site.printed("plan", "--config", str(chosen))["left_out"]
+    assert {"name": "ParseTemplate", "why": "[slots] parse_template names others"} in left_out
+
+
+# ---- what is broken
+
+
+@pytest.fixture(scope="module")
+def broken(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """An environment with every broken plugin at once: each has to leave the others alone."""
+    site = Site(tmp_path_factory.mktemp("broken"))
+    site.install(
+        *(wheels.package(distribution(case), "0.1", [(STAGES, case)], source) for case, (source, _) in BROKEN.items())
+    )
+    return site
+
+
+@pytest.fixture(scope="module")
+def listing(broken: Site) -> list[dict[str, Any]]:
+    """What `karenina plugins` says there."""
+    listed: list[dict[str, Any]] = broken.printed("plugins")["plugins"]
+    return listed
+
+
+def distribution(case: str) -> str:
+    """The package that a case is in."""
+    return f"broken-{case.lower()}"
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_plugin_is_listed_with_its_reason(listing: list[dict[str, Any]], case: str) -> None:
+    (found,) = [one for one in listing if one["distribution"] == distribution(case)]
+
+    assert (found["name"], found["version"], found["state"]) == (case, "0.1", "failed")
+    assert BROKEN[case][1] in found["failure"]
+
+
+@pytest.mark.parametrize("case", ["ImportError", "SystemExit", "NewerInterface"])
+def test_a_broken_plugin_stops_who_needs_it(broken: Site, case: str) -> None:
+    needing = broken.karenina("plan", "--set", f"slots.trace_validation_auto_fail={case}")
+
+    assert needing.returncode == 2
+    assert case in needing.stderr
+    assert BROKEN[case][1] in needing.stderr
+
+
+def test_a_broken_plugin_stops_nobody_else(broken: Site, site: Site) -> None:
+    assert planned(broken) == planned(site)
+
+
+def test_a_broken_adapter_stops_only_the_runs_with_its_models(site: Site, wheels: Wheels) -> None:
+    site.install(
+        wheels.package("broken-bird", "0.1", [(ADAPTERS, "budgie")], "import a_library_that_nobody_has"),
+        wheels.example("parrot"),
+    )
+    benchmark, fine = site.write("capitals.yaml", BENCHMARK), site.write("fine.toml", MODELS)
+    needing = site.write("needing.toml", MODELS.replace('"parrot"', '"budgie"', 1))
+
+    stopped = site.karenina("run", benchmark, "--config", needing)
+
+    assert site.printed("run", benchmark, "--config", fine)["results"][0]["outcome"] == "correct"
+    assert stopped.returncode == 2
+    assert "budgie" in stopped.stderr
+    assert "a_library_that_nobody_has" in stopped.stderr
+    assert "broken-bird 0.1" in stopped.stderr
+
+
+# ---- two of one name
+
+
+def test_two_stages_of_one_name_are_an_error_whose_line_mends_it(site: Site, wheels: Wheels) -> None:
+    site.install(
+        wheels.example("my-package"),
+        wheels.example("parrot"),
+        wheels.package("another-package", "9.9", [(STAGES, "WordCount")], STAGE),
+    )
+    benchmark = site.write("capitals.yaml", BENCHMARK)
+
+    refused = site.karenina("plan")
+    line = line_of(refused.stderr)
+    config = site.write("run.toml", MODELS + line)
+    (result,) = site.printed("run", benchmark, "--config", config)["results"]
+
+    assert refused.returncode == 2
+    assert "my-package 1.2.3" in refused.stderr
+    assert "another-package 9.9" in refused.stderr
+    assert plugin(site, "WordCount", "my-package")["state"] == "conflict"
+    picked = tomllib.loads(line)["plugins"]["pick"]["WordCount"]
+    assert [name for name in ("my-package", "another-package") if "words" in result["extensions"].get(name, {})] == [
+        picked
+    ]
+
+
+def test_two_adapters_of_one_name_are_an_error_whose_line_mends_it(site: Site, wheels: Wheels) -> None:
+    site.install(wheels.example("parrot"), wheels.package("macaw", "0.9", [(ADAPTERS, "parrot")], ADAPTER))
+    benchmark, both = site.write("capitals.yaml", BENCHMARK), site.write("both.toml", MODELS)
+
+    refused = site.karenina("run", benchmark, "--config", both)
+    line = line_of(refused.stderr).replace('"macaw"', '"parrot"')
+    one = site.write("one.toml", MODELS + line)
+
+    assert refused.returncode == 2
+    assert "parrot 0.3" in refused.stderr
+    assert "macaw 0.9" in refused.stderr
+    assert site.printed("plan") is not None
+    assert site.printed("run", benchmark, "--config", one)["results"][0]["outcome"] == "correct"
