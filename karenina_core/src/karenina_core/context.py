@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from karenina_core.ports import AgentPort, LLMPort, ParserPort
     from karenina_core.results import StageRecord
     from karenina_core.rubrics import Rubric
+    from karenina_core.rubrics.evaluation import TraitEvaluator
     from karenina_core.templates import Trust
 
 T = TypeVar("T")
@@ -78,6 +79,9 @@ class PortProvider(Protocol):
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
         """What plugins add to the prompt of `task` for models of `interface`."""
+
+    def trait_evaluators(self) -> Sequence[TraitEvaluator]:
+        """What scores rubric traits, in the order in which they are asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +375,10 @@ class VerificationContext:
     def answer_is_recorded(self) -> bool:
         """Whether the answer was recorded earlier, as the answering model's adapter declares."""
         return self._state.item.ports.recorded(self.answering_model)
+
+    def trait_evaluators(self) -> Sequence[TraitEvaluator]:
+        """What plugins bring to score rubric traits, in the order in which each trait is offered to them."""
+        return self._state.item.ports.trait_evaluators()
 
     # ---- work
 

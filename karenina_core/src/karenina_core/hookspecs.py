@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from karenina_core.adapters import AdapterSpec
     from karenina_core.results import StageRecord, VerificationResult
     from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
+    from karenina_core.rubrics import RubricTrait
+    from karenina_core.rubrics.evaluation import TraitEvaluator
     from karenina_core.stage import Stage
     from karenina_core.templates import Primitive
 
@@ -111,6 +113,16 @@ def karenina_adapters() -> Sequence[AdapterSpec]:  # type: ignore[empty-body]
 @hookspec
 def karenina_primitives() -> Sequence[type[Primitive]]:  # type: ignore[empty-body]
     """Offer verification primitives; templates then use them by class name like the built-in ones."""
+
+
+@hookspec
+def karenina_trait_kinds() -> Sequence[type[RubricTrait]]:  # type: ignore[empty-body]
+    """Offer kinds of rubric traits; benchmarks then hold them like the built-in ones."""
+
+
+@hookspec
+def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:  # type: ignore[empty-body]
+    """Offer what scores rubric traits; each trait goes to the first evaluator that claims it."""
 
 
 @hookspec

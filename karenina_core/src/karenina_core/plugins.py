@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from karenina_core.adapters import AdapterSpec
     from karenina_core.results import StageRecord, VerificationResult
+    from karenina_core.rubrics.evaluation import TraitEvaluator
     from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
     from karenina_core.stage import Stage
 
@@ -118,6 +120,7 @@ class Plugins:
         self._plugins: list[object] = []
         self._stages: tuple[OfferedStage, ...] | None = None
         self._adapters: tuple[OfferedAdapter, ...] | None = None
+        self._evaluators: tuple[TraitEvaluator, ...] | None = None
 
     @classmethod
     def discover(cls, selection: Selection | None = None, found: Sequence[EntryPoint] | None = None) -> Plugins:
@@ -130,7 +133,7 @@ class Plugins:
         for group, kind in GROUPS.items():
             listed = entry_points(group=group) if found is None else [point for point in found if point.group == group]
             plugins._add_group(group, kind, sorted(listed, key=_order), chosen)
-        plugins._register_primitives()
+        plugins._register_kinds()
         return plugins
 
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
@@ -144,7 +147,7 @@ class Plugins:
             raise PluginError(f"the plugin {plugin!r} cannot be registered: {failure}")
         name = getattr(plugin, "__name__", type(plugin).__name__)
         self._note(PluginInfo(name, "other", distribution, version, repr(plugin), "loaded"))
-        self._register_primitives()
+        self._register_kinds()
 
     def describe(self) -> list[PluginInfo]:
         """Every entry point with its state, sorted by kind and name."""
@@ -213,6 +216,13 @@ class Plugins:
         """What plugins add to the prompt of `task` for judges of `interface`, in the order of the plugins' names."""
         found = self._manager.hook.karenina_prompt_instructions(task=task, interface=interface)
         return tuple(sorted(text for text in found if text))
+
+    def trait_evaluators(self) -> tuple[TraitEvaluator, ...]:
+        """What scores rubric traits, in the order in which each trait is offered: by falling precedence, then name."""
+        if self._evaluators is None:
+            found = [one for _, offers in self._offers("karenina_trait_evaluators") for one in offers]
+            self._evaluators = tuple(sorted(found, key=lambda one: (-one.precedence, one.name)))
+        return self._evaluators
 
     def add_commands(self, app: typer.Typer) -> None:
         """Let plugins add their commands to `app`; one that fails is listed and does not stop the others."""
@@ -365,7 +375,7 @@ class Plugins:
             return _describe(error)
         self._plugins.append(plugin)
         self._owners[id(plugin)] = (distribution, version)
-        self._stages = self._adapters = None
+        self._stages = self._adapters = self._evaluators = None
         return None
 
     def _forget(self, plugin: object) -> None:
@@ -392,15 +402,19 @@ class Plugins:
     def _offers(self, hook: str) -> Iterator[tuple[object, Sequence[Any]]]:
         return ((plugin, offers) for plugin, offers in self._each(hook) if offers)
 
-    def _register_primitives(self) -> None:
-        from karenina_core.templates import register_primitive
+    def _register_kinds(self) -> None:
+        """Make the primitives and trait kinds that plugins offer known to templates and benchmarks."""
+        self._hand_on("karenina_primitives", "karenina_core.templates", "register_primitive")
+        self._hand_on("karenina_trait_kinds", "karenina_core.rubrics", "register_trait_kind")
 
-        if not self.observed("karenina_primitives"):
+    def _hand_on(self, hook: str, home: str, register: str) -> None:
+        if not self.observed(hook):
             return
-        for plugin, primitives in self._offers("karenina_primitives"):
-            for primitive in primitives:
+        take = getattr(import_module(home), register)
+        for plugin, offers in self._offers(hook):
+            for one in offers:
                 try:
-                    register_primitive(primitive)
+                    take(one)
                 except ValueError as error:
                     self._note_failure(plugin, _describe(error))
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from karenina_core.adapters import AdapterSpec
     from karenina_core.models import ModelConfig
     from karenina_core.plugins import OfferedAdapter, Plugins
+    from karenina_core.rubrics.evaluation import TraitEvaluator
 
 T = TypeVar("T")
 
@@ -106,6 +107,10 @@ class PortHub:
     def instructions(self, task: str, interface: str) -> Sequence[str]:
         """What plugins add to the prompt of `task` for models of `interface`."""
         return self.plugins.prompt_instructions(task, interface)
+
+    def trait_evaluators(self) -> Sequence[TraitEvaluator]:
+        """What scores rubric traits, in the order in which they are asked."""
+        return self.plugins.trait_evaluators()
 
     async def aclose(self) -> None:
         """Close every port; one that fails is logged and does not keep the others open."""
