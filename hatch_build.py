@@ -39,17 +39,17 @@ class Member(NamedTuple):
 
 
 def members(root: Path) -> list[Member]:
-    """The core and every folder of `plugins` and `adapters` with a `pyproject.toml`, the core first, then by folder.
+    """The core, and every folder of `plugins` and `adapters` with a `pyproject.toml`.
 
     Raises `ValueError` for a member that does not say whether it belongs to the default set or to which extra.
     """
     files = [root / CORE / "pyproject.toml"]
-    files += [file for group in GROUPS for file in sorted((root / group).glob("*/pyproject.toml"))]
+    files += [file for group in GROUPS for file in (root / group).glob("*/pyproject.toml")]
     return [_member(file) for file in files]
 
 
 def requirements(found: Iterable[Member], *, pinned: bool) -> tuple[list[str], dict[str, list[str]]]:
-    """What `karenina` requires, and its extras by name, `all` among them."""
+    """What `karenina` requires, and its extras by name, `all` among them; sorted, so that builds can be repeated."""
     default: list[str] = []
     extras: dict[str, list[str]] = {}
     for member in found:
@@ -59,7 +59,8 @@ def requirements(found: Iterable[Member], *, pinned: bool) -> tuple[list[str], d
         else:
             extras.setdefault(member.extra, []).append(line)
             extras.setdefault(ALL, []).append(line)
-    return default, {ALL: extras.pop(ALL, []), **dict(sorted(extras.items()))}
+    extras.setdefault(ALL, [])
+    return sorted(default), {extra: sorted(lines) for extra, lines in sorted(extras.items())}
 
 
 class RequirementsHook(MetadataHookInterface):

@@ -7,10 +7,10 @@ import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from shutil import copytree
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from build import ProjectBuilder
@@ -55,8 +55,7 @@ class Wheels:
         return self._build(tree)
 
     def _build(self, tree: Path) -> Path:
-        builder = ProjectBuilder(tree, runner=_quietly)
-        return Path(builder.build("wheel", self._folder / "wheels"))
+        return built("wheel", tree, self._folder / "wheels")
 
 
 class Site:
@@ -111,6 +110,13 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def _quietly(command: Any, cwd: str | None = None, extra_environ: Any = None) -> None:
-    done = subprocess.run(command, cwd=cwd, env=os.environ | (extra_environ or {}), capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+def built(kind: Literal["sdist", "wheel"], tree: Path, folder: Path, **environment: str) -> Path:
+    """Build a source tree with the backend that it names, as pip would, with the tools of this environment."""
+
+    def quietly(command: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
+        usual = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
+        subprocess.run(
+            command, cwd=cwd, env={**usual, **environment, **(extra_environ or {})}, capture_output=True, check=True
+        )
+
+    return Path(ProjectBuilder(tree, runner=quietly).build(kind, folder))

@@ -1,0 +1,146 @@
+"""The distributions of this repository agree with each other, and each is tested with what it declares."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+import karenina_core
+
+ROOT = Path(__file__).parents[1]
+MEMBERS = sorted(
+    file.parent.relative_to(ROOT).as_posix()
+    for pattern in ("karenina_core", "plugins/*", "adapters/*")
+    for file in ROOT.glob(f"{pattern}/pyproject.toml")
+)
+HEAVY = (
+    "torch",
+    "langchain",
+    "sentence-transformers",
+    "transformers",
+    "claude-agent-sdk",
+    "anthropic",
+    "ray",
+    "openai",
+)
+TOOLS = {"hypothesis", "pytest", "pytest-socket"}
+
+
+def project(member: str) -> dict[str, Any]:
+    """A member's `pyproject.toml`; the root's is that of "."."""
+    return tomllib.loads((ROOT / member / "pyproject.toml").read_text("utf-8"))
+
+
+def requirements(member: str) -> list[Requirement]:
+    """What a member declares."""
+    return [Requirement(line) for line in project(member)["project"]["dependencies"]]
+
+
+NAMES = {project(member)["project"]["name"]: member for member in MEMBERS}
+
+
+def needed(member: str) -> set[str]:
+    """The members that it needs, its own folder and those of what they need included."""
+    found = {member}
+    for requirement in requirements(member):
+        if requirement.name in NAMES:
+            found |= needed(NAMES[requirement.name])
+    return found
+
+
+def editable(lines: str) -> set[str]:
+    """The folders of the `-e` lines."""
+    return {match[1] for match in re.finditer(r"^\s*-e\s+([\w/]+)(\[\w+\])?\s*$", lines, re.MULTILINE)}
+
+
+def tox() -> configparser.ConfigParser:
+    """What `tox.ini` says."""
+    found = configparser.ConfigParser(interpolation=None)
+    found.read(ROOT / "tox.ini", "utf-8")
+    return found
+
+
+def environment(member: str) -> str:
+    """The name of a member's tox environment."""
+    return "core" if member == "karenina_core" else member.rpartition("/")[2]
+
+
+def test_there_are_members() -> None:
+    assert {"karenina_core", "plugins/template", "adapters/local"} <= set(MEMBERS)
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_a_member_is_laid_out_like_the_others(member: str) -> None:
+    name = project(member)["project"]["name"]
+    package = name.replace("-", "_")
+
+    assert name == "karenina-" + environment(member)
+    assert (ROOT / member / "src" / package / "py.typed").is_file()
+    assert list((ROOT / member / "tests").glob("test_*.py"))
+    assert [path.name for path in (ROOT / member / "src").iterdir() if not path.name.startswith(".")] == [package]
+    assert project(member)["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == [f"src/{package}"]
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_versions_are_in_lockstep(member: str) -> None:
+    version = project(".")["project"]["version"]
+
+    assert project(member)["project"]["version"] == version
+    pins = {str(need.specifier) for need in requirements(member) if need.name in NAMES}
+    assert pins <= {f"=={version}"}
+
+
+def test_the_core_knows_its_version() -> None:
+    assert karenina_core.__version__ == project("karenina_core")["project"]["version"]
+
+
+@pytest.mark.parametrize("member", [member for member in MEMBERS if member != "karenina_core"])
+def test_every_member_needs_the_core_itself(member: str) -> None:
+    assert "karenina-core" in {need.name for need in requirements(member)}
+
+
+def test_nothing_heavy_is_in_the_default_set() -> None:
+    default = [member for member in MEMBERS if project(member).get("tool", {}).get("karenina", {}).get("default")]
+
+    wanted = {need.name.lower() for member in ["karenina_core", *default] for need in requirements(member)}
+
+    assert {"plugins/template", "adapters/openai"} <= set(default)
+    assert [name for name in wanted if name.startswith(HEAVY)] == []
+
+
+def test_requirements_dev_lists_every_member() -> None:
+    text = (ROOT / "requirements-dev.txt").read_text("utf-8")
+
+    assert editable(text) == set(MEMBERS)
+    assert TOOLS | {"tox", "tox-uv", "ruff", "mypy"} <= set(text.split())
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_a_member_is_tested_with_only_what_it_declares(member: str) -> None:
+    section = tox()[f"testenv:{environment(member)}"]
+
+    others = {line for line in section["deps"].split("\n") if line and not line.lstrip().startswith("-e ")}
+
+    assert environment(member) in tox()["tox"]["env_list"].split()
+    assert editable(section["deps"]) == needed(member)
+    assert others == {"{[tests]tools}"}
+    assert set(tox()["tests"]["tools"].split()) == TOOLS
+    assert section["commands"].split()[-1] == f"{member}/tests"
+
+
+def test_everything_is_tested_together_and_typed() -> None:
+    assert tox()["testenv:all"]["deps"].split() == ["-r", "requirements-dev.txt"]
+    assert {"all", "lint"} <= set(tox()["tox"]["env_list"].split())
+    assert {f"{member}/src" for member in MEMBERS} <= set(tox()["testenv:lint"]["commands"].split())
+
+
+def test_no_member_is_installed_as_a_copy() -> None:
+    lines = [line.strip() for section in tox().values() for line in section.get("deps", "").split("\n")]
+
+    assert [line for line in lines if "/" in line and not line.startswith("-e ")] == []

@@ -1,0 +1,169 @@
+"""The distribution `karenina`: folders in a checkout, pins in a release, extras for what not everybody wants."""
+
+from __future__ import annotations
+
+import tarfile
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+from shutil import copy
+from urllib.parse import unquote, urlsplit
+from zipfile import ZipFile
+
+import pytest
+from build import BuildBackendException
+from conftest import built
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ("hatch_build.py", "pyproject.toml", "README.md")
+DEFAULT = {
+    "karenina-core": "karenina_core",
+    "karenina-generation": "plugins/generation",
+    "karenina-template": "plugins/template",
+    "karenina-local": "adapters/local",
+    "karenina-manual": "adapters/manual",
+    "karenina-openai": "adapters/openai",
+}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A repository in small: the core, a default member, and three that not everybody wants."""
+    root = tmp_path / "a checkout, with ümlaut"
+    root.mkdir()
+    for name in SOURCES:
+        copy(ROOT / name, root)
+    member(root, "karenina_core", "karenina-core")
+    member(root, "plugins/template", "karenina-template", "default = true")
+    member(root, "plugins/report", "karenina-report", 'extra = "report"')
+    member(root, "adapters/claude_tool", "karenina-claude-tool", 'extra = "claude"')
+    member(root, "adapters/claude_sdk", "karenina-claude-sdk", 'extra = "claude"')
+    (root / "plugins" / "left over" / "__pycache__").mkdir(parents=True)
+    return root
+
+
+def member(root: Path, folder: str, name: str, says: str = "") -> None:
+    """A member with nothing but its declaration."""
+    (root / folder).mkdir(parents=True)
+    text = f'[project]\nname = "{name}"\nversion = "0.1.0"\n[tool.karenina]\n{says}\n'
+    (root / folder / "pyproject.toml").write_text(text, "utf-8")
+
+
+def metadata(file: Path) -> Message:
+    """The metadata of a wheel or a source distribution."""
+    if file.suffix == ".whl":
+        with ZipFile(file) as wheel:
+            (name,) = (name for name in wheel.namelist() if name.endswith("/METADATA"))
+            return Parser().parsestr(wheel.read(name).decode())
+    with tarfile.open(file) as archive:
+        found = archive.extractfile(f"{file.name.removesuffix('.tar.gz')}/PKG-INFO")
+        assert found is not None
+        return Parser().parsestr(found.read().decode())
+
+
+def requirements(found: Message, extra: str = "") -> dict[str, Requirement]:
+    """What is required without an extra, or by this one alone, by name."""
+    every = [Requirement(line) for line in found.get_all("Requires-Dist", [])]
+    wanted = [need for need in every if (need.marker is None) is not bool(extra)]
+    if extra:
+        wanted = [need for need in wanted if need.marker is not None and need.marker.evaluate({"extra": extra})]
+    return {need.name: need for need in wanted}
+
+
+def folder_of(need: Requirement) -> Path:
+    """Where a folder URL points."""
+    assert need.url is not None
+    return Path(unquote(urlsplit(need.url).path))
+
+
+def test_in_a_checkout_it_requires_the_folders_of_the_default_members(tmp_path: Path) -> None:
+    needs = requirements(metadata(built("wheel", ROOT, tmp_path)))
+
+    assert {name: folder_of(need) for name, need in needs.items()} == {
+        name: ROOT / folder for name, folder in DEFAULT.items()
+    }
+    assert needs["karenina-core"].extras == {"excel"}
+
+
+def test_a_release_pins_versions(tmp_path: Path) -> None:
+    needs = requirements(metadata(built("wheel", ROOT, tmp_path, KARENINA_RELEASE="1")))
+
+    assert {name: str(need.specifier) for name, need in needs.items()} == dict.fromkeys(DEFAULT, "==0.1.0")
+    assert [name for name, need in needs.items() if need.url] == []
+
+
+def test_it_has_no_code(tmp_path: Path) -> None:
+    with ZipFile(built("wheel", ROOT, tmp_path)) as wheel:
+        assert {Path(name).name for name in wheel.namelist()} == {"METADATA", "WHEEL", "RECORD"}
+
+
+def test_a_source_distribution_pins_and_becomes_the_wheel_of_a_release(tmp_path: Path) -> None:
+    release = metadata(built("wheel", ROOT, tmp_path / "release", KARENINA_RELEASE="1"))
+
+    source = built("sdist", ROOT, tmp_path)
+    with tarfile.open(source) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    (tree,) = (tmp_path / "unpacked").iterdir()
+    wheel = built("wheel", tree, tmp_path)
+
+    assert metadata(source).get_all("Requires-Dist") == release.get_all("Requires-Dist")
+    assert metadata(wheel).get_all("Requires-Dist") == release.get_all("Requires-Dist")
+    assert metadata(wheel).get_all("Provides-Extra") == release.get_all("Provides-Extra")
+    assert {path.name for path in tree.iterdir()} - {".gitignore"} == {*SOURCES, "PKG-INFO"}
+
+
+def test_the_others_are_extras(checkout: Path, tmp_path: Path) -> None:
+    found = metadata(built("wheel", checkout, tmp_path))
+
+    assert set(requirements(found)) == {"karenina-core", "karenina-template"}
+    assert set(found.get_all("Provides-Extra", [])) == {"all", "claude", "report"}
+    assert set(requirements(found, "report")) == {"karenina-report"}
+    assert set(requirements(found, "claude")) == {"karenina-claude-tool", "karenina-claude-sdk"}
+    assert set(requirements(found, "all")) == {"karenina-report", "karenina-claude-tool", "karenina-claude-sdk"}
+    assert folder_of(requirements(found, "report")["karenina-report"]) == checkout / "plugins" / "report"
+
+
+def test_extras_are_pinned_in_a_release_and_through_a_source_distribution(checkout: Path, tmp_path: Path) -> None:
+    release = metadata(built("wheel", checkout, tmp_path / "release", KARENINA_RELEASE="1"))
+    with tarfile.open(built("sdist", checkout, tmp_path)) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    (tree,) = (tmp_path / "unpacked").iterdir()
+
+    through = metadata(built("wheel", tree, tmp_path))
+
+    assert {str(need.specifier) for need in requirements(release, "all").values()} == {"==0.1.0"}
+    assert set(through.get_all("Provides-Extra", [])) == {"all", "claude", "report"}
+    for extra in ("", "all", "claude", "report"):
+        assert requirements(through, extra) == requirements(release, extra)
+
+
+@pytest.mark.parametrize(
+    "says",
+    ["", "default = false", 'default = true\nextra = "x"', 'extra = "all"'],
+    ids=["nothing", "not default and no extra", "both", "the reserved name"],
+)
+def test_a_member_has_to_say_where_it_belongs(checkout: Path, tmp_path: Path, says: str) -> None:
+    member(checkout, "plugins/undecided", "karenina-undecided", says)
+
+    with pytest.raises(BuildBackendException) as error:
+        built("wheel", checkout, tmp_path)
+
+    assert "plugins/undecided/pyproject.toml: say under [tool.karenina]" in reason(error.value)
+
+
+def test_without_folders_and_pins_there_is_nothing_to_require(tmp_path: Path) -> None:
+    for name in SOURCES:
+        copy(ROOT / name, tmp_path)
+
+    with pytest.raises(BuildBackendException) as error:
+        built("wheel", tmp_path, tmp_path / "out")
+
+    assert "build karenina from a whole checkout" in reason(error.value)
+
+
+def reason(error: BuildBackendException) -> str:
+    """What the backend's process wrote."""
+    written = getattr(error.exception, "stderr", b"")
+    assert isinstance(written, bytes)
+    return written.decode()
