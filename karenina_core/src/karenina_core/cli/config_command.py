@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def config(
     ctx: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="Only this name.", show_default=False)] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this name.", show_default=False)] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print a JSON Schema of configuration files.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import typer
 
 SPEC_HELP = "interface:model_name, interface:model_name@base_url, or a JSON object of a model's configuration."
+_URL = re.compile(r"@(?P<url>https?://.*)$")
 _FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a JSON object such as {"interface": ...}'
 
 
@@ -17,7 +19,7 @@ def model_of(spec: str) -> dict[str, Any]:
     """The model's configuration that `spec` means; its `id` may be missing. Raises `typer.BadParameter`.
 
     The interface ends at the first colon, so that names with a tag (`openai:llama3:8b`) stay whole; the base URL begins
-    at the last `@` that a URL follows.
+    at the first `@` that a URL follows.
     """
     text = spec.strip()
     if text.startswith("{"):
@@ -31,11 +33,12 @@ def model_of(spec: str) -> dict[str, Any]:
     interface, colon, rest = text.partition(":")
     if not colon or not interface or not rest:
         raise typer.BadParameter(f"{spec!r} names no model: {_FORMS}")
-    name, at, url = rest.rpartition("@")
-    if at and url.startswith(("http://", "https://")):
+    found_url = _URL.search(rest)
+    if found_url is not None:
+        name = rest[: found_url.start()]
         if not name:
             raise typer.BadParameter(f"{spec!r} has a base URL and no model name: {_FORMS}")
-        return {"interface": interface, "model_name": name, "endpoint_base_url": url}
+        return {"interface": interface, "model_name": name, "endpoint_base_url": found_url["url"]}
     return {"interface": interface, "model_name": rest}
 
 

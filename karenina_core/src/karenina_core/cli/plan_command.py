@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def plan(
     ctx: typer.Context,
     file: Annotated[
-        Path | None, typer.Argument(help="A benchmark; a plain question where there is none.", show_default=False)
+        Path | None,
+        typer.Argument(metavar="FILE", help="A benchmark; a plain question where there is none.", show_default=False),
     ] = None,
     config: ConfigFile = None,
     settings: Settings = None,

@@ -23,7 +23,7 @@ class RunProgress:
     """Counts finished items and shows them while the `with` block lasts. `quiet` only counts."""
 
     def __init__(self, console: Console, total: int, *, quiet: bool = False) -> None:
-        self.results: list[VerificationResult] = []
+        self.done = 0
         self._console = console
         self._total = total
         self._quiet = quiet
@@ -54,16 +54,16 @@ class RunProgress:
 
     def finished(self, result: VerificationResult) -> None:
         """Count one result."""
-        self.results.append(result)
+        self.done += 1
         self._counts[_kind(result.outcome)] += 1
-        done = len(self.results)
         if self._bar is not None:
             self._bar.update(self._task, advance=1, description=self._text())
-        elif not self._quiet and (done == self._total or done * _MOST_LINES // self._total > self._lines(done - 1)):
-            self._console.print(f"{done}/{self._total} {self._text()}", soft_wrap=True)
+        elif not self._quiet and self._lines(self.done) > self._lines(self.done - 1):
+            self._console.print(f"{self.done}/{self._total} {self._text()}", soft_wrap=True)
 
     def _lines(self, done: int) -> int:
-        return done * _MOST_LINES // self._total
+        """How many lines there are after so many items: the last item always adds one."""
+        return done * min(_MOST_LINES, self._total) // self._total
 
     def _text(self) -> str:
         return ", ".join(f"{count} {kind}" for kind, count in sorted(self._counts.items()))

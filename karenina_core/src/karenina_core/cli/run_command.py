@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from karenina_core.run.engine import Run
 
 BELOW_THRESHOLD = 1
+FAILED = 70
 
 
 def run(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A benchmark: .jsonld, .json, .yaml or .yml.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A benchmark: .jsonld, .json, .yaml or .yml.", show_default=False)
+    ],
     config: ConfigFile = None,
     settings: Settings = None,
     answering: Annotated[
@@ -139,13 +142,19 @@ def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> Ver
         with progress:
             return run_blocking(lambda: collect(prepared, output=path, on_result=progress.finished))
     except KeyboardInterrupt:
-        done = len(progress.results)
         screen.note(
-            f"Stopped after {done} of {len(prepared)} items. Finished results are in {path}: `karenina show {path}`.\n"
+            f"Stopped after {progress.done} of {len(prepared)} items. Finished results are in {path}: "
+            f"`karenina show {path}`.\n"
             f"To go on, give the same command with another --output and --skip-done {path}: what is judged there is "
             "not asked again."
         )
         raise typer.Exit(INTERRUPTED) from None
+    except OSError as error:
+        screen.fail(
+            f"stopped after {progress.done} of {len(prepared)} items, because {path} cannot be written: "
+            f"{error.strerror or error}; what was written stays there",
+            FAILED,
+        )
 
 
 def _in_order(results: VerificationResultSet, ids: list[str], config: VerificationConfig) -> VerificationResultSet:

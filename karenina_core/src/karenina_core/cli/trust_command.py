@@ -41,7 +41,9 @@ class Code:
 
 def trust(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A benchmark, or a template as a .py file.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A benchmark, or a template as a .py file.", show_default=False)
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without being asked.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; stores only with --yes.")] = False,
 ) -> None:
