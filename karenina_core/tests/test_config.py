@@ -117,7 +117,7 @@ def test_two_owners_of_one_name_are_an_error_that_names_both() -> None:
             return [RivalStage]
 
     plugin_room.current().register(RivalPlugin(), distribution="karenina-rival")
-    with pytest.raises(ConfigError, match="karenina-rival .*karenina-taste|karenina-taste .*karenina-rival"):
+    with pytest.raises(ConfigError, match=r"karenina-rival .*karenina-taste|karenina-taste .*karenina-rival"):
         settings()
 
 

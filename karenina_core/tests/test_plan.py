@@ -136,7 +136,7 @@ def test_a_slot_for_one_takes_the_included_stage_of_the_highest_precedence_else_
     made = plan([*rest, low, high, shy])
     assert "High" in made.names()
     assert {"The7", "Low", "Shy"} & set(made.names()) == set()
-    assert dict((left.name, left.why) for left in made.left_out)["Shy"] == "nobody asked"
+    assert {left.name: left.why for left in made.left_out}["Shy"] == "nobody asked"
 
 
 def test_two_claims_of_one_precedence_are_a_problem_that_names_the_line() -> None:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from karenina_core.adapters import AdapterSpec
     from karenina_core.results import StageRecord, VerificationResult
-    from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
     from karenina_core.rubrics import RubricTrait
     from karenina_core.rubrics.evaluation import TraitEvaluator
+    from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
     from karenina_core.stage import Stage
     from karenina_core.templates import Primitive
 

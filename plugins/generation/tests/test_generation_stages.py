@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from karenina_generation.generate import GenerateAnswer
-from karenina_generation.guards import RecursionLimitAutoFail, TraceValidationAutoFail
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question
 from karenina_core.ports import AgentReply, ErrorCategory, LLMReply, Message, PortError, ToolCall
 from karenina_core.testing import ScriptedModels, StageRun, run_stage
+from karenina_generation.generate import GenerateAnswer
+from karenina_generation.guards import RecursionLimitAutoFail, TraceValidationAutoFail
 
 CALL = ToolCall("c1", "look_up", {"gene": "BCL2"})
 CONVERSATION = [

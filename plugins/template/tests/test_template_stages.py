@@ -7,15 +7,15 @@ import json
 from typing import Any
 
 import pytest
-from karenina_template.parse import ParseTemplate
-from karenina_template.validate import ValidateTemplate
-from karenina_template.verify import VerifyTemplate
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question
 from karenina_core.ports import ErrorCategory, Message, ParserReply, PortError
 from karenina_core.templates import BoundTemplate, Trust, load_template
 from karenina_core.testing import ScriptedModels, StageRun, run_stage
+from karenina_template.parse import ParseTemplate
+from karenina_template.validate import ValidateTemplate
+from karenina_template.verify import VerifyTemplate
 
 GENE = """
 class Answer(BaseAnswer):

@@ -29,9 +29,9 @@ class Rate(BaseModel):
 class Summary(BaseModel):
     """A count of outcomes and what follows from it.
 
-    `items` is every item of the run; `judged` those with a verdict; `not_judged` those that ended in error; `scored`
-    those that have trait scores only. `pass_rate` is correct out of judged. `worst` and `best` are correct out of judged
-    and not judged together, were every unjudged item wrong or right.
+    `items` is every item of the run; `judged` those with a verdict; `not_judged` those that ended in errors; `scored`
+    those that have trait scores only. `pass_rate` is correct out of judged. `worst` and `best` are correct out of
+    judged and not judged together, were every unjudged item wrong or right.
     """
 
     model_config = ConfigDict(frozen=True)

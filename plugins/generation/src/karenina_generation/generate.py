@@ -72,4 +72,4 @@ class GenerateAnswer(Stage):
         context.set_artifact(Keys.FINAL_AI_MESSAGE, final_ai_message(trace))
         context.set_artifact(Keys.RECURSION_LIMIT_REACHED, reply.limit_reached)
         context.set_artifact(Keys.RESPONSE_TRUNCATED, reply.finish_reason == "length")
-        context.set_artifact(Keys.AGENT_METRICS, metrics(trace))
+        context.set_artifact(Keys.AGENT_METRICS, dict(metrics(trace)))

@@ -48,7 +48,8 @@ class TraceValidationAutoFail(AutoFailStage):
 
     def execute(self, context: VerificationContext) -> None:
         """Validate, record, and veto where the trace does not end in an answer."""
-        verdict = validate(context.find_artifact(Keys.TRACE_MESSAGES) or [])
+        trace = context.find_artifact(Keys.TRACE_MESSAGES)
+        verdict = validate(trace or [])
         context.set_artifact(Keys.MCP_ENABLED, True)
         context.set_artifact(Keys.TRACE_VALIDATION_FAILED, not verdict.valid)
         context.set_artifact(Keys.TRACE_VALIDATION_ERROR, verdict.error)
