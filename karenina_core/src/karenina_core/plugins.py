@@ -39,6 +39,7 @@ GROUPS: Final[dict[str, Kind]] = {
     "karenina.plugins": "other",
 }
 STAGE_HOOKS: Final[dict[str, Slot | None]] = {**{slot.hook: slot for slot in Slot}, "karenina_extra_stages": None}
+_CORE: Final = "karenina-core"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +102,9 @@ class Selection:
         )
 
     def allows(self, info: PluginInfo) -> bool:
-        """Whether the entry point may be loaded."""
+        """Whether the entry point may be loaded. `only` never leaves out the core's own: no plan could do without."""
         names = {info.name, info.distribution}
-        return not names & self.block and (not self.only or bool(names & self.only))
+        return not names & self.block and (not self.only or bool(names & self.only or info.distribution == _CORE))
 
 
 class Plugins:
@@ -265,12 +266,23 @@ class Plugins:
         from stevedore import ExtensionManager, NamedExtensionManager
 
         picked = dict(selection.pick)
+        offering: dict[str, dict[str, None]] = {}
+        for point in points:
+            info = _info(point, kind)
+            if selection.allows(info):
+                offering.setdefault(point.name, {})[info.distribution] = None
         by_name: dict[str, list[PluginInfo]] = {}
         usable: dict[str, EntryPoint] = {}
         for point in points:
             info = _info(point, kind)
             if not selection.allows(info):
                 self._note(replace(info, state="blocked", failure="left out by the plugin selection"))
+            elif picked.get(point.name, info.distribution) not in offering[point.name]:
+                failure = (
+                    f"[plugins.pick] {point.name} names {picked[point.name]!r}, which does not offer this {kind}; "
+                    f"name one of those that do: {', '.join(offering[point.name])}"
+                )
+                self._note(replace(info, state="conflict", failure=failure))
             elif point.name in picked and picked[point.name] != info.distribution:
                 self._note(replace(info, state="blocked", failure=f"{picked[point.name]} is picked for {point.name}"))
             elif info not in by_name.get(point.name, ()):

@@ -43,7 +43,9 @@ def select(
     found = Selection()
     candidates = _unique(offered, found)
     found.problems += [
-        f"{why}" for name, why in sorted(failures.items()) if why.startswith("two distributions offer the stage")
+        why
+        for _, why in sorted(failures.items())
+        if why.startswith(("two distributions offer the stage", "[plugins.pick]"))
     ]
     named = {slot: names for slot in Slot if (names := config.core.slots.get(slot.config_name)) is not None}
     for slot in Slot:

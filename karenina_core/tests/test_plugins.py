@@ -1,0 +1,468 @@
+"""How plugins are found, chosen, loaded and reported, on distributions that exist as metadata in a folder only."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from importlib.metadata import EntryPoint, distributions
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stevedore import ExtensionManager
+
+from karenina_core import Question, Slot, Stage, VerificationConfig, hookimpl, hookspecs
+from karenina_core import plugins as plugin_room
+from karenina_core.adapters import AdapterSpec
+from karenina_core.plan import PlanError
+from karenina_core.plugins import PluginError, PluginInfo, Plugins, Selection
+from karenina_core.run.planner import Planner
+
+STAGES = "karenina.stages"
+ADAPTERS = "karenina.adapters"
+OTHERS = "karenina.plugins"
+ABSENT = "a_module_that_nobody_has:plugin"
+
+
+class Early(Stage):
+    name = "Early"
+
+
+class Late(Stage):
+    name = "Late"
+    after = frozenset({"Early"})
+
+
+class both_stages:
+    @staticmethod
+    @hookimpl
+    def karenina_extra_stages() -> Sequence[type[Stage]]:
+        return [Late, Early]
+
+
+class early_stage:
+    @staticmethod
+    @hookimpl
+    def karenina_extra_stages() -> Sequence[type[Stage]]:
+        return [Early]
+
+
+class late_stage:
+    @staticmethod
+    @hookimpl
+    def karenina_extra_stages() -> Sequence[type[Stage]]:
+        return [Late]
+
+
+class canary:
+    @staticmethod
+    @hookimpl
+    def karenina_adapters() -> Sequence[AdapterSpec]:
+        return [AdapterSpec(interface="canary", description="Sings.")]
+
+
+class whole_aviary:
+    @staticmethod
+    @hookimpl
+    def karenina_adapters() -> Sequence[AdapterSpec]:
+        return [
+            AdapterSpec(interface="canary", description="Sings."),
+            AdapterSpec(interface="finch", description="Hops."),
+        ]
+
+    @staticmethod
+    @hookimpl
+    def karenina_extra_stages() -> Sequence[type[Stage]]:
+        return [Early]
+
+
+class from_tomorrow(early_stage):
+    karenina_api = hookspecs.API_VERSION + 1
+
+
+class misspelt:
+    @staticmethod
+    @hookimpl
+    def karenina_extra_stage() -> Sequence[type[Stage]]:
+        return [Early]
+
+
+class in_the_wrong_slot:
+    @staticmethod
+    @hookimpl
+    def karenina_parse_template() -> Sequence[type[Stage]]:
+        return [Early]
+
+
+class Places:
+    """Distributions in a folder: `add(name, group, {entry point: object of this module})`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def add(self, name: str, points: Mapping[str, Mapping[str, str]], version: str = "1.0") -> None:
+        info = self._folder / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        lines = []
+        for group, names in points.items():
+            targets = [
+                f"{point} = {target if ':' in target else f'{__name__}:{target}'}" for point, target in names.items()
+            ]
+            lines += [f"[{group}]", *targets]
+        (info / "entry_points.txt").write_text("\n".join(lines))
+
+    def found(self) -> list[EntryPoint]:
+        return [point for one in distributions(path=[str(self._folder)]) for point in one.entry_points]
+
+    def discover(self, **selection: Any) -> Plugins:
+        return Plugins.discover(Selection.of(**selection), self.found())
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+    monkeypatch.delenv("KARENINA_PLUGINS", raising=False)
+    return Places(tmp_path)
+
+
+def states(plugins: Plugins) -> dict[tuple[str, str], str]:
+    return {(info.name, info.distribution): info.state for info in plugins.describe()}
+
+
+def the(plugins: Plugins, name: str) -> PluginInfo:
+    (found,) = [info for info in plugins.describe() if info.name == name]
+    return found
+
+
+def offers(plugins: Plugins) -> list[tuple[str, str]]:
+    return [(one.stage.name, one.distribution) for one in plugins.stages()]
+
+
+# ---- found
+
+
+def test_a_plugin_is_listed_with_where_it_comes_from(places: Places) -> None:
+    places.add("early-bird", {STAGES: {"Early": "early_stage"}}, version="3.2")
+
+    assert places.discover().describe() == [
+        PluginInfo("Early", "stage", "early-bird", "3.2", f"{__name__}:early_stage", "loaded")
+    ]
+
+
+def test_its_stages_and_adapters_carry_its_distribution(places: Places) -> None:
+    places.add(
+        "aviary", {STAGES: {"Early": "whole_aviary"}, ADAPTERS: {"canary": "whole_aviary", "finch": "whole_aviary"}}
+    )
+
+    plugins = places.discover()
+
+    assert offers(plugins) == [("Early", "aviary")]
+    assert [(one.spec.interface, one.distribution, one.version) for one in plugins.adapters()] == [
+        ("canary", "aviary", "1.0"),
+        ("finch", "aviary", "1.0"),
+    ]
+
+
+def test_one_object_under_several_names_is_registered_once(places: Places) -> None:
+    places.add("both", {STAGES: {"Early": "both_stages", "Late": "both_stages"}, OTHERS: {"again": "both_stages"}})
+
+    plugins = places.discover()
+
+    assert states(plugins) == dict.fromkeys([("again", "both"), ("Early", "both"), ("Late", "both")], "loaded")
+    assert offers(plugins) == [("Early", "both"), ("Late", "both")]
+
+
+def test_classes_of_one_name_in_several_packages_do_not_meet(places: Places, tmp_path: Path, monkeypatch: Any) -> None:
+    for number, name in enumerate(("canary", "finch")):
+        module = f"birds_{number}_of_{tmp_path.name}".replace("-", "_")
+        (tmp_path / f"{module}.py").write_text(f"""
+from karenina_core import hookimpl
+from karenina_core.adapters import AdapterSpec
+class plugin:
+    @staticmethod
+    @hookimpl
+    def karenina_adapters():
+        return [AdapterSpec(interface={name!r}, description="")]
+""")
+        places.add(name, {ADAPTERS: {name: f"{module}:plugin"}})
+    monkeypatch.syspath_prepend(tmp_path)
+
+    assert set(states(places.discover()).values()) == {"loaded"}
+
+
+def test_the_loader_gets_the_list_that_was_checked_and_asks_no_cache_of_its_own(places: Places) -> None:
+    places.add("late-bird", {STAGES: {"Late": "late_stage"}})
+    places.add("early-bird", {STAGES: {"Early": "early_stage"}})
+    places.add("first", {ADAPTERS: {"canary": "canary"}})
+    places.add("second", {ADAPTERS: {"canary": "whole_aviary"}})
+
+    places.discover()
+
+    handed_over = ExtensionManager.ENTRY_POINT_CACHE
+    assert [(point.name, point.dist.name) for point in handed_over[STAGES]] == [
+        ("Early", "early-bird"),
+        ("Late", "late-bird"),
+    ]
+    assert handed_over[ADAPTERS] == []
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_the_order_of_discovery_has_no_effect(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    places = Places(tmp_path_factory.mktemp("places"))
+    places.add("both", {STAGES: {"Early": "both_stages", "Late": "both_stages"}})
+    places.add("early-bird", {STAGES: {"Early": "early_stage"}})
+    places.add("broken", {STAGES: {"Gone": ABSENT}, ADAPTERS: {"gone": ABSENT}})
+    places.add("aviary", {ADAPTERS: {"canary": "whole_aviary", "finch": "whole_aviary"}})
+    places.add("canary", {ADAPTERS: {"canary": "canary"}})
+    found = places.found()
+    usual = Plugins.discover(Selection(), found)
+
+    shuffled = Plugins.discover(Selection(), data.draw(st.permutations(found)))
+
+    assert shuffled.describe() == usual.describe()
+    assert shuffled.stages() == usual.stages()
+    assert [(one.spec.interface, one.distribution) for one in shuffled.adapters()] == [("finch", "aviary")]
+
+
+# ---- chosen
+
+
+@pytest.mark.parametrize(
+    ("table", "variable", "loaded"),
+    [
+        ({}, "", {"Early", "Late", "canary"}),
+        ({"block": ["Early"]}, "", {"Late", "canary"}),
+        ({"block": ["early-bird", "canary"]}, "", {"Late"}),
+        ({"only": ["late-bird"]}, "", {"Late"}),
+        ({"only": ["late-bird", "Early"]}, "", {"Early", "Late"}),
+        ({"only": ["late-bird"], "block": ["Late"]}, "", set()),
+        ({}, "-Early, -birdcage", {"Late"}),
+        ({}, "Late,,canary", {"Late", "canary"}),
+        ({"block": ["Early"]}, "-Late", {"canary"}),
+        ({"only": ["Late"]}, "canary", {"Late", "canary"}),
+    ],
+)
+def test_the_selection(
+    places: Places, monkeypatch: pytest.MonkeyPatch, table: dict[str, Any], variable: str, loaded: set[str]
+) -> None:
+    places.add("early-bird", {STAGES: {"Early": "early_stage"}})
+    places.add("late-bird", {STAGES: {"Late": "late_stage"}})
+    places.add("birdcage", {ADAPTERS: {"canary": "canary"}})
+    monkeypatch.setenv("KARENINA_PLUGINS", variable)
+
+    found = places.discover(**table).describe()
+
+    assert {info.name for info in found if info.state == "loaded"} == loaded
+    assert {info.state for info in found if info.name not in loaded} <= {"blocked"}
+
+
+def test_what_is_blocked_is_not_imported(places: Places) -> None:
+    places.add("broken", {STAGES: {"Early": ABSENT}})
+
+    assert the(places.discover(block=["Early"]), "Early").state == "blocked"
+
+
+def test_only_leaves_the_core_its_finalizer() -> None:
+    plugins = Plugins.discover(Selection.of(only=["nothing-of-this-name"]))
+
+    assert [one.stage.slot for one in plugins.stages()] == [Slot.FINALIZE_RESULT]
+
+
+def test_a_blocked_name_of_a_plugin_takes_its_stage_and_leaves_the_others(places: Places) -> None:
+    places.add("both", {STAGES: {"Early": "both_stages", "Late": "both_stages"}})
+
+    assert offers(places.discover(block=["Early"])) == [("Late", "both")]
+
+
+# ---- two of one name
+
+
+def test_two_of_one_name_are_not_imported_and_the_failure_names_both_and_the_line(places: Places) -> None:
+    places.add("one", {STAGES: {"Early": ABSENT}}, version="1.1")
+    places.add("two", {STAGES: {"Early": ABSENT}}, version="2.2")
+
+    found = places.discover().describe()
+
+    assert [info.state for info in found] == ["conflict", "conflict"]
+    assert found[0].failure == (
+        "two distributions offer the stage Early: one 1.1 and two 2.2; pick one in the configuration: "
+        '[plugins.pick] Early = "one"'
+    )
+
+
+def test_the_picked_one_stands(places: Places) -> None:
+    places.add("one", {STAGES: {"Early": "early_stage"}})
+    places.add("two", {STAGES: {"Early": "both_stages", "Late": "both_stages"}})
+
+    plugins = places.discover(pick={"Early": "one"})
+
+    assert offers(plugins) == [("Early", "one"), ("Late", "two")]
+    assert states(plugins)["Early", "two"] == "blocked"
+
+
+def test_blocking_one_of_two_is_a_choice_too(places: Places) -> None:
+    places.add("one", {STAGES: {"Early": "early_stage"}})
+    places.add("two", {STAGES: {"Early": ABSENT}})
+
+    assert offers(places.discover(block=["two"])) == [("Early", "one")]
+
+
+def test_picking_who_does_not_offer_it_loses_nothing_in_silence(places: Places) -> None:
+    places.add("one", {STAGES: {"Early": "early_stage"}})
+    places.add("two", {STAGES: {"Early": "early_stage"}})
+
+    plugins = places.discover(pick={"Early": "onne"})
+
+    assert the_plan_says(plugins) == (
+        "[plugins.pick] Early names 'onne', which does not offer this stage; name one of those that do: one, two"
+    )
+
+
+def test_stages_of_one_name_stop_the_plan_and_not_the_listing(places: Places) -> None:
+    places.add("one", {STAGES: {"Early": "early_stage"}})
+    places.add("two", {STAGES: {"Early": "early_stage"}})
+
+    assert "one 1.0 and two 1.0" in the_plan_says(places.discover())
+
+
+def the_plan_says(plugins: Plugins) -> str:
+    """The problem of a plan with `plugins`, beside the empty slots."""
+    with plugin_room.using(plugins), pytest.raises(PlanError) as caught:
+        Planner(VerificationConfig(), plugins).plan(Question(question="Which?"))
+    (problem,) = [problem for problem in caught.value.problems if not problem.startswith("slot ")]
+    return problem
+
+
+# ---- broken
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        (ABSENT, "No module named 'a_module_that_nobody_has'"),
+        ("no_object_of_this_name", "no_object_of_this_name"),
+        ("from_tomorrow", "version 2 of the plugin interface; this core has version 1"),
+        ("misspelt", "unknown hook 'karenina_extra_stage'"),
+        ("in_the_wrong_slot", "Early is offered through karenina_parse_template, but says slot = None"),
+        ("late_stage", "named 'Early', but test_plugins:late_stage offers Late"),
+        ("canary", "offers nothing"),
+    ],
+)
+def test_a_broken_plugin_offers_nothing_and_says_why(places: Places, target: str, reason: str) -> None:
+    places.add("broken", {STAGES: {"Early": target}})
+    places.add("fine", {ADAPTERS: {"canary": "whole_aviary"}})
+
+    plugins = places.discover()
+
+    assert the(plugins, "Early").state == "failed"
+    assert reason in (the(plugins, "Early").failure or "")
+    assert "broken" not in {owner for _, owner in offers(plugins)}
+    assert plugins.adapter("canary").distribution == "fine"
+
+
+def test_a_wrong_name_beside_right_ones_takes_nothing_from_them(places: Places) -> None:
+    places.add("aviary", {STAGES: {"Early": "whole_aviary"}, ADAPTERS: {"ostrich": "whole_aviary"}})
+
+    plugins = places.discover()
+
+    assert states(plugins) == {("Early", "aviary"): "loaded", ("ostrich", "aviary"): "failed"}
+    assert offers(plugins) == [("Early", "aviary")]
+
+
+# ---- asked for
+
+
+def test_an_adapter_that_nobody_offers_brings_the_nearest_name(places: Places) -> None:
+    places.add("aviary", {ADAPTERS: {"canary": "canary"}})
+
+    with pytest.raises(PluginError, match=r"no adapter 'canari'.*canary"):
+        places.discover().adapter("canari")
+
+
+def test_an_adapter_that_cannot_be_loaded_brings_its_reason(places: Places) -> None:
+    places.add("aviary", {ADAPTERS: {"canary": ABSENT}}, version="7.0")
+
+    with pytest.raises(PluginError, match=r"'canary' cannot be used: aviary 7\.0: ModuleNotFoundError"):
+        places.discover().adapter("canary")
+
+
+def test_an_adapter_that_two_offer_brings_the_line_that_picks_one(places: Places) -> None:
+    places.add("one", {ADAPTERS: {"canary": "canary"}})
+    places.add("two", {ADAPTERS: {"canary": "canary"}})
+
+    with pytest.raises(PluginError, match=r'one 1.0 and two 1.0; pick one .*\[plugins.pick\] canary = "one"'):
+        places.discover().adapter("canary")
+
+
+# ---- registered by hand
+
+
+def test_a_plugin_can_be_registered_by_hand() -> None:
+    plugins = Plugins()
+    plugins.register(early_stage, distribution="my-notebook", version="2")
+
+    assert [(one.stage, one.distribution, one.version) for one in plugins.stages()] == [(Early, "my-notebook", "2")]
+
+
+def test_what_is_offered_is_asked_again_after_a_registration() -> None:
+    plugins = Plugins()
+    assert plugins.stages() == ()
+
+    plugins.register(early_stage)
+
+    assert offers(plugins) == [("Early", "this-program")]
+
+
+def test_registering_twice_offers_once() -> None:
+    plugins = Plugins()
+    plugins.register(early_stage)
+    plugins.register(early_stage)
+
+    assert offers(plugins) == [("Early", "this-program")]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "reason"),
+    [(misspelt, "unknown hook 'karenina_extra_stage'"), (from_tomorrow, "version 2 of the plugin interface")],
+)
+def test_what_does_not_fit_cannot_be_registered(plugin: object, reason: str) -> None:
+    plugins = Plugins()
+
+    with pytest.raises(PluginError, match=reason):
+        plugins.register(plugin)
+
+    plugins.register(early_stage)
+    assert offers(plugins) == [("Early", "this-program")]
+
+
+def test_two_by_hand_with_one_adapter_name_are_told_when_it_is_asked_for() -> None:
+    plugins = Plugins()
+    plugins.register(canary, distribution="one")
+    plugins.register(whole_aviary, distribution="two")
+
+    with pytest.raises(PluginError, match="one 0 and two 0"):
+        plugins.adapter("canary")
+    assert plugins.adapter("finch").distribution == "two"
+
+
+def test_chosen_plugins_hold_within_their_block_only() -> None:
+    mine = Plugins()
+    with plugin_room.using(mine):
+        assert plugin_room.current() is mine
+    assert plugin_room.current() is not mine
+
+
+# ---- the specifications
+
+
+@pytest.mark.parametrize("hook", sorted(name for name in vars(hookspecs) if name.startswith("karenina_")))
+def test_every_hook_says_what_it_is_for(hook: str) -> None:
+    assert (inspect.getdoc(getattr(hookspecs, hook)) or "").endswith(".")
+
+
+def test_there_is_one_hook_for_each_slot() -> None:
+    assert len(Slot) == 13
+    assert [slot.hook for slot in Slot if not hasattr(hookspecs, slot.hook)] == []
