@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any
 
 WARNINGS = 2  # of llama.cpp's verbosity levels
+PROMPT_CACHE_MIB = 256  # its own default grows to 8 GB over a long run
 
 
 def main() -> None:
@@ -49,6 +50,7 @@ def _serve(settings: dict[str, Any]) -> Any:
     params.model_alias = {settings["alias"]}
     params.n_parallel = settings["slots"]
     params.n_ctx = settings["context"] * settings["slots"]
+    params.cache_ram_mib = PROMPT_CACHE_MIB
     params.kv_unified = False  # each slot keeps its own share, whatever the others do
     params.fit_params = False  # never another context than was asked for
     if settings["threads"]:
