@@ -105,12 +105,13 @@ def test_a_source_distribution_pins_and_becomes_the_wheel_of_a_release(tmp_path:
     with tarfile.open(source) as archive:
         archive.extractall(tmp_path / "unpacked", filter="data")
     (tree,) = (tmp_path / "unpacked").iterdir()
+    unpacked = {path.name for path in tree.iterdir()} - {".gitignore"}
     wheel = built("wheel", tree, tmp_path)
 
+    assert unpacked == {*SOURCES, "PKG-INFO"}
     assert metadata(source).get_all("Requires-Dist") == release.get_all("Requires-Dist")
     assert metadata(wheel).get_all("Requires-Dist") == release.get_all("Requires-Dist")
     assert metadata(wheel).get_all("Provides-Extra") == release.get_all("Provides-Extra")
-    assert {path.name for path in tree.iterdir()} - {".gitignore"} == {*SOURCES, "PKG-INFO"}
 
 
 def test_the_others_are_extras(checkout: Path, tmp_path: Path) -> None:
