@@ -1,0 +1,154 @@
+"""The command as a process of its own: what it imports, how it is stopped, how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from conftest import SCRIPTS, Site
+from servers import recording_server
+
+HEAVY = (
+    *("numpy", "torch", "pandas", "sentence_transformers", "transformers", "xllamacpp", "huggingface_hub"),
+    *("aiohttp", "httpx", "httpx2", "requests", "openai", "anthropic", "langchain_core", "mcp", "claude_agent_sdk"),
+)
+QUESTIONS = """karenina: 1
+name: Genes
+questions:
+  - id: first
+    question: Which gene does venetoclax target?
+    answer:
+      gene: {description: The gene, ground_truth: BCL2}
+  - id: second
+    question: Which gene is mutated most often?
+    answer:
+      gene: {description: The gene, ground_truth: TP53}
+"""
+IN_THE_ANSWER = "verify_with: {type: TraceContains, substring: BCL2}"
+
+
+def reply(body: Mapping[str, object]) -> str:
+    """A model that says BCL2 to everything, and as judge extracts what stands in the answer."""
+    return json.dumps({"gene": "BCL2"}) if "response_format" in body else "I think that it is BCL2."
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["plugins"], ["--version"], ["config"], ["plan"]])
+def test_looking_around_imports_no_sdk_no_http_client_and_no_numpy(site: Site, arguments: list[str]) -> None:
+    found = site.python(
+        "import json, sys\n"
+        f"sys.argv = ['karenina', *{arguments!r}]\n"
+        "import contextlib, io\n"
+        "from karenina_core.cli import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        "    try:\n        main()\n    except SystemExit as end:\n        code = end.code\n"
+        f"print(json.dumps([code, [name for name in {HEAVY!r} if name in sys.modules]]))"
+    )
+
+    assert found == [0, []]
+
+
+def test_the_core_imports_no_command_library(site: Site) -> None:
+    heavy = (*HEAVY, "typer", "rich", "yaml")
+    program = "import json, sys, karenina_core\nprint(json.dumps([name for name in {} if name in sys.modules]))"
+
+    assert site.python(program.format(repr(heavy))) == []
+
+
+def test_help_lists_the_commands_of_the_core_and_of_plugins(site: Site) -> None:
+    printed = site.karenina("--help").stdout
+
+    for command in ("run", "show", "plan", "plugins", "config", "trust", "model"):
+        assert f" {command} " in printed
+
+
+def test_a_model_answers_and_a_model_judges_through_a_server(site: Site) -> None:
+    file = site.write("genes.yaml", QUESTIONS)
+    with recording_server(reply) as server:
+        model = f"openai:m@{server.url}"
+        done = site.karenina("run", file, "-a", model, "-j", model, "--json", "--fail-under", "0.6")
+
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert [(one["question_id"], one["outcome"]) for one in found["results"]] == [
+        ("first", "correct"),
+        ("second", "wrong"),
+    ]
+    assert found["results"][1]["template"]["parsed_llm_response"] == {"gene": "BCL2"}
+    assert found["summary"]["pass_rate"]["value"] == 0.5
+    assert found["summary"]["usage"]["calls"] == 4
+    shown = site.karenina("show", site.folder / found["output"])
+    for words in ("I think that it is BCL2.", "TP53", "gene differs from the truth", "1 of 2 judged"):
+        assert words in shown.stdout
+
+
+def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(site: Site) -> None:
+    file = site.write("genes.yaml", QUESTIONS.replace("ground_truth: BCL2", "ground_truth: true, " + IN_THE_ANSWER))
+    recorded = site.write("answers.jsonl", json.dumps({"id": "first", "answer": "BCL2"}) + "\n")
+    release = threading.Event()
+
+    def never(_body: Mapping[str, object]) -> str:
+        release.wait(30)
+        return "too late"
+
+    with recording_server(never) as server:
+        model = f"openai:slow@{server.url}"
+        models = ("-a", model, "-j", model, "--recordings", recorded)
+        command = [SCRIPTS / "karenina", "run", file, *models, "-o", "out.jsonl"]
+        running = subprocess.Popen(command, cwd=site.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            _wait_for(lambda: len(_lines(site.folder / "out.jsonl")) >= 1)
+            running.send_signal(signal.SIGINT)
+            out, err = running.communicate(timeout=20)
+        finally:
+            release.set()
+            running.kill()
+
+    assert running.returncode == 130, err
+    assert "--skip-done out.jsonl" in err
+    assert "Traceback" not in err
+    assert out == ""
+    finished = site.printed("show", "out.jsonl")["results"]
+    assert ("first", "correct") in [(one["question_id"], one["outcome"]) for one in finished]
+
+
+def test_a_reader_that_goes_away_is_no_error(site: Site) -> None:
+    file = site.write("genes.yaml", QUESTIONS.replace("ground_truth: BCL2", "ground_truth: true, " + IN_THE_ANSWER))
+    recorded = site.write("answers.jsonl", json.dumps({"id": "first", "answer": "BCL2 " * 100_000}) + "\n")
+    site.karenina("run", file, "--recordings", recorded, "-q", "first", "-o", "out.jsonl").check_returncode()
+
+    command = f"'{SCRIPTS / 'karenina'}' show out.jsonl --json | head -c 10"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=site.folder, capture_output=True, text=True)
+
+    assert done.stdout == '{\n  "resul'
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_command_ends_with_70_where_it_breaks_itself(site: Site) -> None:
+    program = (
+        "import sys\nsys.argv = ['karenina', 'plan']\n"
+        "from karenina_core.cli import main, plan_command\n"
+        "plan_command.screen_of = None\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=site.folder, capture_output=True, text=True)
+
+    assert done.returncode == 70
+    assert "Traceback" in done.stderr
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text("utf-8").splitlines() if file.exists() else []
+
+
+def _wait_for(what: object, seconds: float = 20) -> None:
+    assert callable(what)
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
