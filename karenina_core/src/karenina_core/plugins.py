@@ -5,18 +5,23 @@ Failures are data: a plugin that cannot be loaded is listed with its reason, and
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import pluggy
 
 from karenina_core import hookspecs
+from karenina_core.discovery import GROUPS as GROUPS
+from karenina_core.discovery import Kind as Kind
+from karenina_core.discovery import PluginInfo as PluginInfo
+from karenina_core.discovery import Selection as Selection
+from karenina_core.discovery import State as State
+from karenina_core.discovery import sift
 from karenina_core.errors import KareninaError
 from karenina_core.hookspecs import API_VERSION, PROJECT
 from karenina_core.slots import Slot
@@ -30,29 +35,7 @@ if TYPE_CHECKING:
     from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
     from karenina_core.stage import Stage
 
-Kind = Literal["stage", "adapter", "other"]
-State = Literal["found", "loaded", "failed", "blocked", "conflict"]
-
-GROUPS: Final[dict[str, Kind]] = {
-    "karenina.stages": "stage",
-    "karenina.adapters": "adapter",
-    "karenina.plugins": "other",
-}
 STAGE_HOOKS: Final[dict[str, Slot | None]] = {**{slot.hook: slot for slot in Slot}, "karenina_extra_stages": None}
-_CORE: Final = "karenina-core"
-
-
-@dataclass(frozen=True, slots=True)
-class PluginInfo:
-    """One entry point, and what became of it."""
-
-    name: str
-    kind: Kind
-    distribution: str
-    version: str
-    target: str
-    state: State = "found"
-    failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,36 +58,6 @@ class OfferedAdapter:
 
 class PluginError(KareninaError):
     """Something that the configuration needs comes from a plugin that cannot be used."""
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which plugins may be loaded: `only` these, none of `block`, and by `pick` whose offer stands for a name that two
-    distributions offer. Names are those of entry points or of distributions."""
-
-    block: frozenset[str] = frozenset()
-    only: frozenset[str] = frozenset()
-    pick: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def of(
-        cls, block: Iterable[str] = (), only: Iterable[str] = (), pick: Mapping[str, str] | None = None
-    ) -> Selection:
-        """A selection from the values of a `[plugins]` table, with `KARENINA_PLUGINS` on top.
-
-        The variable is a comma-separated list: `-name` blocks, and other names are the only ones.
-        """
-        words = [word.strip() for word in os.environ.get("KARENINA_PLUGINS", "").split(",") if word.strip()]
-        return cls(
-            frozenset(block) | {word[1:] for word in words if word.startswith("-")},
-            frozenset(only) | {word for word in words if not word.startswith("-")},
-            tuple(sorted((pick or {}).items())),
-        )
-
-    def allows(self, info: PluginInfo) -> bool:
-        """Whether the entry point may be loaded. `only` never leaves out the core's own: no plan could do without."""
-        names = {info.name, info.distribution}
-        return not names & self.block and (not self.only or bool(names & self.only or info.distribution == _CORE))
 
 
 class Plugins:
@@ -133,7 +86,7 @@ class Plugins:
         chosen = selection if selection is not None else Selection.of()
         for group, kind in GROUPS.items():
             listed = entry_points(group=group) if found is None else [point for point in found if point.group == group]
-            plugins._add_group(group, kind, sorted(listed, key=_order), chosen)
+            plugins._add_group(group, kind, listed, chosen)
         plugins._register_kinds()
         return plugins
 
@@ -262,54 +215,22 @@ class Plugins:
 
     # ---- inside
 
-    def _add_group(self, group: str, kind: Kind, points: list[EntryPoint], selection: Selection) -> None:
+    def _add_group(self, group: str, kind: Kind, points: Iterable[EntryPoint], selection: Selection) -> None:
         from stevedore import ExtensionManager, NamedExtensionManager
 
-        picked = dict(selection.pick)
-        offering: dict[str, dict[str, None]] = {}
-        for point in points:
-            info = _info(point, kind)
-            if selection.allows(info):
-                offering.setdefault(point.name, {})[info.distribution] = None
-        by_name: dict[str, list[PluginInfo]] = {}
-        usable: dict[str, EntryPoint] = {}
-        for point in points:
-            info = _info(point, kind)
-            if not selection.allows(info):
-                self._note(replace(info, state="blocked", failure="left out by the plugin selection"))
-            elif picked.get(point.name, info.distribution) not in offering[point.name]:
-                failure = (
-                    f"[plugins.pick] {point.name} names {picked[point.name]!r}, which does not offer this {kind}; "
-                    f"name one of those that do: {', '.join(offering[point.name])}"
-                )
-                self._note(replace(info, state="conflict", failure=failure))
-            elif point.name in picked and picked[point.name] != info.distribution:
-                self._note(replace(info, state="blocked", failure=f"{picked[point.name]} is picked for {point.name}"))
-            elif info not in by_name.get(point.name, ()):
-                by_name.setdefault(point.name, []).append(info)
-                usable[point.name] = point
-        for name, infos in by_name.items():
-            if len(infos) > 1:
-                names = " and ".join(f"{info.distribution} {info.version}" for info in infos)
-                failure = (
-                    f"two distributions offer the {kind} {name}: {names}; pick one in the configuration: "
-                    f'[plugins.pick] {name} = "{infos[0].distribution}"'
-                )
-                for info in infos:
-                    self._note(replace(info, state="conflict", failure=failure))
-                del usable[name]
-
-        ExtensionManager.ENTRY_POINT_CACHE[group] = list(usable.values())
+        sifted = sift(points, kind, selection)
+        for info in sifted.set_aside:
+            self._note(info)
+        ExtensionManager.ENTRY_POINT_CACHE[group] = [point for _, point in sifted.usable]
         loaded: dict[int, tuple[object, list[PluginInfo]]] = {}
-        for name, point in usable.items():
-            info = _info(point, kind)
+        for info, _ in sifted.usable:
             failures: list[BaseException] = []
             plugin: object = None
             try:
                 manager: NamedExtensionManager[Any] = NamedExtensionManager(
-                    group, [name], on_load_failure_callback=_noting(failures)
+                    group, [info.name], on_load_failure_callback=_noting(failures)
                 )
-                plugin = manager[name].plugin if not failures else None
+                plugin = manager[info.name].plugin if not failures else None
             except (Exception, SystemExit) as error:
                 failures.append(error)
             if failures:
@@ -438,17 +359,6 @@ class Plugins:
         for info in self.describe():
             if info.distribution == distribution and info.state == "loaded":
                 self._note(replace(info, state="failed", failure=failure))
-
-
-def _order(point: EntryPoint) -> tuple[str, str, str]:
-    return point.name, point.dist.name if point.dist is not None else "", point.value
-
-
-def _info(point: EntryPoint, kind: Kind) -> PluginInfo:
-    distribution = point.dist
-    name = distribution.name if distribution is not None else "unknown"
-    version = distribution.version if distribution is not None else "0"
-    return PluginInfo(point.name, kind, name, version, point.value)
 
 
 def _noting(failures: list[BaseException]) -> Callable[[Any, EntryPoint, BaseException], None]:
