@@ -1,0 +1,66 @@
+"""Looking at Karenina costs nothing: no SDK, HTTP client, numpy or torch is imported before it is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = [
+    "aiohttp",
+    "anthropic",
+    "httpx",
+    "huggingface_hub",
+    "langchain_core",
+    "mcp",
+    "numpy",
+    "openai",
+    "openpyxl",
+    "pandas",
+    "requests",
+    "sentence_transformers",
+    "sklearn",
+    "torch",
+    "transformers",
+    "urllib3",
+    "xllamacpp",
+]
+CLI_ONLY = ["typer", "rich", "click", "yaml", "pluggy", "stevedore"]
+
+
+def imported(program: str) -> set[str]:
+    """The top-level modules that are there after `program`, run in a process of its own."""
+    code = f"{program}\nimport sys\nprint('MODULES', *sorted({{name.partition('.')[0] for name in sys.modules}}))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    (line,) = [line for line in found.stdout.splitlines() if line.startswith("MODULES ")]
+    return set(line.split()[1:])
+
+
+def command(*arguments: str) -> str:
+    return (
+        f"import sys\nsys.argv = ['karenina', *{list(arguments)!r}]\nfrom karenina_core.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+    )
+
+
+def test_importing_the_core_imports_neither_plugins_nor_what_the_command_needs() -> None:
+    modules = imported("import karenina_core")
+    assert modules & {*HEAVY, *CLI_ONLY} == set()
+    assert {name for name in modules if name.startswith("karenina")} == {"karenina_core"}
+
+
+def test_using_the_public_names_imports_nothing_heavy() -> None:
+    program = "import karenina_core\nfor name in karenina_core.__all__:\n    getattr(karenina_core, name)\n"
+    assert imported(program) & {*HEAVY, "typer", "rich"} == set()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["plugins"], ["plan"], ["config"], ["model", "list"]], ids=lambda words: " ".join(words)
+)
+def test_looking_around_on_the_command_line_imports_nothing_heavy(arguments: list[str]) -> None:
+    assert imported(command(*arguments)) & set(HEAVY) == set()
+
+
+def test_the_probe_would_notice() -> None:
+    assert "aiohttp" in imported("import aiohttp")

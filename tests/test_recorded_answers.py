@@ -1,0 +1,41 @@
+"""`karenina run` on answers that others recorded and people labelled: a result a row, and how far to believe it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT.parent / "shared" / "data"
+
+
+def agreement(name: str, *arguments: str) -> tuple[str, dict[str, tuple[int, float, float]]]:
+    """The report of `benchmarks/agreement.py`, and judged rows, accuracy and kappa by method."""
+    if not (DATA / f"{name}.jsonl").is_file():
+        pytest.skip(f"the recorded data is not beside this checkout ({name}.jsonl)")
+    program = [sys.executable, str(ROOT / "benchmarks" / "agreement.py"), name.partition("_")[0], *arguments]
+    found = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr[-2000:]
+    sys.stdout.write(found.stdout)
+    lines = re.findall(r"^(\w.*?)\s+(\d+)\s+(-?\d\.\d+)\s+(-?\d\.\d+)$", found.stdout, re.MULTILINE)
+    return found.stdout, {method: (int(rows), float(accuracy), float(kappa)) for method, rows, accuracy, kappa in lines}
+
+
+def test_every_row_of_evouna_is_judged_by_templates_that_need_no_judge_and_better_than_by_string_matching() -> None:
+    report, methods = agreement("evouna")
+    assert "1479 rows, 1479 results" in report
+    assert methods["karenina"][0] == 1479
+    assert methods["karenina"][2] > methods["contains the gold answer"][2] > methods["exact match"][2]
+
+
+def test_a_local_judge_extracts_and_a_program_compares_with_the_gold_list() -> None:
+    from karenina_local.pulling import pull
+
+    pull("qwen2.5-coder-0.5b")
+    report, methods = agreement("nq301_openqa_eval", "--rows", "24")
+    assert "24 rows, 24 results" in report
+    assert methods["karenina"][0] >= 22
