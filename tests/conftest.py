@@ -113,7 +113,7 @@ def site(tmp_path: Path) -> Site:
 def built(kind: Literal["sdist", "wheel"], tree: Path, folder: Path, **environment: str) -> Path:
     """Build a source tree with the backend that it names, as pip would, with the tools of this environment."""
 
-    def quietly(command: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
+    def quietly(cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
         usual = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
         subprocess.run(
             command, cwd=cwd, env={**usual, **environment, **(extra_environ or {})}, capture_output=True, check=True

@@ -201,7 +201,7 @@ def test_the_loader_gets_the_list_that_was_checked_and_asks_no_cache_of_its_own(
     places.discover()
 
     handed_over = ExtensionManager.ENTRY_POINT_CACHE
-    assert [(point.name, point.dist.name) for point in handed_over[STAGES]] == [
+    assert [(point.name, point.dist and point.dist.name) for point in handed_over[STAGES]] == [
         ("Early", "early-bird"),
         ("Late", "late-bird"),
     ]
