@@ -1,0 +1,237 @@
+"""Every hook says what it is for, and does it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from karenina_core import (
+    ANY,
+    ArtifactKeys,
+    Benchmark,
+    Question,
+    Slot,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    hookimpl,
+    hookspecs,
+)
+from karenina_core import plugins as plugin_room
+from karenina_core.finalize import plugin as core_plugin
+from karenina_core.plugins import PluginError, Plugins
+from karenina_core.rubrics import RubricTrait
+from karenina_core.slots import SLOT_RULES
+from karenina_core.templates import Primitive
+from karenina_core.testing import ScriptedModels
+
+HOOKS = sorted(name for name in vars(hookspecs) if name.startswith("karenina_"))
+TESTED: set[str] = set()
+
+
+def shows(*hooks: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Note that a test shows these hooks at work."""
+    TESTED.update(hooks)
+    return lambda test: test
+
+
+def offering(hook: str, what: object) -> object:
+    """A plugin whose one hook returns `what`."""
+    return type("Offers", (), {hook: staticmethod(hookimpl(lambda: what, specname=hook))})()
+
+
+def fill(slot: Slot) -> type[Stage]:
+    """A stage for `slot` that sets what the slot asks for, to nothing."""
+    keys = SLOT_RULES[slot].produces
+    if slot is Slot.GENERATE_ANSWER:
+        keys |= {ArtifactKeys.RAW_LLM_RESPONSE}
+
+    def execute(self: Stage, context: VerificationContext) -> None:
+        for key in keys:
+            context.set_artifact(key, None)
+
+    scope = "answer" if slot in (Slot.VALIDATE_TEMPLATE, Slot.GENERATE_ANSWER) else "item"
+    name = f"Fill{slot.value}"
+    declared = {"name": name, "slot": slot, "produces": keys, "scope": scope, "fallback": True}
+    return type(name, (Stage,), {**declared, "execute": execute})
+
+
+@pytest.fixture
+def plugins() -> Iterator[Plugins]:
+    found = Plugins()
+    found.register(core_plugin)
+    found.register(ScriptedModels())
+    with plugin_room.using(found):
+        yield found
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_every_hook_begins_with_a_sentence_on_what_it_is_for(hook: str) -> None:
+    text = inspect.getdoc(getattr(hookspecs, hook)) or ""
+    assert text.split()[0] in ("Offer", "Add", "Told")
+    assert "." in text
+
+
+@shows(*(slot.hook for slot in Slot))
+@pytest.mark.parametrize("slot", Slot)
+def test_a_slots_hook_offers_stages_for_it_and_for_no_other(slot: Slot, plugins: Plugins) -> None:
+    stage = fill(slot)
+    plugins.register(offering(slot.hook, [stage]))
+    assert stage in [offered.stage for offered in plugins.stages()]
+    other = Slot.ABSTENTION_CHECK if slot is not Slot.ABSTENTION_CHECK else Slot.EMBEDDING_CHECK
+    wrong = Plugins()
+    wrong.register(offering(other.hook, [fill(slot)]))
+    with pytest.raises(PluginError, match=slot.hook):
+        wrong.stages()
+
+
+@shows("karenina_extra_stages")
+def test_extra_stages_are_offered_without_a_slot(plugins: Plugins) -> None:
+    extra = type("Extra", (Stage,), {"name": "Extra"})
+    plugins.register(offering("karenina_extra_stages", [extra]))
+    assert extra in [offered.stage for offered in plugins.stages()]
+
+
+@shows("karenina_adapters")
+def test_adapters_are_offered_under_their_interface(plugins: Plugins) -> None:
+    assert plugins.adapter("scripted").spec.ports == ("llm", "parser", "agent")
+
+
+@shows("karenina_primitives")
+def test_a_plugins_primitive_is_used_like_a_built_in_one(plugins: Plugins) -> None:
+    class EndsWith(Primitive):
+        def check(self, extracted: object, expected: object) -> bool:
+            return isinstance(extracted, str) and extracted.endswith(str(expected))
+
+    plugins.register(offering("karenina_primitives", [EndsWith]))
+    field = 'VerifiedField(description="d", ground_truth="CL2", verify_with=EndsWith())'
+    question = Question(question="Which?", answer_template=f"class Answer(BaseAnswer):\n    gene: str = {field}\n")
+    template = question.template()
+    assert template is not None
+    bound = template.for_question("q")
+    assert bound.bind({"gene": "BCL2"}).verify() is True
+    assert bound.bind({"gene": "TP53"}).verify() is False
+
+
+@shows("karenina_trait_kinds")
+def test_a_plugins_trait_kind_is_held_by_a_benchmark(plugins: Plugins) -> None:
+    from karenina_core.rubrics import Rubric, trait_from_json
+
+    class HaikuTrait(RubricTrait):
+        type: str = "haiku"
+        syllables: int = 17
+
+    plugins.register(offering("karenina_trait_kinds", [HaikuTrait]))
+    trait = trait_from_json({"type": "haiku", "name": "poem", "syllables": 19})
+    assert isinstance(trait, HaikuTrait)
+    assert trait.syllables == 19
+    assert Rubric.of(trait).names == ("poem",)
+
+
+@shows("karenina_trait_evaluators")
+def test_trait_evaluators_are_asked_in_the_order_of_precedence_then_name(plugins: Plugins) -> None:
+    class Evaluator:
+        name: ClassVar[str] = "b"
+        precedence: ClassVar[int] = 0
+
+    def named(given: str, rank: int) -> object:
+        return type("E", (Evaluator,), {"name": given, "precedence": rank})()
+
+    plugins.register(offering("karenina_trait_evaluators", [named("b", 0), named("c", 5), named("a", 0)]))
+    assert [one.name for one in plugins.trait_evaluators()] == ["c", "a", "b"]
+
+
+@shows("karenina_prompt_instructions")
+def test_instructions_are_added_for_a_task_and_an_interface(plugins: Plugins) -> None:
+    class Advice:
+        @hookimpl
+        def karenina_prompt_instructions(self, task: str, interface: str) -> str | None:
+            return f"{task} for {interface}" if interface == "small" else None
+
+    plugins.register(Advice())
+    assert plugins.prompt_instructions("parsing", "small") == ("parsing for small",)
+    assert plugins.prompt_instructions("parsing", "large") == ()
+
+
+@shows("karenina_commands")
+def test_commands_are_added_and_one_that_fails_stops_no_other(plugins: Plugins) -> None:
+    class Adds:
+        @hookimpl
+        def karenina_commands(self, app: typer.Typer) -> None:
+            app.command("greet")(lambda: typer.echo("hello"))
+            app.command("part")(lambda: typer.echo("bye"))
+
+    class Breaks:
+        @hookimpl
+        def karenina_commands(self, app: typer.Typer) -> None:
+            raise RuntimeError("no commands today")
+
+    plugins.register(Breaks())
+    plugins.register(Adds())
+    app = typer.Typer()
+    plugins.add_commands(app)
+    assert CliRunner().invoke(app, ["greet"]).output == "hello\n"
+    assert "no commands today" in (next(info for info in plugins.describe() if info.name == "Breaks").failure or "")
+
+
+@shows(
+    "karenina_run_started",
+    "karenina_run_finished",
+    "karenina_item_started",
+    "karenina_item_finished",
+    "karenina_stage_started",
+    "karenina_stage_finished",
+)
+def test_observers_hear_of_the_run_its_items_and_its_stages(plugins: Plugins) -> None:
+    heard: list[tuple[str, object]] = []
+
+    class Listens:
+        @hookimpl
+        def karenina_run_started(self, event: Any) -> None:
+            heard.append(("run started", event.items))
+
+        @hookimpl
+        def karenina_run_finished(self, event: Any) -> None:
+            heard.append(("run finished", event.summary.items))
+
+        @hookimpl
+        def karenina_item_started(self, event: Any) -> None:
+            heard.append(("item started", event.item.question.id))
+
+        @hookimpl
+        def karenina_item_finished(self, result: Any) -> None:
+            heard.append(("item finished", result.question_id))
+
+        @hookimpl
+        def karenina_stage_started(self, event: Any) -> None:
+            heard.append(("stage started", event.stage))
+
+        @hookimpl
+        def karenina_stage_finished(self, event: Any, record: Any) -> None:
+            heard.append(("stage finished", record.name))
+
+    for slot in (Slot.VALIDATE_TEMPLATE, Slot.GENERATE_ANSWER, Slot.PARSE_TEMPLATE, Slot.VERIFY_TEMPLATE):
+        plugins.register(offering(slot.hook, [fill(slot)]))
+    plugins.register(Listens())
+    benchmark = Benchmark.create(name="one")
+    benchmark.add_question("Which?", question_id="q")
+    model = {"id": "m", "interface": "scripted", "model_name": "m"}
+    benchmark.run_verification(VerificationConfig(answering_models=[model], parsing_models=[model]))
+    assert heard[0] == ("run started", 1)
+    assert heard[-2:] == [("item finished", "q"), ("run finished", 1)]
+    assert ("item started", "q") in heard
+    assert heard.index(("stage started", "Fill2")) < heard.index(("stage finished", "Fill2"))
+
+
+def test_every_hook_is_shown_at_work_here() -> None:
+    assert sorted(TESTED) == HOOKS
+
+
+def test_any_stands_for_every_artifact() -> None:
+    assert ArtifactKeys.PARSED_ANSWER in ANY
+    assert "parsed_answer" not in ANY
