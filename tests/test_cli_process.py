@@ -118,16 +118,17 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(site: Site) -> None
     assert ("first", "correct") in [(one["question_id"], one["outcome"]) for one in finished]
 
 
-def test_a_reader_that_goes_away_is_no_error(site: Site) -> None:
+def test_a_reader_that_goes_away_ends_the_command_in_silence(site: Site) -> None:
     file = site.write("genes.yaml", QUESTIONS.replace("ground_truth: BCL2", "ground_truth: true, " + IN_THE_ANSWER))
-    recorded = site.write("answers.jsonl", json.dumps({"id": "first", "answer": "BCL2 " * 100_000}) + "\n")
+    recorded = site.write("answers.jsonl", json.dumps({"id": "first", "answer": "BCL2\n" * 50}) + "\n")
     site.karenina("run", file, "--recordings", recorded, "-q", "first", "-o", "out.jsonl").check_returncode()
+    many = " ".join(["out.jsonl"] * 2000)
 
-    command = f"'{SCRIPTS / 'karenina'}' show out.jsonl --json | head -c 10"
+    command = f"'{SCRIPTS / 'karenina'}' show {many} | head -c 9"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=site.folder, capture_output=True, text=True)
 
-    assert done.stdout == '{\n  "resul'
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "✓ correct"[:7]
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_the_command_ends_with_70_where_it_breaks_itself(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ def karenina(*arguments: str | Path, plugins: Plugins | None = None, width: int 
 
 
 class Say(Stage):
-    """The least that can answer: asks the model, and keeps what it says."""
+    """The least that can answer: asks the model, and keeps what it says. Longer answers take longer."""
 
     name = "Say"
     slot = Slot.GENERATE_ANSWER
@@ -60,6 +61,8 @@ class Say(Stage):
     async def execute(self, context: VerificationContext) -> None:
         messages: list[Any] = []
         reply = await context.llm(context.answering_model).invoke(messages, info=context.call_info)
+        for _ in reply.text:
+            await asyncio.sleep(0)
         context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, reply.text)
 
 

@@ -59,7 +59,7 @@ def test_quiet_prints_the_summary_only(tmp_path: Path) -> None:
 
 def test_results_come_in_the_order_of_the_benchmark_whatever_ends_first(tmp_path: Path) -> None:
     ids = [f"q{number}" for number in range(30)]
-    plugins = asking()
+    plugins = asking(lambda question: "x" * (2000 - 50 * int(question[1:])))
     done = karenina(
         "run",
         benchmark(tmp_path, *ids),
@@ -67,6 +67,7 @@ def test_results_come_in_the_order_of_the_benchmark_whatever_ends_first(tmp_path
         plugins=plugins,
     )
 
+    assert VerificationResultSet.load("words.results.jsonl")[0].question_id == "q29"
     assert [one["question_id"] for one in done.json["results"]] == [id for id in ids for _ in "mn"]
     assert [one["metadata"]["answering_id"] for one in done.json["results"]][:4] == ["m", "n", "m", "n"]
 

@@ -18,6 +18,8 @@ from karenina_core.errors import KareninaError
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+READER_GONE = 141
+"""128 and the number of SIGPIPE, as a shell reports other programs that end so."""
 
 _PIPE_WIDTH = 120
 
@@ -52,7 +54,7 @@ class Screen:
 
     @contextmanager
     def telling_errors(self) -> Iterator[None]:
-        """Turn bad input into its message and exit code 2, Ctrl-C into 130, a reader that went away into silence."""
+        """Turn bad input into its message and exit code 2, Ctrl-C into 130, a reader that went away into 141."""
         try:
             yield
         except KareninaError as error:
@@ -62,8 +64,9 @@ class Screen:
             self.note("Stopped.")
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives as long as the process
-            raise typer.Exit(0) from None
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())  # else the interpreter complains when it flushes at its end
+            raise typer.Exit(READER_GONE) from None
 
 
 def screen_of(context: typer.Context) -> Screen:
@@ -87,8 +90,14 @@ def _visible(ch: str) -> str:
     return " " if ch.isspace() else "" if ch == "\r" else f"\\x{ord(ch):02x}"
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Let the command end; rich would end it with 1, which says something else here."""
+        raise BrokenPipeError
+
+
 def _console(*, stderr: bool) -> Console:
-    console = Console(stderr=stderr, highlight=False)
+    console = _Console(stderr=stderr, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PIPE_WIDTH
     return console
