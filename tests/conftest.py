@@ -35,7 +35,9 @@ class Wheels:
     def example(self, name: str) -> Path:
         """The wheel of a package of `third_party`."""
         if name not in self._built:
-            self._built[name] = self._build(copytree(EXAMPLES / name, self._folder / "sources" / name))
+            self._built[name] = self._build(
+                copytree(EXAMPLES / name, self._folder / "sources" / name, dirs_exist_ok=True)
+            )
         return self._built[name]
 
     def package(self, name: str, version: str, entry_points: Iterable[tuple[str, str]], source: str) -> Path:
@@ -116,7 +118,7 @@ def built(kind: Literal["sdist", "wheel"], tree: Path, folder: Path, **environme
     def quietly(cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
         usual = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
         subprocess.run(
-            command, cwd=cwd, env={**usual, **environment, **(extra_environ or {})}, capture_output=True, check=True
+            cmd, cwd=cwd, env={**usual, **environment, **(extra_environ or {})}, capture_output=True, check=True
         )
 
     return Path(ProjectBuilder(tree, runner=quietly).build(kind, folder))
