@@ -8,13 +8,13 @@ parent and can only read.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, cast
 
 from anyio import to_thread
 
 from karenina_core.artifacts import AnyKey, ArtifactKey
+from karenina_core.counting import CountedAgent, CountedLLM, CountedParser
 from karenina_core.errors import (
     ArtifactTypeError,
     MissingArtifact,
@@ -23,19 +23,10 @@ from karenina_core.errors import (
     UndeclaredSetting,
 )
 from karenina_core.outcome import Outcome
-from karenina_core.ports import (
-    NO_INFO,
-    AgentOptions,
-    AgentReply,
-    CallInfo,
-    LLMReply,
-    Message,
-    ParserReply,
-    PortError,
-    Usage,
-)
+from karenina_core.ports import CallInfo, Message, Usage
 from karenina_core.prompts import PromptTask, assemble
-from karenina_core.structured import Structured, StructuredError, ask_for
+from karenina_core.state import AtEnd, Item, ItemError, PortProvider, Revision, State, Veto
+from karenina_core.structured import Structured, ask_for
 from karenina_core.wording import whole
 
 if TYPE_CHECKING:
@@ -46,131 +37,27 @@ if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
     from karenina_core.plan import PlannedStage
     from karenina_core.ports import AgentPort, LLMPort, ParserPort
-    from karenina_core.results import StageRecord
     from karenina_core.rubrics import Rubric
     from karenina_core.rubrics.evaluation import TraitEvaluator
+    from karenina_core.search import SearchTool
     from karenina_core.templates import Trust
+
+__all__ = ["Item", "ItemError", "PortProvider", "Revision", "State", "VerificationContext", "Veto"]
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 logger = logging.getLogger("karenina")
 
-AtEnd = Callable[[], Awaitable[None] | None]
-
-
-class PortProvider(Protocol):
-    """Where stages get their ports from: the run, which limits, retries and records every call."""
-
-    def llm(self, model: ModelConfig) -> LLMPort:
-        """The port for plain text."""
-
-    def parser(self, model: ModelConfig) -> ParserPort:
-        """The port for JSON."""
-
-    def agent(self, model: ModelConfig) -> AgentPort:
-        """The port for conversations with tools."""
-
-    def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Whether this answer has to come through the agent port, as the model's adapter declares."""
-
-    def recorded(self, model: ModelConfig) -> bool:
-        """Whether the model's answers were recorded earlier."""
-
-    def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """What plugins add to the prompt of `task` for models of `interface`."""
-
-    def trait_evaluators(self) -> Sequence[TraitEvaluator]:
-        """What scores rubric traits, in the order in which they are asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """Of which question, models and replicate a state holds the facts. An answer has no judge yet."""
-
-    question: Question
-    answering_model: ModelConfig
-    parsing_model: ModelConfig | None
-    replicate: int
-    config: VerificationConfig
-    ports: PortProvider
-    trust: Trust
-    run_name: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Veto:
-    """One stage's objection: the item cannot be correct."""
-
-    stage: str
-    reason: str
-    outcome: Outcome
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """One change of an artifact that another stage had produced."""
-
-    artifact: str
-    stage: str
-    before: object
-    after: object
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ItemError:
-    """The error that ended an item."""
-
-    stage: str
-    message: str
-    outcome: Outcome
-
-
-@dataclass(slots=True)
-class State:
-    """All facts about one answer, or about one item whose answer is `parent`."""
-
-    item: Item
-    parent: State | None = None
-    artifacts: dict[str, Any] = field(default_factory=dict)
-    fields: dict[str, dict[str, Any]] = field(default_factory=dict)
-    vetoes: list[Veto] = field(default_factory=list)
-    revisions: list[Revision] = field(default_factory=list)
-    records: list[StageRecord] = field(default_factory=list)
-    usage: dict[str, Usage] = field(default_factory=dict)
-    at_end: list[AtEnd] = field(default_factory=list)
-    error: ItemError | None = None
-    started: float = 0.0
-
-    def has(self, name: str) -> bool:
-        """Whether the artifact is there, here or in the answer."""
-        return name in self.artifacts or (self.parent is not None and self.parent.has(name))
-
-    def read(self, name: str) -> Any:
-        """The artifact's value, or None where it is not there."""
-        if name in self.artifacts:
-            return self.artifacts[name]
-        return self.parent.read(name) if self.parent is not None else None
-
-    def first_error(self) -> ItemError | None:
-        """The error that ended the answer or the item."""
-        return (self.parent.first_error() if self.parent is not None else None) or self.error
-
-    def all_vetoes(self) -> list[Veto]:
-        """The answer's vetoes and the item's, in the order in which they were raised."""
-        return [*(self.parent.vetoes if self.parent is not None else ()), *self.vetoes]
-
 
 class VerificationContext:
     """The view of one stage on one item. Its docstrings are the contract of stages with the pipeline."""
 
-    __slots__ = ("_calls", "_planned", "_settings", "_state", "_usage")
+    __slots__ = ("_planned", "_settings", "_state", "_usage")
 
     def __init__(self, state: State, planned: PlannedStage) -> None:
         self._state = state
         self._planned = planned
-        self._calls = 0
         self._usage = Usage()
         self._settings: BaseModel | None = None
 
@@ -305,6 +192,17 @@ class VerificationContext:
         """Like `set_result_field`, where no earlier stage has set the field."""
         self._fields_for(name).setdefault(name, value)
 
+    def extend_result_field(self, name: str, more: Mapping[str, object]) -> None:
+        """Add entries to a result field that is a mapping, such as `trait_errors`, to which several stages contribute.
+
+        Entries of other names stay as they are. Raises `ValueError` where the field holds something else.
+        """
+        fields = self._fields_for(name)
+        before = fields.get(name) or {}
+        if not isinstance(before, Mapping):
+            raise ValueError(f"the result field {name!r} holds a {type(before).__name__} and no mapping to add to")  # noqa: TRY004
+        fields[name] = {**before, **more}
+
     def _fields_for(self, name: str) -> dict[str, Any]:
         from karenina_core.results.sections import FREE_FIELDS
 
@@ -344,15 +242,15 @@ class VerificationContext:
 
     def llm(self, model: ModelConfig | None = None) -> LLMPort:
         """The port for plain text of `model` (default: the judge). Calls count under the stage's `usage_key`."""
-        return _CountedLLM(self, self._state.item.ports.llm(model or self.parsing_model))
+        return CountedLLM(self, self._state.item.ports.llm(model or self.parsing_model))
 
     def parser(self, model: ModelConfig | None = None) -> ParserPort:
         """The port for JSON of `model` (default: the judge). Calls count under the stage's `usage_key`."""
-        return _CountedParser(self, self._state.item.ports.parser(model or self.parsing_model))
+        return CountedParser(self, self._state.item.ports.parser(model or self.parsing_model))
 
     def agent(self, model: ModelConfig | None = None) -> AgentPort:
         """The port for conversations with tools of `model` (default: the judge)."""
-        return _CountedAgent(self, self._state.item.ports.agent(model or self.parsing_model))
+        return CountedAgent(self, self._state.item.ports.agent(model or self.parsing_model))
 
     async def ask(
         self,
@@ -379,6 +277,10 @@ class VerificationContext:
     def trait_evaluators(self) -> Sequence[TraitEvaluator]:
         """What plugins bring to score rubric traits, in the order in which each trait is offered to them."""
         return self._state.item.ports.trait_evaluators()
+
+    def search_tools(self) -> Sequence[SearchTool]:
+        """The ways to look something up that plugins bring, sorted by name."""
+        return self._state.item.ports.search_tools()
 
     # ---- work
 
@@ -429,67 +331,3 @@ class VerificationContext:
 class _StageLog(logging.LoggerAdapter[logging.Logger]):
     def process(self, msg: Any, kwargs: Any) -> tuple[Any, Any]:
         return f"[{(self.extra or {}).get('question')}] {msg}", kwargs
-
-
-class _Counted:
-    __slots__ = ("_context",)
-
-    def __init__(self, context: VerificationContext) -> None:
-        self._context = context
-
-    async def aclose(self) -> None:
-        """Nothing to do: the run closes its ports."""
-
-
-class _CountedLLM(_Counted):
-    __slots__ = ("_port",)
-
-    def __init__(self, context: VerificationContext, port: LLMPort) -> None:
-        super().__init__(context)
-        self._port = port
-
-    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        reply = await self._port.invoke(messages, info=self._context.call_info if info is NO_INFO else info)
-        self._context.count(reply.usage)
-        return reply
-
-
-class _CountedParser(_Counted):
-    __slots__ = ("_port",)
-
-    def __init__(self, context: VerificationContext, port: ParserPort) -> None:
-        super().__init__(context)
-        self._port = port
-
-    async def parse(
-        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
-    ) -> ParserReply:
-        reply = await self._port.parse(messages, schema, info=self._context.call_info if info is NO_INFO else info)
-        self._context.count(reply.usage)
-        return reply
-
-
-class _CountedAgent(_Counted):
-    __slots__ = ("_port",)
-
-    def __init__(self, context: VerificationContext, port: AgentPort) -> None:
-        super().__init__(context)
-        self._port = port
-
-    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        reply = await self._port.run(messages, options, info=self._context.call_info if info is NO_INFO else info)
-        self._context.count(reply.usage)
-        return reply
-
-
-__all__ = [
-    "Item",
-    "ItemError",
-    "PortError",
-    "PortProvider",
-    "Revision",
-    "State",
-    "StructuredError",
-    "VerificationContext",
-    "Veto",
-]

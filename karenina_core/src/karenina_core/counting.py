@@ -1,0 +1,77 @@
+"""Ports for one stage: they pass calls on, say for which item they are, and count what they use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from karenina_core.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, LLMReply, Message, ParserReply, PortError
+
+if TYPE_CHECKING:
+    from karenina_core.context import VerificationContext
+    from karenina_core.ports import AgentPort, LLMPort, ParserPort
+
+
+class _Counted:
+    __slots__ = ("_context",)
+
+    def __init__(self, context: VerificationContext) -> None:
+        self._context = context
+
+    async def aclose(self) -> None:
+        """Nothing to do: the run closes its ports."""
+
+
+class CountedLLM(_Counted):
+    """The port for text of one stage."""
+
+    __slots__ = ("_port",)
+
+    def __init__(self, context: VerificationContext, port: LLMPort) -> None:
+        super().__init__(context)
+        self._port = port
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        """Pass the call on, and count it."""
+        reply = await self._port.invoke(messages, info=self._context.call_info if info is NO_INFO else info)
+        self._context.count(reply.usage)
+        return reply
+
+
+class CountedParser(_Counted):
+    """The port for JSON of one stage."""
+
+    __slots__ = ("_port",)
+
+    def __init__(self, context: VerificationContext, port: ParserPort) -> None:
+        super().__init__(context)
+        self._port = port
+
+    async def parse(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
+    ) -> ParserReply:
+        """Pass the call on, and count it."""
+        reply = await self._port.parse(messages, schema, info=self._context.call_info if info is NO_INFO else info)
+        self._context.count(reply.usage)
+        return reply
+
+
+class CountedAgent(_Counted):
+    """The port for conversations of one stage."""
+
+    __slots__ = ("_port",)
+
+    def __init__(self, context: VerificationContext, port: AgentPort) -> None:
+        super().__init__(context)
+        self._port = port
+
+    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        """Pass the call on, and count it."""
+        try:
+            reply = await self._port.run(messages, options, info=self._context.call_info if info is NO_INFO else info)
+        except PortError as error:
+            if error.partial is not None:
+                self._context.count(error.partial.usage)
+            raise
+        self._context.count(reply.usage)
+        return reply

@@ -1,0 +1,128 @@
+"""The facts about one answer and one item, and what an item needs from its run. Stages see them through a view."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from karenina_core.outcome import Outcome
+from karenina_core.ports import CallInfo, Usage
+
+if TYPE_CHECKING:
+    from karenina_core.benchmark import Question
+    from karenina_core.config import VerificationConfig
+    from karenina_core.models import ModelConfig
+    from karenina_core.ports import AgentPort, LLMPort, ParserPort
+    from karenina_core.results import StageRecord
+    from karenina_core.rubrics.evaluation import TraitEvaluator
+    from karenina_core.search import SearchTool
+    from karenina_core.templates import Trust
+
+AtEnd = Callable[[], Awaitable[None] | None]
+
+
+class PortProvider(Protocol):
+    """Where stages get their ports from: the run, which limits, retries and records every call."""
+
+    def llm(self, model: ModelConfig) -> LLMPort:
+        """The port for plain text."""
+
+    def parser(self, model: ModelConfig) -> ParserPort:
+        """The port for JSON."""
+
+    def agent(self, model: ModelConfig) -> AgentPort:
+        """The port for conversations with tools."""
+
+    def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
+        """Whether this answer has to come through the agent port, as the model's adapter declares."""
+
+    def recorded(self, model: ModelConfig) -> bool:
+        """Whether the model's answers were recorded earlier."""
+
+    def instructions(self, task: str, interface: str) -> Sequence[str]:
+        """What plugins add to the prompt of `task` for models of `interface`."""
+
+    def trait_evaluators(self) -> Sequence[TraitEvaluator]:
+        """What scores rubric traits, in the order in which they are asked."""
+
+    def search_tools(self) -> Sequence[SearchTool]:
+        """The ways to look something up that plugins bring."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Of which question, models and replicate a state holds the facts. An answer has no judge yet."""
+
+    question: Question
+    answering_model: ModelConfig
+    parsing_model: ModelConfig | None
+    replicate: int
+    config: VerificationConfig
+    ports: PortProvider
+    trust: Trust
+    run_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Veto:
+    """One stage's objection: the item cannot be correct."""
+
+    stage: str
+    reason: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One change of an artifact that another stage had produced."""
+
+    artifact: str
+    stage: str
+    before: object
+    after: object
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ItemError:
+    """The error that ended an item."""
+
+    stage: str
+    message: str
+    outcome: Outcome
+
+
+@dataclass(slots=True)
+class State:
+    """All facts about one answer, or about one item whose answer is `parent`."""
+
+    item: Item
+    parent: State | None = None
+    artifacts: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, dict[str, Any]] = field(default_factory=dict)
+    vetoes: list[Veto] = field(default_factory=list)
+    revisions: list[Revision] = field(default_factory=list)
+    records: list[StageRecord] = field(default_factory=list)
+    usage: dict[str, Usage] = field(default_factory=dict)
+    at_end: list[AtEnd] = field(default_factory=list)
+    error: ItemError | None = None
+    started: float = 0.0
+
+    def has(self, name: str) -> bool:
+        """Whether the artifact is there, here or in the answer."""
+        return name in self.artifacts or (self.parent is not None and self.parent.has(name))
+
+    def read(self, name: str) -> Any:
+        """The artifact's value, or None where it is not there."""
+        if name in self.artifacts:
+            return self.artifacts[name]
+        return self.parent.read(name) if self.parent is not None else None
+
+    def first_error(self) -> ItemError | None:
+        """The error that ended the answer or the item."""
+        return (self.parent.first_error() if self.parent is not None else None) or self.error
+
+    def all_vetoes(self) -> list[Veto]:
+        """The answer's vetoes and the item's, in the order in which they were raised."""
+        return [*(self.parent.vetoes if self.parent is not None else ()), *self.vetoes]
