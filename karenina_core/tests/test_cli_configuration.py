@@ -10,7 +10,9 @@ import pytest
 import typer
 from commandline import asking, benchmark, karenina
 
+from karenina_core import hookimpl
 from karenina_core.cli.models import model_of, models_of
+from karenina_core.plugins import Plugins
 
 MODEL = '{"id": "m", "interface": "scripted", "model_name": "m"}'
 
@@ -178,3 +180,33 @@ def test_a_plan_that_cannot_be_made_says_how_to_mend_it() -> None:
     assert done.code == 2
     assert "slot parse_template needs a stage and none stands there" in done.err
     assert done.out == ""
+
+
+class _Adds:
+    """A plugin that adds a command whose argument is of the type that a test says."""
+
+    def __init__(self, type: object) -> None:
+        self.type = type
+
+    @hookimpl
+    def karenina_commands(self, app: typer.Typer) -> None:
+        def greet(name: Any) -> None:
+            typer.echo(f"hello {name}")
+
+        greet.__annotations__["name"] = self.type
+        app.command("greet")(greet)
+
+
+def test_a_plugin_adds_a_command() -> None:
+    plugins = Plugins()
+    plugins.register(_Adds(str))
+
+    assert karenina("greet", "you", plugins=plugins).out == "hello you\n"
+
+
+def test_a_plugin_whose_command_cannot_be_built_leaves_the_others_usable(capsys: pytest.CaptureFixture[str]) -> None:
+    plugins = Plugins()
+    plugins.register(_Adds("Missing"))
+
+    assert karenina("config", "--json", plugins=plugins).json["settings"]
+    assert "a plugin adds a command that cannot be built" in capsys.readouterr().err

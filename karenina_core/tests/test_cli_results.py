@@ -59,6 +59,18 @@ def test_a_long_answer_is_cut_with_a_word_on_it_unless_in_detail() -> None:
     assert printed(one, detailed=True).count("x") >= 5000
 
 
+@pytest.mark.parametrize(
+    ("outcome", "answer", "said"),
+    [
+        (Outcome.MODEL_ERROR, "", "(none)"),
+        (Outcome.WRONG, "", "(empty)"),
+        (Outcome.WRONG, " \n", "(only white space)"),
+    ],
+)
+def test_an_empty_answer_is_told_from_none(outcome: Outcome, answer: str, said: str) -> None:
+    assert said in printed(result(outcome=outcome, answer=answer))
+
+
 def test_details_show_vetoes_and_what_each_stage_did() -> None:
     one = result(
         outcome=Outcome.ABSTAINED,

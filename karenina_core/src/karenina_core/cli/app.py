@@ -11,8 +11,23 @@ from karenina_core.cli.screen import Screen
 
 
 def build_app() -> typer.Typer:
-    """The whole command. Loads the plugins, because they may add commands; no SDK, HTTP client or run is imported."""
+    """The whole command. Loads the plugins, because they may add commands; no SDK, HTTP client or run is imported.
+
+    Commands of plugins that cannot be built are left out, all of them, with a warning: the core's still work.
+    """
     from karenina_core import plugins
+
+    app = _core_app()
+    plugins.current().add_commands(app)
+    try:
+        typer.main.get_command(app)
+    except Exception as error:
+        typer.echo(f"Warning: a plugin adds a command that cannot be built ({error}): none is added.", err=True)
+        return _core_app()
+    return app
+
+
+def _core_app() -> typer.Typer:
     from karenina_core.cli import (
         config_command,
         plan_command,
@@ -36,7 +51,6 @@ def build_app() -> typer.Typer:
     app.command("plugins")(plugins_command.list_plugins)
     app.command("config")(config_command.config)
     app.command("trust")(trust_command.trust)
-    plugins.current().add_commands(app)
     return app
 
 

@@ -69,8 +69,7 @@ def print_result(
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
     grid.add_row("Question", Text(clean(meta.question_text)))
-    answer = result.template.raw_llm_response
-    grid.add_row("Answer", Group(_answer(answer, None if detailed else most_answer), Text(_who(result), style="dim")))
+    grid.add_row("Answer", Group(_answer(result, None if detailed else most_answer), Text(_who(result), style="dim")))
     rows = field_rows(result)
     if rows:
         grid.add_row("Fields", _fields(rows, console))
@@ -212,9 +211,11 @@ def _who(result: VerificationResult) -> str:
     return clean(who + (f", replicate {meta.replicate}" if (meta.replicate or 1) > 1 else ""))
 
 
-def _answer(answer: str, most: int | None) -> Text:
+def _answer(result: VerificationResult, most: int | None) -> Text:
+    answer = result.template.raw_llm_response
     if not answer.strip():
-        return Text("(no answer)" if not answer else "(only white space)", style="dim")
+        got_none = result.outcome in (Outcome.MODEL_ERROR, Outcome.TEMPLATE_ERROR)
+        return Text("(none)" if got_none else "(empty)" if not answer else "(only white space)", style="dim")
     if most is None or len(answer) <= most:
         return Text(clean(answer))
     return Text(clean(answer[:most])) + Text(f" ... ({len(answer) - most:,} more characters)", style="dim")
