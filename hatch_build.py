@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
+from packaging.utils import canonicalize_name
 
 CORE = "karenina_core"
 CORE_EXTRAS = "[excel]"
@@ -104,7 +105,7 @@ class PinsHook(BuildHookInterface[Any]):
 
 def _member(file: Path) -> Member:
     project = tomllib.loads(file.read_text("utf-8"))
-    name, version = project["project"]["name"], project["project"]["version"]
+    name, version = canonicalize_name(project["project"]["name"]), project["project"]["version"]
     own = project.get("tool", {}).get("karenina", {})
     extra = own.get("extra")
     if file.parent.name == CORE:

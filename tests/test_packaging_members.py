@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import karenina_core
 
@@ -42,15 +43,16 @@ def requirements(member: str) -> list[Requirement]:
     return [Requirement(line) for line in project(member)["project"]["dependencies"]]
 
 
-NAMES = {project(member)["project"]["name"]: member for member in MEMBERS}
+NAMES = {canonicalize_name(project(member)["project"]["name"]): member for member in MEMBERS}
 
 
 def needed(member: str) -> set[str]:
     """The members that it needs, its own folder and those of what they need included."""
     found = {member}
     for requirement in requirements(member):
-        if requirement.name in NAMES:
-            found |= needed(NAMES[requirement.name])
+        name = canonicalize_name(requirement.name)
+        if name in NAMES:
+            found |= needed(NAMES[name])
     return found
 
 
@@ -80,7 +82,7 @@ def test_a_member_is_laid_out_like_the_others(member: str) -> None:
     name = project(member)["project"]["name"]
     package = name.replace("-", "_")
 
-    assert name == "karenina-" + environment(member)
+    assert canonicalize_name(name) == canonicalize_name(f"karenina-{environment(member)}")
     assert (ROOT / member / "src" / package / "py.typed").is_file()
     assert list((ROOT / member / "tests").glob("test_*.py"))
     assert [path.name for path in (ROOT / member / "src").iterdir() if not path.name.startswith(".")] == [package]
@@ -92,7 +94,7 @@ def test_versions_are_in_lockstep(member: str) -> None:
     version = project(".")["project"]["version"]
 
     assert project(member)["project"]["version"] == version
-    pins = {str(need.specifier) for need in requirements(member) if need.name in NAMES}
+    pins = {str(need.specifier) for need in requirements(member) if canonicalize_name(need.name) in NAMES}
     assert pins <= {f"=={version}"}
 
 

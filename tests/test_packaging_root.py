@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tarfile
+import tomllib
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
@@ -14,17 +15,24 @@ import pytest
 from build import BuildBackendException
 from conftest import built
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("hatch_build.py", "pyproject.toml", "README.md")
-DEFAULT = {
-    "karenina-core": "karenina_core",
-    "karenina-generation": "plugins/generation",
-    "karenina-template": "plugins/template",
-    "karenina-local": "adapters/local",
-    "karenina-manual": "adapters/manual",
-    "karenina-openai": "adapters/openai",
-}
+EXTRAS = {"karenina-core": {"excel"}}
+
+
+def default_members() -> dict[str, Path]:
+    """The folders of the members that everybody gets, by distribution."""
+    files = [ROOT / "karenina_core" / "pyproject.toml", *ROOT.glob("plugins/*/pyproject.toml")]
+    declared = {
+        file.parent: tomllib.loads(file.read_text("utf-8")) for file in [*files, *ROOT.glob("adapters/*/*.toml")]
+    }
+    return {
+        canonicalize_name(says["project"]["name"]): folder
+        for folder, says in declared.items()
+        if folder.name == "karenina_core" or says["tool"]["karenina"].get("default")
+    }
 
 
 @pytest.fixture
@@ -80,16 +88,19 @@ def folder_of(need: Requirement) -> Path:
 def test_in_a_checkout_it_requires_the_folders_of_the_default_members(tmp_path: Path) -> None:
     needs = requirements(metadata(built("wheel", ROOT, tmp_path)))
 
-    assert {name: folder_of(need) for name, need in needs.items()} == {
-        name: ROOT / folder for name, folder in DEFAULT.items()
-    }
-    assert needs["karenina-core"].extras == {"excel"}
+    assert {"karenina-core", "karenina-template", "karenina-local"} <= set(needs)
+    assert {name: folder_of(need) for name, need in needs.items()} == default_members()
+    assert {name: need.extras for name, need in needs.items() if need.extras} == EXTRAS
 
 
 def test_a_release_pins_versions(tmp_path: Path) -> None:
     needs = requirements(metadata(built("wheel", ROOT, tmp_path, KARENINA_RELEASE="1")))
 
-    assert {name: str(need.specifier) for name, need in needs.items()} == dict.fromkeys(DEFAULT, "==0.1.0")
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert {name: str(need.specifier) for name, need in needs.items()} == dict.fromkeys(
+        default_members(), f"=={version}"
+    )
+    assert {name: need.extras for name, need in needs.items() if need.extras} == EXTRAS
     assert [name for name, need in needs.items() if need.url] == []
 
 
