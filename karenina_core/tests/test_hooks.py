@@ -146,6 +146,13 @@ def test_trait_evaluators_are_asked_in_the_order_of_precedence_then_name(plugins
     assert [one.name for one in plugins.trait_evaluators()] == ["c", "a", "b"]
 
 
+@shows("karenina_search_tools")
+def test_search_tools_are_offered_by_name(plugins: Plugins) -> None:
+    tools = [type("Tool", (), {"name": name})() for name in ("web", "library")]
+    plugins.register(offering("karenina_search_tools", tools))
+    assert [one.name for one in plugins.search_tools()] == ["library", "web"]
+
+
 @shows("karenina_prompt_instructions")
 def test_instructions_are_added_for_a_task_and_an_interface(plugins: Plugins) -> None:
     class Advice:

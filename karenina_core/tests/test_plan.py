@@ -9,6 +9,7 @@ import pytest
 
 from karenina_core import ANY, ArtifactKey, ArtifactKeys, Question, Skip, Slot, Stage, VerificationConfig
 from karenina_core import plugins as plugin_room
+from karenina_core.errors import ConfigError
 from karenina_core.plan import Plan, PlanError, make_plan
 from karenina_core.plugins import OfferedStage, Plugins
 
@@ -264,6 +265,14 @@ def test_a_stage_that_fails_when_asked_for_its_place_is_a_problem_that_names_its
 
     told = problems([*skeleton(), stage("Broken", included=broken)])
     assert "Broken of test-plugin 1.0 cannot say whether it belongs into the plan: KeyError" in told
+
+
+def test_a_stage_that_refuses_the_configuration_speaks_for_itself() -> None:
+    def refuses(self: Stage, config: object, question: object) -> bool:
+        raise ConfigError(["search_tool names 'tavily': pip install tavily-python"])
+
+    told = problems([*skeleton(), stage("Refuses", included=refuses)])
+    assert told == "search_tool names 'tavily': pip install tavily-python"
 
 
 def test_two_stages_of_one_name_are_a_problem_that_names_both_and_the_line() -> None:

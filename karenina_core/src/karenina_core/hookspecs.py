@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from karenina_core.rubrics import RubricTrait
     from karenina_core.rubrics.evaluation import TraitEvaluator
     from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
+    from karenina_core.search import SearchTool
     from karenina_core.stage import Stage
     from karenina_core.templates import Primitive
 
@@ -123,6 +124,11 @@ def karenina_trait_kinds() -> Sequence[type[RubricTrait]]:  # type: ignore[empty
 @hookspec
 def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:  # type: ignore[empty-body]
     """Offer what scores rubric traits; each trait goes to the first evaluator that claims it."""
+
+
+@hookspec
+def karenina_search_tools() -> Sequence[SearchTool]:  # type: ignore[empty-body]
+    """Offer ways to look up what an answer claims, each under the name by which a configuration chooses it."""
 
 
 @hookspec

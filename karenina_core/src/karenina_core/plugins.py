@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from karenina_core.results import StageRecord, VerificationResult
     from karenina_core.rubrics.evaluation import TraitEvaluator
     from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
+    from karenina_core.search import SearchTool
     from karenina_core.stage import Stage
 
 STAGE_HOOKS: Final[dict[str, Slot | None]] = {**{slot.hook: slot for slot in Slot}, "karenina_extra_stages": None}
@@ -177,6 +178,11 @@ class Plugins:
             found = [one for _, offers in self._offers("karenina_trait_evaluators") for one in offers]
             self._evaluators = tuple(sorted(found, key=lambda one: (-one.precedence, one.name)))
         return self._evaluators
+
+    def search_tools(self) -> tuple[SearchTool, ...]:
+        """The ways to look something up, sorted by name."""
+        found = [one for _, offers in self._offers("karenina_search_tools") for one in offers]
+        return tuple(sorted(found, key=lambda one: one.name))
 
     def add_commands(self, app: typer.Typer) -> None:
         """Let plugins add their commands to `app`; one that fails is listed and does not stop the others."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from karenina_core.artifacts import ANY, AnyKey
+from karenina_core.errors import ConfigError
 from karenina_core.known import install_line, known
 from karenina_core.slots import SLOT_RULES, Slot
 from karenina_core.wording import nearest
@@ -198,6 +199,9 @@ def _ask(one: Selected, config: VerificationConfig, question: Question, found: S
     """What the stage says about its place; one that raises is a problem of the plan, not a crash."""
     try:
         return one.stage.included(config, question)
+    except ConfigError as error:
+        found.problems += [problem for problem in error.problems if problem not in found.problems]
+        return False
     except Exception as error:
         problem = (
             f"stage {one.stage.name} of {one.distribution} {one.version} cannot say whether it belongs into the plan: "

@@ -77,6 +77,9 @@ class Stage:
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Whether the stage belongs into the plan of `question`. Asked when the plan is made; pure.
 
+        Raises `ConfigError` where it does and the configuration cannot work: its problems are those of the plan, before
+        anything is paid for.
+
         By default a stage is included, save in slots that take one stage: there nothing changes until configuration
         says so.
         """

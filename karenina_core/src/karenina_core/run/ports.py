@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
     from karenina_core.plugins import OfferedAdapter, Plugins
     from karenina_core.rubrics.evaluation import TraitEvaluator
+    from karenina_core.search import SearchTool
 
 T = TypeVar("T")
 
@@ -111,6 +112,10 @@ class PortHub:
     def trait_evaluators(self) -> Sequence[TraitEvaluator]:
         """What scores rubric traits, in the order in which they are asked."""
         return self.plugins.trait_evaluators()
+
+    def search_tools(self) -> Sequence[SearchTool]:
+        """The ways to look something up that plugins bring."""
+        return self.plugins.search_tools()
 
     async def aclose(self) -> None:
         """Close every port; one that fails is logged and does not keep the others open."""
