@@ -7,11 +7,13 @@ limit themselves; the run engine does that, in one place, for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, TypeVar
+
+T = TypeVar("T")
 
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "other"]
@@ -164,13 +166,25 @@ class ParserReply:
     model: str | None = None
 
 
+class CallGuard(Protocol):
+    """What a request to a model goes through: the limits and retries of the run."""
+
+    async def __call__(self, call: Callable[[], Awaitable[T]]) -> T:
+        """The result of `call`, which may be made several times."""
+
+
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """Bounds of one agent run: assistant turns, seconds, and the folder in which its tools work."""
+    """Bounds of one agent run: assistant turns, seconds, and the folder in which its tools work.
+
+    `guard` is given to ports that set `guards_calls`: they pass each of their requests through it, so that a failed
+    one is repeated alone. The runs of all other agents are limited and repeated as a whole.
+    """
 
     max_turns: int = 25
     timeout: float | None = None
     workspace: Path | None = None
+    guard: CallGuard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,9 +229,12 @@ class AgentPort(Port, Protocol):
     """A conversation with tools."""
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the agent until it answers or meets a bound. The turn limit is no error: the partial trace is kept.
+        """Run the agent until it answers or meets a bound. A tool that fails is an entry of the trace.
 
-        Raises `PortError`; a tool that fails is an entry of the trace.
+        A turn is one message of the assistant. The turn limit is no error: the reply has `limit_reached` and the trace
+        up to there, which ends on the assistant's last message (what it wanted called then is not called any more).
+        Raises `PortError`: of category `timeout` after `options.timeout` seconds; what the agent had done is its
+        `partial`.
         """
 
 
@@ -235,8 +252,9 @@ class PortError(Exception):
     """A call that brought no reply.
 
     `category` decides about a retry (`permanent` is never retried); `status` is the HTTP status, where there was
-    one; `retry_after` are the seconds that the server asked for, as data. The message says what was called, where,
-    and what to do, and holds no secret.
+    one; `retry_after` are the seconds that the server asked for, as data. `partial` is what an agent had done until
+    then, where it had done something: an exception carries no reply, and what was said and spent must not be lost. The
+    message says what was called, where, and what to do, and holds no secret.
     """
 
     def __init__(
@@ -246,15 +264,19 @@ class PortError(Exception):
         category: ErrorCategory,
         status: int | None = None,
         retry_after: float | None = None,
+        partial: AgentReply | None = None,
     ) -> None:
         super().__init__(message)
         self.category = category
         self.status = status
         self.retry_after = retry_after
+        self.partial = partial
 
     @property
     def retriable(self) -> bool:
-        """Whether the same call may succeed later."""
+        """Whether the same call may succeed later. An agent that ran out of its time is not given it twice."""
+        if self.partial is not None and self.category is ErrorCategory.TIMEOUT:
+            return False
         return self.category is not ErrorCategory.PERMANENT
 
 

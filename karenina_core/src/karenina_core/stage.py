@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Set
+from collections.abc import Awaitable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -17,10 +17,20 @@ if TYPE_CHECKING:
     from karenina_core.benchmark import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.context import VerificationContext
+    from karenina_core.models import ModelConfig
     from karenina_core.prompts import PromptTask
     from karenina_core.slots import Slot
 
 Scope = Literal["item", "answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNeed:
+    """A model that a stage will call, what it is there (`role`, for messages) and the ports that it must have."""
+
+    role: str
+    model: ModelConfig
+    ports: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,15 @@ class Stage:
         if self.slot is not None and SLOT_RULES[self.slot].single:
             return Skip("not asked for by the configuration")
         return True
+
+    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+        """Look once, before anything is asked, at what would fail the items of `questions`, whose plans it is in.
+
+        Gives the models that it calls with the ports that they must have, where the usual ones (text and JSON of the
+        judges) are not all; the run checks them. Raises `ValueError` for anything else that it cannot work with; it may
+        also log a warning.
+        """
+        return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Whether the stage runs for this item. Asked only where all that it requires is there and nothing failed."""

@@ -10,7 +10,7 @@ from karenina_openai.settings import OpenAIExtra, check, concurrency
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
-    from karenina_core.ports import LLMPort, ParserPort
+    from karenina_core.ports import AgentPort, LLMPort, ParserPort
 
 __all__ = ["OpenAIExtra", "plugin"]
 
@@ -27,11 +27,18 @@ def _parser(model: ModelConfig) -> ParserPort:
     return OpenAIParser(model)
 
 
+def _agent(model: ModelConfig) -> AgentPort:
+    from karenina_openai.agent import OpenAIAgent
+
+    return OpenAIAgent(model)
+
+
 SPEC = AdapterSpec(
     interface="openai",
     description="Any server that speaks OpenAI's chat completions: OpenAI, vLLM, llama.cpp, Ollama, gateways.",
     llm=_llm,
     parser=_parser,
+    agent=_agent,
     extra=OpenAIExtra,
     check=check,
     concurrency=concurrency,

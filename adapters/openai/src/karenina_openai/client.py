@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+import orjson
 
 from karenina_core.ports import ErrorCategory, Message, PortError, category_of_status
 from karenina_openai.failures import HTTPFailure, failure, shown_text
@@ -17,11 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from karenina_core.models import ModelConfig
-
-try:
-    import orjson
-except ImportError:  # it is faster, and nothing else
-    orjson = None  # type: ignore[assignment]  # a module or None
 
 TokensField = Literal["max_tokens", "max_completion_tokens"]
 _OTHER_FIELD: dict[TokensField, TokensField] = {
@@ -173,18 +169,14 @@ def _proxy(scheme: str, host: str) -> str | None:
 
 
 def _dumps(body: Mapping[str, Any]) -> bytes:
-    if orjson is not None:
-        try:
-            return orjson.dumps(body)
-        except TypeError:
-            pass  # lone surrogates and integers beyond 64 bits, which the standard library can write
-    return json.dumps(body).encode()
+    try:
+        return orjson.dumps(body)
+    except TypeError:  # lone surrogates and integers beyond 64 bits, which the standard library can write
+        return json.dumps(body).encode()
 
 
 def _loads(raw: bytes) -> Any:
-    if orjson is not None:
-        try:
-            return orjson.loads(raw)
-        except ValueError:
-            pass
-    return json.loads(raw)
+    try:
+        return orjson.loads(raw)
+    except ValueError:  # constants such as NaN, which the standard library can read
+        return json.loads(raw)

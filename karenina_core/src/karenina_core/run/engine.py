@@ -17,6 +17,7 @@ from karenina_core.run.events import ItemStarted, RunFinished, RunStarted
 from karenina_core.run.matrix import AnswerTask, Matrix
 from karenina_core.run.planner import Planner
 from karenina_core.run.ports import PortHub, check_models
+from karenina_core.run.preflight import check_stages
 
 if TYPE_CHECKING:
     from karenina_core.benchmark import Question
@@ -64,6 +65,7 @@ class Run:
         self._trust = trust
         planner = Planner(config, plugins)
         self._pipelines: dict[str, Pipeline] = {question.id: planner.pipeline(question) for question in questions}
+        check_stages(plugins, config, questions, self._pipelines)
         self._hub = PortHub(plugins, core.request_timeout)
         if policy is not None:
             self._hub.policy = policy

@@ -235,5 +235,17 @@ class _Agent(_Limited):
     __slots__ = ()
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        reply: AgentReply = await self._gate.call(lambda: self._port.run(messages, options, info=info))
-        return replace(reply, trace=tuple(Message.from_dict(whole_values(one.to_dict())) for one in reply.trace))
+        try:
+            if getattr(self._port, "guards_calls", False):
+                reply = await self._port.run(messages, replace(options, guard=self._gate.call), info=info)
+            else:
+                reply = await self._gate.call(lambda: self._port.run(messages, options, info=info))
+        except PortError as error:
+            if error.partial is not None:
+                error.partial = _whole_trace(error.partial)
+            raise
+        return _whole_trace(reply)
+
+
+def _whole_trace(reply: AgentReply) -> AgentReply:
+    return replace(reply, trace=tuple(Message.from_dict(whole_values(one.to_dict())) for one in reply.trace))

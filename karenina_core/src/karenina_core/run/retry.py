@@ -49,7 +49,7 @@ class RetryPolicy:
             try:
                 return await call()
             except PortError as error:
-                if spent.get(error.category, 0) >= self.budgets.get(error.category, 0):
+                if not error.retriable or spent.get(error.category, 0) >= self.budgets.get(error.category, 0):
                     raise
                 spent[error.category] = spent.get(error.category, 0) + 1
                 await asyncio.sleep(self.wait(attempt, error))

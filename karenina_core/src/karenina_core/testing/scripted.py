@@ -32,12 +32,13 @@ USAGE: Final = Usage(input_tokens=10, output_tokens=5, calls=1)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call that a model got: through which port, with what, for which item."""
+    """One call that a model got: through which port, with what, for which item; and an agent's `options`."""
 
     port: str
     messages: tuple[Message, ...]
     schema: Mapping[str, Any] | None
     info: CallInfo
+    options: AgentOptions | None = None
 
     @property
     def text(self) -> str:
@@ -105,6 +106,6 @@ class _Port:
         return ParserReply(filled if isinstance(filled, str) else json.dumps(filled), "json_schema", USAGE)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        self._models.requests.append(Request("agent", tuple(messages), None, info))
+        self._models.requests.append(Request("agent", tuple(messages), None, info, options))
         done = self._models.act(messages, info)
         return done if isinstance(done, AgentReply) else AgentReply(tuple(done), USAGE)

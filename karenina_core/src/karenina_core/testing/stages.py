@@ -26,10 +26,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """What a stage left behind."""
+    """What a stage left behind. Its clean-up (`context.at_end`) is done when `end` is awaited."""
 
     state: State
     record: StageRecord
+    pipeline: Pipeline
+
+    async def end(self) -> None:
+        """Do what the stage asked for at the end of the item, or of the answer."""
+        await self.pipeline.end(self.state)
 
     def artifact(self, key: ArtifactKey[T]) -> T | None:
         """The artifact's value, or None where it is not there."""
@@ -62,22 +67,24 @@ async def run_stage(
     models: ScriptedModels | None = None,
     trust: Trust | None = None,
     answering: Mapping[str, Any] | None = None,
+    plugins: Sequence[object] = (),
     **settings: Any,
 ) -> StageRun:
     """Run `stage` alone, as a pipeline would, over `artifacts`, which stand for what earlier stages produced.
 
     Model calls go to `models`. `answering` are fields of the answering model; `settings` are configuration names of the
-    stage's own settings model or of the core.
+    stage's own settings model or of the core. `plugins` are further plugins, for what stages ask through the context
+    (trait evaluators, prompt instructions).
     """
     scripted = models or ScriptedModels()
-    plugins = Plugins()
-    plugins.register(scripted)
-    plugins.register(_Offer(stage))
+    room = Plugins()
+    for plugin in (scripted, _Offer(stage), *plugins):
+        room.register(plugin)
     model = scripted.model("answering", **(answering or {}))
     judge = scripted.model("judge")
-    with plugin_room.using(plugins):
+    with plugin_room.using(room):
         config = VerificationConfig(answering_models=[model], parsing_models=[judge], **settings)
-    hub = PortHub(plugins, config.core.request_timeout)
+    hub = PortHub(room, config.core.request_timeout)
     item = Item(
         question=question or Question(question="What is asked?"),
         answering_model=model,
@@ -89,11 +96,12 @@ async def run_stage(
     )
     state = State(item, artifacts={key.name: value for key, value in (artifacts or {}).items()})
     plan = arrange([Selected(stage(), "under-test", "0")])
+    pipeline = Pipeline(plan, room)
     try:
-        records = await Pipeline(plan, plugins).run_stages(plan.stages, state)
+        records = await pipeline.run_stages(plan.stages, state)
     finally:
         await hub.aclose()
-    return StageRun(state, records[0])
+    return StageRun(state, records[0], pipeline)
 
 
 class _Offer:

@@ -1,0 +1,219 @@
+"""Agents on an OpenAI-compatible server: the tool loop, its bounds, and its files, over real HTTP on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from openai_servers import Scripted, completion, model
+
+from karenina_core.adapters import AdapterConfigError
+from karenina_core.ports import AgentOptions, ErrorCategory, Message, PortError, ToolCall, Usage
+from karenina_openai.agent import OpenAIAgent
+from karenina_openai.settings import check
+
+pytestmark = pytest.mark.anyio
+ASK = [Message.user("What does the note say?")]
+
+
+def calls(*wanted: tuple[str, dict[str, Any] | str], **message: Any) -> dict[str, Any]:
+    """A completion that calls tools: names with their arguments."""
+    tool_calls = [
+        {
+            "id": f"call_{number}",
+            "type": "function",
+            "function": {"name": name, "arguments": given if isinstance(given, str) else json.dumps(given)},
+        }
+        for number, (name, given) in enumerate(wanted)
+    ]
+    made = completion(None, tool_calls=tool_calls, **message)
+    made["choices"][0]["finish_reason"] = "tool_calls"
+    return made
+
+
+def one_after_another(*replies: dict[str, Any]) -> Callable[[dict[str, Any]], web.Response]:
+    """Answers the first request with the first reply, and so on; the last one again and again."""
+    left = list(replies)
+    return lambda _: web.json_response(left.pop(0) if len(left) > 1 else left[0])
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / "note.txt").write_text("The code is 4711.\n")
+    return tmp_path
+
+
+async def test_the_agent_reads_a_file_and_answers(
+    server: Scripted, open_port: Callable[[Any], Any], workspace: Path
+) -> None:
+    server.answer = one_after_another(calls(("read_file", {"path": "note.txt"})), completion("It is 4711."))
+    reply = await open_port(OpenAIAgent(model(server.url))).run(ASK, AgentOptions(workspace=workspace))
+    call = ToolCall("call_0", "read_file", {"path": "note.txt"})
+    assert reply.trace == (
+        Message.assistant("", [call]),
+        Message.tool("The code is 4711.\n", call),
+        Message.assistant("It is 4711."),
+    )
+    assert (reply.limit_reached, reply.finish_reason, reply.model) == (False, "stop", "served-model")
+    assert reply.usage == Usage(14, 6, calls=2)
+    assert [message["role"] for message in server.bodies[1]["messages"]] == ["user", "assistant", "tool"]
+
+
+async def test_the_tools_of_the_workspace_are_offered_and_nothing_without_one(
+    server: Scripted, open_port: Callable[[Any], Any], workspace: Path
+) -> None:
+    server.says(body=completion())
+    port = open_port(OpenAIAgent(model(server.url)))
+    await port.run(ASK, AgentOptions(workspace=workspace))
+    await port.run(ASK, AgentOptions())
+    offered = [tool["function"]["name"] for tool in server.bodies[0]["tools"]]
+    assert offered == ["list_files", "read_file", "search_files", "write_file"]
+    assert "tools" not in server.bodies[1]
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+async def test_the_turn_limit_is_exact_and_keeps_the_trace(
+    server: Scripted, open_port: Callable[[Any], Any], workspace: Path, most: int
+) -> None:
+    server.says(body=calls(("list_files", {})))
+    reply = await open_port(OpenAIAgent(model(server.url))).run(ASK, AgentOptions(most, workspace=workspace))
+    assert len(server.bodies) == most
+    assert [message.role for message in reply.trace] == ["assistant", "tool"] * (most - 1) + ["assistant"]
+    assert reply.limit_reached
+    assert reply.usage == Usage(7 * most, 3 * most, calls=most)
+
+
+async def test_an_answer_in_the_last_turn_is_no_limit(
+    server: Scripted, open_port: Callable[[Any], Any], workspace: Path
+) -> None:
+    server.answer = one_after_another(calls(("list_files", {})), completion("One file."))
+    reply = await open_port(OpenAIAgent(model(server.url))).run(ASK, AgentOptions(2, workspace=workspace))
+    assert (reply.limit_reached, reply.trace[-1].content) == (False, "One file.")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("read_file", {"path": "absent.txt"}, "there is no 'absent.txt'"),
+        ("read_file", {"path": "../secret"}, "refused"),
+        ("read_file", {}, "path"),
+        ("read_file", "{not json", "no JSON object"),
+        ("delete_file", {"path": "note.txt"}, "there is no tool 'delete_file'"),
+    ],
+)
+async def test_a_tool_that_fails_is_an_entry_of_the_trace_and_the_agent_goes_on(
+    server: Scripted,
+    open_port: Callable[[Any], Any],
+    workspace: Path,
+    name: str,
+    arguments: dict[str, Any] | str,
+    told: str,
+) -> None:
+    server.answer = one_after_another(
+        calls((name, arguments), ("read_file", {"path": "note.txt"})), completion("It is 4711.")
+    )
+    reply = await open_port(OpenAIAgent(model(server.url))).run(ASK, AgentOptions(workspace=workspace))
+    _, failed, read, answer = reply.trace
+    assert failed.is_error
+    assert told in failed.content
+    assert (read.is_error, read.content, answer.content) == (False, "The code is 4711.\n", "It is 4711.")
+
+
+async def test_a_time_out_keeps_what_was_done(
+    server: Scripted, open_port: Callable[[Any], Any], workspace: Path
+) -> None:
+    answers = one_after_another(calls(("read_file", {"path": "note.txt"})), completion())
+    hang = asyncio.Event()
+
+    class Slow(Scripted):
+        async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+            if len(self.bodies) == 1:
+                self.bodies.append({})
+                await hang.wait()
+            return await super().handle(request)
+
+    slow = Slow(answer=answers)
+    runner = web.ServerRunner(web.Server(slow.handle))
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = open_port(OpenAIAgent(model(f"http://127.0.0.1:{runner.addresses[0][1]}/v1")))
+    with pytest.raises(PortError, match=r"did not end within 0\.3 s \(it had 1 turns\)") as caught:
+        await port.run(ASK, AgentOptions(timeout=0.3, workspace=workspace))
+    hang.set()
+    await runner.cleanup()
+    error = caught.value
+    assert error.category is ErrorCategory.TIMEOUT
+    assert not error.retriable
+    assert error.partial is not None
+    assert [message.role for message in error.partial.trace] == ["assistant", "tool"]
+    assert error.partial.usage == Usage(7, 3, calls=1)
+
+
+async def test_a_failing_request_names_its_category_and_keeps_what_was_done(
+    server: Scripted, open_port: Callable[[Any], Any], workspace: Path
+) -> None:
+    def answer(body: dict[str, Any]) -> web.Response:
+        if len(body["messages"]) == 1:
+            return web.json_response(calls(("list_files", {})))
+        return web.json_response({"error": {"message": "slow down"}}, status=429)
+
+    server.answer = answer
+    with pytest.raises(PortError) as caught:
+        await open_port(OpenAIAgent(model(server.url))).run(ASK, AgentOptions(workspace=workspace))
+    assert (caught.value.category, caught.value.retriable) == (ErrorCategory.RATE_LIMIT, True)
+    assert caught.value.partial is not None
+    assert len(caught.value.partial.trace) == 2
+
+
+async def test_a_failed_request_is_repeated_alone_where_the_run_guards_it(
+    server: Scripted, open_port: Callable[[Any], Any], workspace: Path
+) -> None:
+    failures = [True]
+
+    def answer(body: dict[str, Any]) -> web.Response:
+        if len(body["messages"]) == 1:
+            return web.json_response(calls(("list_files", {})))
+        return web.json_response({}, status=503) if failures and failures.pop() else web.json_response(completion())
+
+    async def again(call: Callable[[], Any]) -> Any:
+        try:
+            return await call()
+        except PortError:
+            return await call()
+
+    server.answer = answer
+    options = AgentOptions(workspace=workspace, guard=again)
+    reply = await open_port(OpenAIAgent(model(server.url))).run(ASK, options)
+    assert reply.trace[-1].content == "Paris."
+    assert [len(body["messages"]) for body in server.bodies] == [1, 3, 3]
+
+
+async def test_calls_without_an_id_get_one(server: Scripted, open_port: Callable[[Any], Any], workspace: Path) -> None:
+    unnamed = calls(("list_files", {}), ("list_files", {}))
+    for call in unnamed["choices"][0]["message"]["tool_calls"]:
+        del call["id"]
+    server.answer = one_after_another(unnamed, completion())
+    reply = await open_port(OpenAIAgent(model(server.url))).run(ASK, AgentOptions(workspace=workspace))
+    ids = [call.id for call in reply.trace[0].tool_calls]
+    assert len(set(ids)) == 2
+    assert [message.tool_call_id for message in reply.trace[1:3]] == ids
+
+
+async def test_a_workspace_that_is_gone_is_said_before_anything_is_sent(
+    server: Scripted, open_port: Callable[[Any], Any], tmp_path: Path
+) -> None:
+    with pytest.raises(PortError, match="is no folder") as caught:
+        await open_port(OpenAIAgent(model(server.url))).run(ASK, AgentOptions(workspace=tmp_path / "gone"))
+    assert caught.value.category is ErrorCategory.PERMANENT
+    assert server.bodies == []
+
+
+def test_mcp_servers_are_refused_before_a_run() -> None:
+    with pytest.raises(AdapterConfigError, match="mcp_urls_dict"):
+        check(model("http://127.0.0.1:1/v1", mcp_urls_dict={"time": "uvx mcp-server-time"}))

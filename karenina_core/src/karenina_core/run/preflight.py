@@ -1,0 +1,73 @@
+"""What the stages of a run look at before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from karenina_core.errors import ConfigError
+from karenina_core.run.ports import check_models
+from karenina_core.stage import ModelNeed, Stage
+
+if TYPE_CHECKING:
+    from karenina_core.benchmark import Question
+    from karenina_core.config import VerificationConfig
+    from karenina_core.models import ModelConfig
+    from karenina_core.pipeline import Pipeline
+    from karenina_core.plugins import Plugins
+
+
+def check_stages(
+    plugins: Plugins, config: VerificationConfig, questions: Sequence[Question], pipelines: Mapping[str, Pipeline]
+) -> None:
+    """Ask each stage once for what would fail its items (`Stage.before_run`), and check the models that it names.
+
+    `pipelines` are by question id. Raises `ConfigError` with all problems.
+    """
+    stages: dict[str, Stage] = {}
+    asked: dict[str, list[Question]] = {}
+    for question in questions:
+        for planned in pipelines[question.id].plan.stages:
+            if type(planned.stage).before_run is not Stage.before_run:
+                stages.setdefault(planned.name, planned.stage)
+                asked.setdefault(planned.name, []).append(question)
+    problems: list[str] = []
+    for name, stage in stages.items():
+        try:
+            needs = list(stage.before_run(config, asked[name]))
+        except ConfigError as error:
+            problems += error.problems
+        except ValueError as error:
+            problems.append(f"{name}: {error}")
+        else:
+            problems += _unmet(plugins, config, name, needs)
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
+
+
+def _unmet(plugins: Plugins, config: VerificationConfig, name: str, needs: Sequence[ModelNeed]) -> list[str]:
+    """What is wrong with the models that a stage needs. Those of the configuration are known to be usable."""
+    usual = (*config.core.answering_models, *config.core.parsing_models)
+    problems: list[str] = []
+    for need in needs:
+        try:
+            if not any(need.model is model for model in usual):
+                check_models(plugins, [(need.role, need.model)])
+        except ConfigError as error:
+            problems += error.problems
+            continue
+        problems += [
+            f"{need.role} {need.model.id!r}: {name} needs the {port} port, which the adapter {need.model.interface!r} "
+            f"does not have{_who_has(plugins, port)}"
+            for port in sorted(need.ports - set(_ports_of(plugins, need.model)))
+        ]
+    return problems
+
+
+def _ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
+    return plugins.adapter(model.interface).spec.ports
+
+
+def _who_has(plugins: Plugins, port: str) -> str:
+    able = sorted(one.spec.interface for one in plugins.adapters() if port in one.spec.ports and not one.spec.recorded)
+    return f"; these have it: {', '.join(able)}" if able else "; no installed adapter has it"

@@ -1,0 +1,84 @@
+"""Tools of an agent: what one is, and how a call of the model becomes a message of the trace.
+
+An adapter that runs its own tool loop takes its tools from `tools_for` and answers every call with `run_tool`, so that
+all such adapters offer the same tools, and a tool that fails is an entry of the trace for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from karenina_core.ports import Message, ToolCall
+from karenina_core.structured.fitting import misfits
+from karenina_core.traces.openai_chat import UNREADABLE_ARGUMENTS
+from karenina_core.wording import nearest, whole
+
+if TYPE_CHECKING:
+    from karenina_core.ports import AgentOptions
+
+LONGEST_RESULT = 200_000
+"""Characters of a tool's result that reach the model; the rest is cut off, and the result says so."""
+
+
+class ToolError(Exception):
+    """A call that a tool refuses or could not carry out. The message is for the model: what is wrong, what to do."""
+
+
+class Tool(Protocol):
+    """One tool. It may serve several calls at once.
+
+    `schema` is the JSON Schema of the arguments, an object.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name under which models call it: letters, digits, `_` and `-`."""
+
+    @property
+    def description(self) -> str:
+        """What it does and when to use it, for the model."""
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The JSON Schema of its arguments."""
+
+    async def call(self, arguments: Mapping[str, Any]) -> str:
+        """The result for the model. `arguments` fit the schema, and hold no null. Raises `ToolError`."""
+
+
+def tools_for(options: AgentOptions) -> dict[str, Tool]:
+    """The tools that an agent run has, by name: those of its workspace, where it has one.
+
+    Raises `ValueError` where the workspace is no folder.
+    """
+    from karenina_core.workspace_tools import workspace_tools
+
+    tools = workspace_tools(options.workspace) if options.workspace is not None else ()
+    return {tool.name: tool for tool in tools}
+
+
+async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
+    """The tool message that answers `call`. Whatever goes wrong is told in it and marked as an error."""
+    try:
+        said = await _result(call, tools)
+    except ToolError as error:
+        return Message.tool(whole(str(error)), call, is_error=True)
+    except Exception as error:  # a tool of somebody else's may fail in any way, and the agent goes on
+        return Message.tool(whole(f"{call.name} failed: {type(error).__name__}: {error}"), call, is_error=True)
+    if len(said) > LONGEST_RESULT:
+        said = f"{said[:LONGEST_RESULT]}\n[cut off: {LONGEST_RESULT} of {len(said)} characters are shown]"
+    return Message.tool(whole(said), call)
+
+
+async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
+    tool = tools.get(call.name)
+    if tool is None:
+        raise ToolError(f"there is no tool {call.name!r}{nearest(call.name, tools)}")
+    if set(call.arguments) == {UNREADABLE_ARGUMENTS}:
+        raise ToolError(f"the arguments of {call.name} are no JSON object; call it again with one")
+    arguments = {name: value for name, value in call.arguments.items() if value is not None}
+    problems = misfits(arguments, tool.schema)
+    if problems:
+        raise ToolError(f"the arguments of {call.name} do not fit: {'; '.join(problems)}")
+    return await tool.call(arguments)
