@@ -59,9 +59,9 @@ I am not able to say.
 JSON: {"metal": null, "grams": null, "coins": null}"""
 """The words with which a judge is told to fill a template.
 
-Chosen by measurement: `benchmarks/agreement.py nq301`. With a small judge one worked example does more than any wording:
-without one it now and then returns the fence, or words of the question. The example holds a null and a boolean that is
-false, because a judge that has seen only one of them prefers it.
+Chosen by measurement: `benchmarks/agreement.py nq301`. With a small judge one worked example does more than any
+wording: without one it now and then returns the fence, or words of the question. The example holds a null and a boolean
+that is false, because a judge that has seen only one of them prefers it.
 """
 
 

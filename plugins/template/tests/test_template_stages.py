@@ -243,7 +243,7 @@ def test_an_answer_cannot_close_its_fence() -> None:
     parse(models, artifacts={Keys.RAW_LLM_RESPONSE: attack})
     user = models.requests[0].messages[-1].content
     opening = user[user.rindex("<response ", 0, user.index(attack)) :].splitlines()[0]
-    assert user.endswith(opening.replace("<response", "</response"))
+    assert user.removesuffix("\n\nJSON:").endswith(opening.replace("<response", "</response"))
     assert opening.replace("<response", "</response") not in attack
 
 
