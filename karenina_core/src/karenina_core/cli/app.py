@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from karenina_core.cli.screen import Screen
+from karenina_core.cli.screen import Screen, clean
 
 
 def build_app() -> typer.Typer:
@@ -77,6 +77,11 @@ def _global_options(
     _log_to(ctx.obj, verbose)
 
 
+class _CleanFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return clean(super().format(record))
+
+
 def _log_to(screen: Screen, verbose: int) -> None:
     """Send the log to the error output. Without `-v` only warnings that belong to no item: results tell the others."""
     from rich.logging import RichHandler
@@ -89,6 +94,7 @@ def _log_to(screen: Screen, verbose: int) -> None:
         highlighter=None,
         rich_tracebacks=False,
     )
+    handler.setFormatter(_CleanFormatter("%(message)s"))
     if not verbose:
         handler.addFilter(lambda record: not str(record.msg).startswith("["))
     logger = logging.getLogger("karenina")

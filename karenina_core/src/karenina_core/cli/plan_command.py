@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from karenina_core.cli.configuring import ConfigFile, Settings, configuration
-from karenina_core.cli.screen import Screen, screen_of
+from karenina_core.cli.screen import Screen, clean, screen_of
 
 if TYPE_CHECKING:
     from karenina_core.plan import Plan, PlannedStage
@@ -39,7 +39,7 @@ def plan(
         for made, ids in plans:
             if len(plans) > 1:
                 screen.out.print(
-                    Text(f"{len(ids)} question{'' if len(ids) == 1 else 's'}: {', '.join(ids[:5])}", "bold")
+                    Text(clean(f"{len(ids)} question{'' if len(ids) == 1 else 's'}: {', '.join(ids[:5])}"), "bold")
                 )
             _print(screen, made)
 

@@ -45,7 +45,7 @@ class Screen:
 
     def note(self, text: str) -> None:
         """Tell people something that is no result."""
-        self.err.print(Text(text), soft_wrap=True)
+        self.err.print(Text(clean(text)), soft_wrap=True)
 
     def fail(self, text: str, code: int = BAD_INPUT) -> NoReturn:
         """Print the error and leave."""
