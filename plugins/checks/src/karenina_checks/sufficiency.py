@@ -1,0 +1,62 @@
+"""SufficiencyCheck, slot 6: does the answer say enough to fill the template?"""
+
+from __future__ import annotations
+
+from karenina_checks.judged import JudgedCheck
+from karenina_checks.prompts import SUFFICIENCY_DETECTION, SUFFICIENCY_SCHEMA, SUFFICIENT, sufficiency_request
+from karenina_checks.settings import ChecksSettings
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Outcome, Question, Skip, Slot, VerificationConfig, VerificationContext
+from karenina_core.stage import Detection
+
+
+class SufficiencyCheck(JudgedCheck):
+    """Fails answers that say too little for their template, in outcome INSUFFICIENT, and spares them the parsing.
+
+    `sufficiency_detected` is True where the answer *is* sufficient. A response without any text is insufficient, and no
+    judge is asked. A template without fields for a judge (it looks at the trace alone) has nothing to be filled: the
+    check skips.
+    """
+
+    name = "SufficiencyCheck"
+    slot = Slot.SUFFICIENCY_CHECK
+    requires = frozenset({Keys.RAW_LLM_RESPONSE, Keys.ANSWER_CLASS})
+    optional = frozenset({Keys.RECURSION_LIMIT_REACHED, Keys.TRACE_VALIDATION_FAILED, Keys.ABSTENTION_DETECTED})
+    prefix = "sufficiency"
+    settings = ChecksSettings
+    prompts = (SUFFICIENCY_DETECTION,)
+    usage_key = "sufficiency_check"
+    veto_outcome = Outcome.INSUFFICIENT
+    task = SUFFICIENCY_DETECTION
+    schema = SUFFICIENCY_SCHEMA
+    verdict = SUFFICIENT
+    without_text = Detection(False, reasoning="no judge was asked: the response has no text to fill a template from")
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Only where the configuration asks for it; `rubric_only` has no slot for it."""
+        return config.section(ChecksSettings).sufficiency_enabled or Skip("sufficiency_enabled is false")
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        """Skips what an earlier stage has failed already, and templates that no judge fills."""
+        if context.find_artifact(Keys.RECURSION_LIMIT_REACHED):
+            return Skip("the turn limit was reached")
+        if context.find_artifact(Keys.TRACE_VALIDATION_FAILED):
+            return Skip("the trace does not end in an answer")
+        if context.find_artifact(Keys.ABSTENTION_DETECTED):
+            return Skip("the model abstained")
+        if not context.get_artifact(Keys.ANSWER_CLASS).judge_fields:
+            return Skip("the template has no field that a judge fills")
+        return True
+
+    def triggers(self, detected: bool) -> bool:
+        """Where the answer is not sufficient."""
+        return not detected
+
+    def request(self, context: VerificationContext, response: str) -> str:
+        """The question, the schema that the template's judge gets, and the response."""
+        schema = context.get_artifact(Keys.ANSWER_CLASS).judge_schema()
+        return sufficiency_request(context.question.question, schema, response)
+
+    def veto_reason(self, detection: Detection) -> str:
+        """With the judge's reasoning."""
+        return f"the answer is insufficient: {detection.reasoning or 'the judge gave no reason'}"
