@@ -96,7 +96,7 @@ class ArtifactKeys:
 
     # Rubrics (slots 11 and 12)
     RUBRIC_RESULT: Final = ArtifactKey[dict[str, Any] | None]("rubric_result", dict)
-    DEEP_JUDGMENT_RUBRIC_PERFORMED: Final = ArtifactKey[bool](
+    DEEP_JUDGMENT_RUBRIC_PERFORMED: Final = ArtifactKey[bool | None](
         "deep_judgment_rubric_performed", bool, "deep_judgment_rubric"
     )
     TRAIT_METADATA: Final = ArtifactKey[dict[str, dict[str, Any]] | None](

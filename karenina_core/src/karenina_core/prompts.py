@@ -18,12 +18,14 @@ class PromptTask:
     """One thing that a stage asks of a model.
 
     `name` is the key in `prompt_config` under which users add instructions. `instructions` are the constant words of
-    the system message. `shows_truth` marks the few tasks whose requests hold ground truth by design.
+    the system message. `shows_truth` marks the few tasks whose requests hold ground truth by design. `family` is a
+    second key in `prompt_config`, that of a group of tasks; what users add under it comes first.
     """
 
     name: str
     instructions: str
     shows_truth: bool = False
+    family: str | None = None
 
 
 def fence_mark(text: str) -> str:
@@ -46,8 +48,8 @@ def assemble(
 ) -> list[Message]:
     """The messages of one prompt: instructions of the task, of plugins and of the user, then the item's part."""
     parts = [task.instructions.strip(), *(text.strip() for text in added)]
-    own = (user_instructions or {}).get(task.name)
-    if own:
-        parts.append(own.strip())
+    own = user_instructions or {}
+    keys = dict.fromkeys(key for key in (task.family, task.name) if key is not None)
+    parts += [own[key].strip() for key in keys if key in own]
     system = "\n\n".join(part for part in parts if part)
     return [Message.system(system), Message.user(user)] if system else [Message.user(user)]

@@ -107,7 +107,9 @@ class VerificationResultRubric(Section):
 
     rubric_evaluation_performed: bool = False
     rubric_evaluation_strategy: str | None = None
-    llm_trait_scores: dict[str, int | bool | None] | None = None
+    llm_trait_scores: dict[str, int | bool | dict[str, Any] | None] | None = Field(
+        default=None, description="A trait of kind template has what the judge filled."
+    )
     llm_trait_labels: dict[str, str] | None = None
     regex_trait_scores: dict[str, bool | None] | None = None
     callable_trait_scores: dict[str, bool | int | None] | None = None
@@ -166,8 +168,8 @@ class VerificationResultDeepJudgmentRubric(Section):
     deep_judgment_rubric_performed: bool = False
     extracted_rubric_excerpts: dict[str, list[dict[str, Any]]] | None = None
     rubric_trait_reasoning: dict[str, str] | None = None
-    deep_judgment_rubric_scores: dict[str, int | bool | None] | None = None
-    standard_rubric_scores: dict[str, int | bool | None] | None = None
+    deep_judgment_rubric_scores: dict[str, int | bool | dict[str, Any] | None] | None = None
+    standard_rubric_scores: dict[str, int | bool | dict[str, Any] | None] | None = None
     trait_metadata: dict[str, dict[str, Any]] | None = None
     traits_without_valid_excerpts: list[str] | None = None
     rubric_hallucination_risk_assessment: dict[str, dict[str, Any]] | None = None

@@ -1,0 +1,26 @@
+"""How a prompt is put together."""
+
+from __future__ import annotations
+
+import pytest
+
+from karenina_core.prompts import PromptTask, assemble
+
+OWN = {"judging": "Judge in German.", "judging_tone": "Tone matters.", "other": "Not for you."}
+
+
+@pytest.mark.parametrize(
+    ("task", "system"),
+    [
+        (PromptTask("judging", "You judge."), "You judge.\n\nBy a plugin.\n\nJudge in German."),
+        (
+            PromptTask("judging_tone", "You judge tone.", family="judging"),
+            "You judge tone.\n\nBy a plugin.\n\nJudge in German.\n\nTone matters.",
+        ),
+        (PromptTask("judging", "You judge.", family="judging"), "You judge.\n\nBy a plugin.\n\nJudge in German."),
+    ],
+    ids=["own key", "family first", "own family once"],
+)
+def test_a_task_gets_what_users_add_under_its_name_and_its_family(task: PromptTask, system: str) -> None:
+    messages = assemble(task, "the item", added=["By a plugin."], user_instructions=OWN)
+    assert [message.content for message in messages] == [system, "the item"]
