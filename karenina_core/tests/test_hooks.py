@@ -242,3 +242,30 @@ def test_every_hook_is_shown_at_work_here() -> None:
 def test_any_stands_for_every_artifact() -> None:
     assert ArtifactKeys.PARSED_ANSWER in ANY
     assert "parsed_answer" not in ANY
+
+
+def test_an_observer_that_fails_costs_neither_the_run_nor_the_others_anything(
+    plugins: Plugins, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[str] = []
+
+    class Breaks:
+        @hookimpl
+        def karenina_item_finished(self) -> None:
+            raise RuntimeError("the dashboard is away")
+
+    class Listens:
+        @hookimpl
+        def karenina_item_finished(self, result: Any) -> None:
+            heard.append(result.question_id)
+
+    for slot in (Slot.VALIDATE_TEMPLATE, Slot.GENERATE_ANSWER, Slot.PARSE_TEMPLATE, Slot.VERIFY_TEMPLATE):
+        plugins.register(offering(slot.hook, [fill(slot)]))
+    plugins.register(Breaks())
+    plugins.register(Listens())
+    benchmark = Benchmark.create(name="one")
+    benchmark.add_question("Which?", question_id="q")
+    model = {"id": "m", "interface": "scripted", "model_name": "m"}
+    with caplog.at_level("WARNING", logger="karenina"):
+        results = benchmark.run_verification(VerificationConfig(answering_models=[model], parsing_models=[model]))
+    assert (len(results), heard) == (1, ["q"])

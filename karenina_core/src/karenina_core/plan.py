@@ -126,13 +126,15 @@ def make_plan(
     question: Question,
     *,
     failures: Iterable[tuple[str, str]] = (),
+    conflicts: Iterable[str] = (),
 ) -> Plan:
     """The plan of `question` under `config`.
 
     `failures` are stage names with the reason why their plugin could not be loaded; they matter only where a stage of
-    that name is needed. The result depends on what is offered, not on the order in which it comes. Raises `PlanError`.
+    that name is needed. `conflicts` are names that several distributions offer, and always a problem. The result
+    depends on what is offered, not on the order in which it comes. Raises `PlanError`.
     """
-    selection = select(offered, config, question, dict(failures))
+    selection = select(offered, config, question, dict(failures), conflicts)
     if selection.problems:
         raise PlanError(selection.problems)
     return arrange(selection.stages, selection.left_out)

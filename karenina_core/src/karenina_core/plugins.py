@@ -5,6 +5,7 @@ Failures are data: a plugin that cannot be loaded is listed with its reason, and
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
     from karenina_core.search import SearchTool
     from karenina_core.stage import Stage
+
+logger = logging.getLogger("karenina")
 
 STAGE_HOOKS: Final[dict[str, Slot | None]] = {**{slot.hook: slot for slot in Slot}, "karenina_extra_stages": None}
 
@@ -193,33 +196,44 @@ class Plugins:
 
     def run_started(self, event: RunStarted) -> None:
         """Tell observers that a run begins."""
-        self._manager.hook.karenina_run_started(event=event)
+        self._tell("karenina_run_started", event=event)
 
     def run_finished(self, event: RunFinished) -> None:
         """Tell observers that a run is over."""
-        self._manager.hook.karenina_run_finished(event=event)
+        self._tell("karenina_run_finished", event=event)
 
     def item_started(self, event: ItemStarted) -> None:
         """Tell observers that an item begins."""
-        self._manager.hook.karenina_item_started(event=event)
+        self._tell("karenina_item_started", event=event)
 
     def item_finished(self, result: VerificationResult) -> None:
         """Tell observers that an item has its result."""
-        self._manager.hook.karenina_item_finished(result=result)
+        self._tell("karenina_item_finished", result=result)
 
     def stage_started(self, event: StageStarted) -> None:
         """Tell observers that a stage executes."""
-        self._manager.hook.karenina_stage_started(event=event)
+        self._tell("karenina_stage_started", event=event)
 
     def stage_finished(self, event: StageStarted, record: StageRecord) -> None:
         """Tell observers that a stage executed or failed."""
-        self._manager.hook.karenina_stage_finished(event=event, record=record)
+        self._tell("karenina_stage_finished", event=event, record=record)
 
     def observed(self, hook: str) -> bool:
         """Whether any plugin implements `hook`; lets the pipeline make no events that nobody wants."""
         return bool(getattr(self._manager.hook, hook).get_hookimpls())
 
     # ---- inside
+
+    def _tell(self, hook: str, **arguments: object) -> None:
+        """Tell every observer; one that raises is warned about and costs neither the others nor the run anything."""
+        if not self.observed(hook):
+            return
+        for plugin in list(self._plugins):
+            try:
+                self._call_one(plugin, hook, **arguments)
+            except Exception as error:
+                owner = " ".join(self._owners[id(plugin)])
+                logger.warning("an observer of %s failed in %s: %s", owner, hook, _describe(error))
 
     def _add_group(self, group: str, kind: Kind, points: Iterable[EntryPoint], selection: Selection) -> None:
         from stevedore import ExtensionManager, NamedExtensionManager

@@ -38,16 +38,20 @@ class Selection:
 
 
 def select(
-    offered: Iterable[OfferedStage], config: VerificationConfig, question: Question, failures: Mapping[str, str]
+    offered: Iterable[OfferedStage],
+    config: VerificationConfig,
+    question: Question,
+    failures: Mapping[str, str],
+    conflicts: Iterable[str] = (),
 ) -> Selection:
-    """Choose the stages: by evaluation mode, by `[slots]`, by what the stages say, and by who meets whose needs."""
+    """Choose the stages: by evaluation mode, by `[slots]`, by what the stages say, and by who meets whose needs.
+
+    `failures` say by stage name why a plugin could not be loaded, and matter where the stage is needed; `conflicts` are
+    names that several distributions offer, and always matter: nobody can know which of them was meant.
+    """
     found = Selection()
     candidates = _unique(offered, found)
-    found.problems += [
-        why
-        for _, why in sorted(failures.items())
-        if why.startswith(("two distributions offer the stage", "[plugins.pick]"))
-    ]
+    found.problems += sorted(set(conflicts))
     named = {slot: names for slot in Slot if (names := config.core.slots.get(slot.config_name)) is not None}
     for slot in Slot:
         here = [one for one in candidates if one.stage.slot is slot]

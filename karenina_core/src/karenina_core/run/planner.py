@@ -21,11 +21,9 @@ class Planner:
         self._config = config
         self._plugins = plugins
         self._pipelines: dict[tuple[tuple[str, str], ...], Pipeline] = {}
-        self._failures = {
-            info.name: info.failure or "unknown"
-            for info in plugins.describe()
-            if info.kind == "stage" and info.state in ("failed", "conflict")
-        }
+        bad = [info for info in plugins.describe() if info.kind == "stage" and info.state in ("failed", "conflict")]
+        self._failures = {info.name: info.failure or "unknown" for info in bad}
+        self._conflicts = [info.failure or "unknown" for info in bad if info.state == "conflict"]
 
     def plan(self, question: Question) -> Plan:
         """The plan of `question`. Raises `PlanError`."""
@@ -33,7 +31,7 @@ class Planner:
 
     def pipeline(self, question: Question) -> Pipeline:
         """The pipeline of `question`, shared by all questions with the same stages. Raises `PlanError`."""
-        selection = select(self._plugins.stages(), self._config, question, self._failures)
+        selection = select(self._plugins.stages(), self._config, question, self._failures, self._conflicts)
         if selection.problems:
             raise PlanError(selection.problems)
         key = tuple(sorted((one.stage.name, one.distribution) for one in selection.stages))
