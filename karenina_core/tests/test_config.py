@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from karenina_core import ModelConfig, Stage, VerificationConfig, hookimpl
 from karenina_core import plugins as plugin_room
@@ -147,6 +148,35 @@ def test_a_copy_with_other_values_is_checked_like_a_new_one() -> None:
     assert config.with_values(run_name="b").replicate_count == 2
     with pytest.raises(ConfigError):
         config.with_values(replicate_count=0)
+
+
+def test_a_copy_leaves_to_the_owner_what_nobody_gave() -> None:
+    class OvenSettings(BaseModel):
+        oven_on: bool = Field(default=False, description="Whether it is on.")
+        oven_mode: str = Field(default="off", description="How.")
+
+        @model_validator(mode="after")
+        def _on_is_full(self) -> Self:
+            if self.oven_on and "oven_mode" in self.model_fields_set:
+                raise ValueError("give one of the two")
+            object.__setattr__(self, "oven_mode", "full" if self.oven_on else self.oven_mode)
+            return self
+
+    class Oven(Stage):
+        name = "Oven"
+        settings = OvenSettings
+
+    class OvenPlugin:
+        @hookimpl
+        def karenina_extra_stages(self) -> list[type[Stage]]:
+            return [Oven]
+
+    plugins = Plugins()
+    plugins.register(OvenPlugin())
+    with plugin_room.using(plugins):
+        assert VerificationConfig().with_values(oven_on=True).oven_mode == "full"
+        with pytest.raises(ConfigError, match="give one of the two"):
+            VerificationConfig(oven_mode="off").with_values(oven_on=True)
 
 
 def test_every_setting_has_a_meaning_and_an_environment_variable() -> None:

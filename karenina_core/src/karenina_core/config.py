@@ -172,11 +172,14 @@ class VerificationConfig(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
 
     _sections: dict[type[BaseModel], BaseModel] = PrivateAttr(default_factory=dict)
+    _given: frozenset[str] = PrivateAttr(default=frozenset())
 
     FILE_SUFFIXES: ClassVar[tuple[str, ...]] = (".toml", ".yaml", ".yml", ".json")
 
     def __init__(self, **values: Any) -> None:
-        super().__init__(**{**dict(from_environment()), **values})
+        given = {**dict(from_environment()), **values}
+        super().__init__(**given)
+        self._given = frozenset(given)
 
     @model_validator(mode="before")
     @classmethod
@@ -234,8 +237,9 @@ class VerificationConfig(BaseModel):
         raise ConfigError([_unknown(name, settings())])
 
     def with_values(self, **changes: Any) -> Self:
-        """A copy with other values, validated like a new one."""
-        return type(self)(**{**self._values, **changes})
+        """A copy with other values, validated like a new one. What nobody gave is left to its owner once more."""
+        given = {name: self._values[name] for name in self._given}
+        return type(self)(**{**given, **changes})
 
     @property
     def _values(self) -> dict[str, Any]:
