@@ -192,16 +192,21 @@ class VerificationContext:
         """Like `set_result_field`, where no earlier stage has set the field."""
         self._fields_for(name).setdefault(name, value)
 
-    def extend_result_field(self, name: str, more: Mapping[str, object]) -> None:
-        """Add entries to a result field that is a mapping, such as `trait_errors`, to which several stages contribute.
+    def extend_result_field(self, name: str, more: Mapping[str, object] | Sequence[object]) -> None:
+        """Add to a result field that is a mapping or a list (`trait_errors`), to which several stages contribute.
 
         Entries of other names stay as they are. Raises `ValueError` where the field holds something else.
         """
         fields = self._fields_for(name)
-        before = fields.get(name) or {}
-        if not isinstance(before, Mapping):
-            raise ValueError(f"the result field {name!r} holds a {type(before).__name__} and no mapping to add to")  # noqa: TRY004
-        fields[name] = {**before, **more}
+        before = fields.get(name)
+        if isinstance(more, Mapping) and isinstance(before, Mapping | None):
+            fields[name] = {**(before or {}), **more}
+        elif not isinstance(more, Mapping) and isinstance(before, list | tuple | None):
+            fields[name] = [*(before or ()), *more]
+        else:
+            raise ValueError(  # noqa: TRY004 - it is the value of another stage, not an argument
+                f"the result field {name!r} holds a {type(before).__name__}, to which this cannot be added"
+            )
 
     def _fields_for(self, name: str) -> dict[str, Any]:
         from karenina_core.results.sections import FREE_FIELDS

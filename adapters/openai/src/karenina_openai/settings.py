@@ -127,8 +127,8 @@ def check(model: ModelConfig) -> None:
     own_key = {"authorization", "api-key"} & {name.lower() for name in extra.headers}
     if model.mcp_urls_dict:
         raise AdapterConfigError(
-            f"model {model.id!r}: mcp_urls_dict names MCP servers, which the interface 'openai' cannot use; remove them, "
-            "or choose another interface"
+            f"model {model.id!r}: mcp_urls_dict names MCP servers, which the interface 'openai' cannot use; remove "
+            "them, or choose another interface"
         )
     if is_official(url) and key is None and not own_key:
         raise AdapterConfigError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import aclosing
@@ -15,6 +16,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.plugins import Selection
 from karenina_core.results import VerificationResult, VerificationResultSet
 from karenina_core.run.engine import Run
+from karenina_core.run.output import make_room
 from karenina_core.run.planner import Planner
 from karenina_core.slots import Slot
 from karenina_core.wording import nearest
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from karenina_core.templates import Trust
 
 T = TypeVar("T")
+
+logger = logging.getLogger("karenina")
 
 OnResult = Callable[[VerificationResult], None]
 
@@ -45,12 +49,23 @@ def prepare(
     """
     from karenina_core.templates import Trust
 
+    config = with_own_settings(benchmark, config)
     chosen = Trust.all() if trust == "all" else trust if trust is not None else Trust.stored()
     questions = chosen_questions(benchmark, config, question_ids)
     run = Run(questions, config, plugins_of(config), trust=chosen, policy=policy)
     if not config.core.parsing_models:
         _refuse_without_judge(questions, config, chosen)
     return run
+
+
+def with_own_settings(benchmark: Benchmark, config: VerificationConfig) -> VerificationConfig:
+    """The configuration with what the benchmark itself says: its `workspace_root` goes over that of the configuration.
+
+    Where no installed plugin owns the name, nobody would use it, and the configuration stays as it is.
+    """
+    if benchmark.workspace_root is None or not config.has("workspace_root"):
+        return config
+    return config.with_values(workspace_root=benchmark.workspace_root)
 
 
 def _refuse_without_judge(questions: Sequence[Question], config: VerificationConfig, trust: Trust) -> None:
@@ -120,9 +135,17 @@ def _effective(benchmark: Benchmark, question: Question, config: VerificationCon
 async def collect(
     run: Run, *, output: str | Path | None = None, on_result: OnResult | None = None
 ) -> VerificationResultSet:
-    """All results of a run. With `output` each is appended to that JSONL file the moment it ends."""
+    """All results of a run. With `output` each is written to that JSONL file the moment it ends.
+
+    An earlier file of that name is kept under another one. Raises `ConfigError` where the file cannot be written.
+    """
     found = VerificationResultSet()
-    file = Path(output).open("w", encoding="utf-8") if output is not None else None  # noqa: ASYNC230, SIM115
+    file = None
+    if output is not None:
+        moved = make_room(Path(output))
+        if moved is not None:
+            logger.warning("%s held earlier results: they are kept in %s", output, moved)
+        file = Path(output).open("w", encoding="utf-8")  # noqa: ASYNC230, SIM115
     try:
         async with aclosing(run.results()) as results:
             async for result in results:
