@@ -20,7 +20,7 @@ GENE = """
 class Answer(BaseAnswer):
     gene: str = VerifiedField(description="The gene that is named", ground_truth="BCL2", verify_with=ExactMatch())
 """
-FINDINGS = {
+FINDINGS: dict[str, Mapping[str, Any] | str] = {
     "abstention_check": {"reasoning": "It declines.", "abstained": False},
     "sufficiency_check": {"reasoning": "It names none.", "sufficient": True},
     "parsing": {"gene": "BCL2"},
@@ -191,7 +191,7 @@ def test_checks_that_could_not_be_performed_change_nothing() -> None:
 def test_judges_that_disagree_about_a_refusal_end_differently_over_one_answer() -> None:
     verdicts = iter([True, False])
 
-    def fill(_messages: object, _schema: object, info: CallInfo) -> Mapping[str, Any]:
+    def fill(_messages: object, _schema: object, info: CallInfo) -> Mapping[str, Any] | str:
         if info.task == "abstention_check":
             return {"reasoning": "So it seems.", "abstained": next(verdicts)}
         return FINDINGS[info.task]
