@@ -106,12 +106,10 @@ def _get(screen: Screen, model: CatalogueModel) -> None:
 def _run(screen: Screen, answering: str, judge: str, output: Path, *, show: bool) -> VerificationResultSet:
     from karenina_core import VerificationConfig, VerificationResult
     from karenina_core.cli.printing import print_result
-    from karenina_core.cli.result_file import make_room
     from karenina_core.run.running import collect, prepare, run_blocking
 
     benchmark = demo_benchmark()
     run = prepare(benchmark, VerificationConfig(**demo_config(answering, judge)))
-    make_room(output)
     done = 0
 
     def tell(result: VerificationResult) -> None:

@@ -72,7 +72,7 @@ def run(
     screen = screen_of(ctx)
     with screen.telling_errors():
         from karenina_core.benchmark import Benchmark
-        from karenina_core.cli.result_file import default_output
+        from karenina_core.run.output import default_output
         from karenina_core.errors import ConfigError
         from karenina_core.run.running import prepare
 
@@ -131,12 +131,8 @@ def summary_json(results: VerificationResultSet) -> dict[str, Any]:
 def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> VerificationResultSet:
     """Run, with progress. Ctrl-C says what is kept and how to go on."""
     from karenina_core.cli.progress import RunProgress
-    from karenina_core.cli.result_file import make_room
     from karenina_core.run.running import collect, run_blocking
 
-    moved = make_room(path)
-    if moved is not None:
-        screen.note(f"{path} held earlier results: they are kept in {moved}.")
     progress = RunProgress(screen.err, len(prepared), quiet=quiet)
     try:
         with progress:
