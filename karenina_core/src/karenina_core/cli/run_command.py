@@ -72,8 +72,8 @@ def run(
     screen = screen_of(ctx)
     with screen.telling_errors():
         from karenina_core.benchmark import Benchmark
-        from karenina_core.run.output import default_output
         from karenina_core.errors import ConfigError
+        from karenina_core.run.output import default_output
         from karenina_core.run.running import prepare
 
         benchmark = Benchmark.load(file)
