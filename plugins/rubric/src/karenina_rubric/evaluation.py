@@ -1,0 +1,175 @@
+"""RubricEvaluation, slot 11: each trait goes to who scores its kind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.judge_input import judge_input
+from karenina_core.known import install_line
+from karenina_core.rubrics import AgenticRubricTrait, RubricTrait, UnknownTrait, check_dynamic_names
+from karenina_core.rubrics.evaluation import TraitScore
+from karenina_rubric.merging import ERRORS, METADATA, Merged, deep_judgment
+from karenina_rubric.presence import Presence, find_present
+from karenina_rubric.prompts import METRIC, PRESENCE, RUBRIC
+from karenina_rubric.settings import RubricSettings
+from karenina_rubric.together import said
+
+if TYPE_CHECKING:
+    from karenina_core.rubrics.evaluation import TraitEvaluator
+
+DEEP_MODE: Final = "deep_judgment_rubric_mode"
+DISABLED: Final = "disabled"
+
+
+class RubricEvaluation(Stage):
+    """Scores the answer's static traits, and those dynamic ones whose concept is present in it.
+
+    Each trait is offered to the trait evaluators in their order and scored by the first that claims it; evaluators
+    work at once. It reads the answer and not the template, so it runs whatever the template stages found. A trait that
+    fails, or that nobody scores, has None as its score and stands in `trait_errors`; the others stand. Agentic traits
+    are another stage's.
+
+    RUBRIC_RESULT holds the result's fields as they were set, so that a later stage can add to `trait_errors` and to the
+    dynamic traits instead of replacing them.
+    DEEP_JUDGMENT_RUBRIC_PERFORMED is None where deep judgment of rubrics is off.
+    """
+
+    name = "RubricEvaluation"
+    slot = Slot.RUBRIC_EVALUATION
+    requires = frozenset({Keys.RAW_LLM_RESPONSE})
+    optional = frozenset({Keys.TRACE_MESSAGES, Keys.TRACE_VALIDATION_FAILED, Keys.FINAL_AI_MESSAGE})
+    produces = frozenset(
+        {
+            Keys.RUBRIC_RESULT,
+            Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED,
+            Keys.TRAIT_METADATA,
+            Keys.TRAITS_WITHOUT_VALID_EXCERPTS,
+        }
+    )
+    settings = RubricSettings
+    reads = frozenset({DEEP_MODE})
+    prompts = (RUBRIC, METRIC, PRESENCE)
+    usage_key = "rubric_evaluation"
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Where the question has a trait that is not agentic. Raises `ValueError` for a name static and dynamic."""
+        check_dynamic_names(question.rubric, question.dynamic_rubric)
+        if _static(question) or _dynamic(question):
+            return True
+        return Skip("the question has agentic traits only" if question.trait_names() else "the question has no traits")
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        """Skips where the final message is to be judged and there is none."""
+        if context.config.core.use_full_trace_for_rubric:
+            return True
+        if context.find_artifact(Keys.TRACE_VALIDATION_FAILED):
+            return Skip("the trace does not end in an answer, and use_full_trace_for_rubric is off")
+        error = judge_input(context, full_trace=False).error
+        return True if error is None else Skip(error)
+
+    async def execute(self, context: VerificationContext) -> None:
+        """Find the dynamic traits that count, score, and merge."""
+        question = context.question
+        check_dynamic_names(question.rubric, question.dynamic_rubric)
+        text = judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text
+        dynamic = _dynamic(question)
+        presence = await find_present(dynamic, text, context) if dynamic else Presence()
+        traits = [*_static(question), *presence.promoted]
+        merged = await score_all(traits, text, context)
+        if presence.error is not None:
+            for trait in dynamic:
+                merged.fail(trait, presence.error)
+        own: dict[str, Any] = {
+            "rubric_evaluation_performed": True,
+            "rubric_evaluation_strategy": context.config.section(RubricSettings).rubric_evaluation_strategy,
+        }
+        if dynamic and presence.error is None:
+            own["dynamic_rubric_promoted_traits"] = [trait.name for trait in presence.promoted]
+            own["dynamic_rubric_skipped_traits"] = dict(presence.skipped)
+        self._record(context, merged, own, [trait.name for trait in traits if trait.type == "llm"])
+
+    @staticmethod
+    def _record(context: VerificationContext, merged: Merged, own: dict[str, Any], llm_traits: Sequence[str]) -> None:
+        deep = deep_judgment(merged.fields, llm_traits)
+        off = not context.config.has(DEEP_MODE) or context.setting(DEEP_MODE) == DISABLED
+        fields = {**own, **merged.fields}
+        for name, value in {**fields, **deep.fields}.items():
+            if name != METADATA:
+                context.set_result_field(name, value)
+        if merged.unfit:
+            context.set_result_field("unfit_trait_values", merged.unfit)
+        context.set_artifact(Keys.RUBRIC_RESULT, fields)
+        performed = None if off and not deep.performed else deep.performed
+        context.set_artifact(Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED, performed)
+        context.set_artifact(Keys.TRAIT_METADATA, deep.metadata)
+        context.set_artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS, deep.without_excerpts)
+
+
+async def score_all(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> Merged:
+    """Have the evaluators score `traits`, all of them at once, and merge what they say in the order of the traits."""
+    merged = Merged()
+    shares: dict[int, list[RubricTrait]] = {}
+    evaluators = list(context.trait_evaluators())
+    errors: dict[str, str] = {}
+    for trait in traits:
+        try:
+            claimer = next((at for at, one in enumerate(evaluators) if one.claims(trait, context)), None)
+        except Exception as error:
+            errors[trait.name] = f"an evaluator cannot say whether it scores the trait: {said(error)}"
+            continue
+        if claimer is None:
+            errors[trait.name] = _unclaimed(trait)
+        else:
+            shares.setdefault(claimer, []).append(trait)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_evaluated(evaluators[at], share, text, context)) for at, share in shares.items()]
+    scores: dict[str, TraitScore] = {}
+    for task in tasks:
+        found, failed = task.result()
+        scores.update(found)
+        errors.update(failed)
+    for trait in traits:
+        if trait.name in scores:
+            merged.add(trait, scores[trait.name])
+        else:
+            merged.fail(trait, errors[trait.name])
+    for name, why in merged.fields.get(ERRORS, {}).items():
+        context.log.warning("trait %s was not scored: %s", name, why)
+    return merged
+
+
+async def _evaluated(
+    evaluator: TraitEvaluator, traits: Sequence[RubricTrait], text: str, context: VerificationContext
+) -> tuple[dict[str, TraitScore], dict[str, str]]:
+    """The scores of one evaluator's share, and the errors of those traits that it gave none."""
+    wanted = {trait.name for trait in traits}
+    try:
+        given = {score.trait: score for score in await evaluator.evaluate(traits, text, context)}
+    except Exception as error:
+        return {}, {name: f"the evaluator {evaluator.name} failed: {said(error)}" for name in wanted}
+    missing = f"the evaluator {evaluator.name} claimed the trait and gave no score for it"
+    return {name: given[name] for name in given if name in wanted}, dict.fromkeys(wanted - given.keys(), missing)
+
+
+def _unclaimed(trait: RubricTrait) -> str:
+    if isinstance(trait, UnknownTrait):
+        return f"no installed plugin knows traits of type {trait.type!r}: install the plugin that does"
+    if trait.type in ("llm", "regex", "callable", "metric"):
+        return f"no evaluator for {trait.type} traits is in force: {install_line('karenina-rubric')}, or unblock it"
+    return f"no installed plugin scores traits of type {trait.type!r}: install the plugin that does"
+
+
+def _static(question: Question) -> list[RubricTrait]:
+    return [one for one in question.rubric.traits if not _agentic(one)] if question.rubric else []
+
+
+def _dynamic(question: Question) -> list[RubricTrait]:
+    return [one for one in question.dynamic_rubric.traits if not _agentic(one)] if question.dynamic_rubric else []
+
+
+def _agentic(trait: RubricTrait) -> bool:
+    return isinstance(trait, AgenticRubricTrait)

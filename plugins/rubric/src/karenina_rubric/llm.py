@@ -1,0 +1,97 @@
+"""`LLMTraits`: a judge model scores LLM traits, all in one call or each in one of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from karenina_core.ports import PortError
+from karenina_core.rubrics import LLMRubricTrait, RubricTrait
+from karenina_core.rubrics.evaluation import TraitScore
+from karenina_core.structured import read_object, repair
+from karenina_rubric.prompts import RUBRIC, traits_request
+from karenina_rubric.scales import Judgement, batch_schema, read_judgement, trait_schema
+from karenina_rubric.settings import RubricSettings
+from karenina_rubric.together import each_alone
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationContext
+
+FIELD: Final = "llm_trait_scores"
+
+# The server refused this very request, for its length or its schema: smaller ones may pass.
+_REFUSED_AS_IT_IS: Final = (400, 413, 422)
+
+
+class LLMTraits:
+    """Scores LLM traits: yes or no, a number in a range, the position of a class, or a filled schema.
+
+    `batch` is one call for all traits. A trait whose part of the reply is missing or malformed is asked for again,
+    alone; so is every trait where nothing of the reply can be read. A judge that cannot be reached is not asked again
+    for each. Alone, a trait has one re-ask with what was wrong; then it fails, by itself.
+
+    Beside the score stand `llm_trait_labels` (literal traits) and, in the extensions, `llm_trait_reasoning`.
+    """
+
+    name: ClassVar[str] = "llm"
+    precedence: ClassVar[int] = 0
+
+    def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
+        """All LLM traits."""
+        return isinstance(trait, LLMRubricTrait)
+
+    async def evaluate(
+        self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
+    ) -> Sequence[TraitScore]:
+        """One score for each."""
+        asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
+        strategy = context.config.section(RubricSettings).rubric_evaluation_strategy
+        found: dict[str, TraitScore] = {}
+        if strategy == "batch" and len(asked) > 1:
+            try:
+                found = await self._batch(asked, text, context)
+            except PortError as error:
+                if error.status not in _REFUSED_AS_IT_IS:
+                    raise
+                context.log.warning("the judge refused all traits in one call, so each is asked alone: %s", error)
+        left = [trait for trait in asked if trait.name not in found]
+
+        async def alone(trait: LLMRubricTrait) -> TraitScore:
+            return await self._alone(trait, text, context)
+
+        return [*found.values(), *await each_alone(left, FIELD, alone)]
+
+    async def _batch(
+        self, traits: Sequence[LLMRubricTrait], text: str, context: VerificationContext
+    ) -> dict[str, TraitScore]:
+        """What of one reply can be used, by trait name."""
+        schema = batch_schema(traits)
+        messages = context.prompt(RUBRIC, traits_request(traits, context.question.question, text))
+        reply = await context.parser().parse(messages, schema)
+        try:
+            data, _ = repair(read_object(reply.text, whole=reply.finish_reason == "length")[0], schema)
+        except (ValueError, RecursionError) as error:
+            context.log.warning("the judge's reply to all traits cannot be read, so each is asked alone: %s", error)
+            return {}
+        found: dict[str, TraitScore] = {}
+        for trait in traits:
+            try:
+                found[trait.name] = _score(trait, read_judgement(trait, data.get(trait.name)))
+            except ValueError as error:
+                context.log.warning("trait %s is asked for alone: %s", trait.name, error)
+        return found
+
+    @staticmethod
+    async def _alone(trait: LLMRubricTrait, text: str, context: VerificationContext) -> TraitScore:
+        def validate(data: Mapping[str, Any]) -> Judgement:
+            return read_judgement(trait, data)
+
+        request = traits_request([trait], context.question.question, text)
+        return _score(trait, (await context.ask(RUBRIC, request, trait_schema(trait), validate)).value)
+
+
+def _score(trait: LLMRubricTrait, judgement: Judgement) -> TraitScore:
+    fields: dict[str, object] = {"llm_trait_reasoning": judgement.reasoning}
+    if judgement.label is not None:
+        fields["llm_trait_labels"] = judgement.label
+    return TraitScore(trait.name, FIELD, judgement.score, fields=fields)

@@ -1,0 +1,108 @@
+"""Trait scores become result fields: mappings by trait name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from karenina_core.results.sections import VerificationResultDeepJudgmentRubric, VerificationResultRubric
+from karenina_core.rubrics import RubricTrait
+from karenina_core.rubrics.evaluation import TraitScore
+
+ERRORS: Final = "trait_errors"
+METADATA: Final = "trait_metadata"
+DEEP_SCORES: Final = "deep_judgment_rubric_scores"
+
+_SECTIONS: Final = (VerificationResultRubric, VerificationResultDeepJudgmentRubric)
+
+
+@dataclass(slots=True)
+class Merged:
+    """The result fields so far, and the values that no field can hold, by field and trait."""
+
+    fields: dict[str, dict[str, Any]] = field(default_factory=dict)
+    unfit: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def add(self, trait: RubricTrait, score: TraitScore) -> None:
+        """Take in what became of one trait. A value that its field cannot hold fails this trait, and no other."""
+        error = score.error
+        if fits(score.result_field, trait.name, score.score):
+            self._put(score.result_field, trait.name, score.score)
+        else:
+            self._put(score.result_field, trait.name, None)
+            self.unfit.setdefault(score.result_field, {})[trait.name] = score.score
+            error = error or f"{score.result_field} cannot hold the score {score.score!r:.100}"
+        for name, value in score.fields.items():
+            if fits(name, trait.name, value):
+                self._put(name, trait.name, value)
+            else:
+                self.unfit.setdefault(name, {})[trait.name] = value
+        if error is None and score.score is None:
+            error = "its evaluator gave neither a score nor an error"
+        if error is not None:
+            self._put(ERRORS, trait.name, error)
+
+    def fail(self, trait: RubricTrait, error: str) -> None:
+        """A trait that no evaluator scored: None in the field of its kind, where the result has one."""
+        name = f"{trait.type}_trait_scores"
+        if name in VerificationResultRubric.model_fields:
+            self._put(name, trait.name, None)
+        self._put(ERRORS, trait.name, error)
+
+    def _put(self, name: str, trait: str, value: object) -> None:
+        self.fields.setdefault(name, {})[trait] = value
+
+
+def fits(name: str, trait: str, value: object) -> bool:
+    """Whether the result field `name` can hold `value` under a trait's name; a field that no section has holds all."""
+    for section in _SECTIONS:
+        if name in section.model_fields:
+            try:
+                section.model_validate({name: {trait: value}})
+            except ValidationError:
+                return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class DeepJudgment:
+    """What of a rubric was judged from excerpts; `fields` are result fields beside those that evaluators brought."""
+
+    performed: bool
+    metadata: dict[str, dict[str, Any]] | None = None
+    without_excerpts: list[str] | None = None
+    fields: Mapping[str, object] = field(default_factory=dict)
+
+
+def deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> DeepJudgment:
+    """Sum up what deep-judgment evaluators brought under `trait_metadata` and `deep_judgment_rubric_scores`.
+
+    `names` are the LLM traits: those that neither field has were scored in the plain way.
+    """
+    metadata = {name: dict(facts) for name, facts in fields.get(METADATA, {}).items()}
+    deep = {*metadata, *fields.get(DEEP_SCORES, {})}
+    if not deep:
+        return DeepJudgment(False)
+    scores = fields.get("llm_trait_scores", {})
+    return DeepJudgment(
+        True,
+        metadata,
+        [name for name, facts in metadata.items() if _lacks_excerpts(facts)],
+        {
+            "standard_rubric_scores": {name: scores.get(name) for name in names if name not in deep} or None,
+            "total_deep_judgment_model_calls": _total(metadata, "model_calls"),
+            "total_traits_evaluated": len(deep),
+            "total_excerpt_retries": _total(metadata, "excerpt_retry_count"),
+        },
+    )
+
+
+def _lacks_excerpts(facts: Mapping[str, Any]) -> bool:
+    return facts.get("excerpt_validation_failed") is True or facts.get("had_excerpts") is False
+
+
+def _total(metadata: Mapping[str, Mapping[str, Any]], key: str) -> int:
+    return sum(int(facts.get(key) or 0) for facts in metadata.values())

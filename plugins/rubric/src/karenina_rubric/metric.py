@@ -1,0 +1,120 @@
+"""`MetricTraits`: how much of a list of expected things the answer says, in the metrics of retrieval."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from karenina_core.rubrics import MetricRubricTrait, RubricTrait
+from karenina_core.rubrics.evaluation import TraitScore
+from karenina_core.structured import InvalidReply
+from karenina_rubric.prompts import EVERY_TIME, EXTRA, METRIC, ONCE, REASONING, SAID, UNWANTED, metric_request
+from karenina_rubric.scales import Json, object_schema
+from karenina_rubric.together import each_alone
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationContext
+
+FIELD: Final = "metric_trait_scores"
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """What was rightly said, wrongly said, wrongly left out and rightly left out; `tn` is empty in `tp_only`."""
+
+    tp: tuple[str, ...]
+    fp: tuple[str, ...]
+    fn: tuple[str, ...]
+    tn: tuple[str, ...] = ()
+
+    def lists(self) -> dict[str, list[str]]:
+        """The lists as the result holds them."""
+        return {"tp": list(self.tp), "tn": list(self.tn), "fp": list(self.fp), "fn": list(self.fn)}
+
+    def metric(self, name: str) -> float:
+        """A metric, 0 to 1; 0.0 where nothing stands below the fraction line (an answer that says nothing)."""
+        tp, fp, fn, tn = len(self.tp), len(self.fp), len(self.fn), len(self.tn)
+        above, below = {
+            "precision": (tp, tp + fp),
+            "recall": (tp, tp + fn),
+            "f1": (2 * tp, 2 * tp + fp + fn),
+            "specificity": (tn, tn + fp),
+            "accuracy": (tp + tn, tp + fp + fn + tn),
+        }[name]
+        return above / below if below else 0.0
+
+
+class MetricTraits:
+    """Has the judge say which expected (and unwanted) things the answer says, and counts.
+
+    The judge is shown the instructions, which are the truth, and answers with their numbers, so the lists hold the
+    author's words. In `tp_only` it also lists what else the answer says: those are the false positives. In
+    `full_matrix` the false positives are the unwanted things that are said. With `repeated_extraction` a thing counts
+    once however often it is said; without it, as often as it is said. One call a trait.
+    """
+
+    name: ClassVar[str] = "metric"
+    precedence: ClassVar[int] = 0
+
+    def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
+        """All metric traits."""
+        return isinstance(trait, MetricRubricTrait)
+
+    async def evaluate(
+        self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
+    ) -> Sequence[TraitScore]:
+        """One score for each: the metrics that the trait names."""
+
+        async def score(trait: MetricRubricTrait) -> TraitScore:
+            request = metric_request(trait, context.question.question, text)
+            asked = await context.ask(METRIC, request, metric_schema(trait), lambda data: confusion(trait, data))
+            metrics = {name: asked.value.metric(name) for name in trait.metrics}
+            return TraitScore(trait.name, FIELD, metrics, fields={"metric_trait_confusion_lists": asked.value.lists()})
+
+        return await each_alone([one for one in traits if isinstance(one, MetricRubricTrait)], FIELD, score)
+
+
+def metric_schema(trait: MetricRubricTrait) -> Json:
+    """What the judge fills: its reasoning, the numbers of what is said, and in `tp_only` what else is said."""
+    repeats = ONCE if trait.repeated_extraction else EVERY_TIME
+    properties: dict[str, Json] = {
+        "reasoning": {"type": "string", "description": REASONING},
+        "said": _list_of("integer", SAID.format(repeats=repeats)),
+    }
+    if trait.evaluation_mode == "full_matrix":
+        properties["unwanted_said"] = _list_of("integer", UNWANTED.format(repeats=repeats))
+    else:
+        properties["other_things_said"] = _list_of("string", EXTRA)
+    return object_schema(properties)
+
+
+def confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusion:
+    """The confusion lists of a judge's reply. Raises `InvalidReply` for a number that no thing has."""
+    tp, fn = _sorted_out("said", data["said"], trait.tp_instructions, once=trait.repeated_extraction)
+    if trait.evaluation_mode == "full_matrix":
+        fp, tn = _sorted_out("unwanted_said", data["unwanted_said"], trait.tn_instructions, trait.repeated_extraction)
+        return Confusion(tp, fp, fn, tn)
+    others = [entry.strip() for entry in data["other_things_said"] or () if entry and entry.strip()]
+    if trait.repeated_extraction:
+        others = list({" ".join(entry.casefold().split()): entry for entry in reversed(others)}.values())[::-1]
+    return Confusion(tp, tuple(others), fn)
+
+
+def _sorted_out(
+    key: str, numbers: Sequence[int | None] | None, things: Sequence[str], once: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The things that are said and those that are not, in the order of `things`."""
+    if numbers is None:
+        raise InvalidReply(f"{key} must be a list, empty where nothing of it is said, not null")
+    said = Counter(int(number) for number in numbers if number is not None)
+    wrong = sorted(number for number in said if not 1 <= number <= len(things))
+    if wrong:
+        raise InvalidReply(f"{key} holds {wrong[0]}, and the things are numbered from 1 to {len(things)}")
+    there = [thing for at, thing in enumerate(things, 1) for _ in range(min(said[at], 1) if once else said[at])]
+    return tuple(there), tuple(thing for at, thing in enumerate(things, 1) if not said[at])
+
+
+def _list_of(kind: str, description: str) -> Json:
+    return {"type": "array", "items": {"type": kind}, "description": description}

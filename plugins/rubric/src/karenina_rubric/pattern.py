@@ -1,0 +1,43 @@
+"""`RegexTraits`: a pattern is found in the answer or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from karenina_core.patterns import search
+from karenina_core.rubrics import RegexRubricTrait, RubricTrait
+from karenina_core.rubrics.evaluation import TraitScore
+from karenina_rubric.together import each_alone
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationContext
+
+FIELD: Final = "regex_trait_scores"
+
+
+class RegexTraits:
+    """Searches the pattern of each regex trait in the answer, each under the time limit of `karenina_core.patterns`."""
+
+    name: ClassVar[str] = "regex"
+    precedence: ClassVar[int] = 0
+
+    def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
+        """All regex traits."""
+        return isinstance(trait, RegexRubricTrait)
+
+    async def evaluate(
+        self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
+    ) -> Sequence[TraitScore]:
+        """One score for each."""
+
+        async def score(trait: RegexRubricTrait) -> TraitScore:
+            return TraitScore(trait.name, FIELD, await context.in_thread(found, trait, text))
+
+        return await each_alone([one for one in traits if isinstance(one, RegexRubricTrait)], FIELD, score)
+
+
+def found(trait: RegexRubricTrait, text: str) -> bool:
+    """The trait's verdict on `text`. Raises `PatternTimeout` where the search does not end in time."""
+    match = search(trait.pattern, text, () if trait.case_sensitive else ("IGNORECASE",))
+    return (match is not None) is not trait.invert_result

@@ -1,0 +1,296 @@
+"""RubricEvaluation: which traits go where, what it reads, and what it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from rubric_runs import judge, judged, replies, score
+
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Question, Skip, hookimpl
+from karenina_core.ports import Message
+from karenina_core.rubrics import (
+    AgenticRubricTrait,
+    CallableRubricTrait,
+    LLMRubricTrait,
+    MetricRubricTrait,
+    RegexRubricTrait,
+    RubricTrait,
+    trait_from_json,
+)
+from karenina_core.rubrics.evaluation import TraitScore
+from karenina_core.testing import ScriptedModels
+from karenina_rubric.evaluation import RubricEvaluation
+
+DOI = RegexRubricTrait(name="doi", pattern="doi:")
+SAFE = LLMRubricTrait(name="safe", description="It warns of side effects.")
+CLEAR = LLMRubricTrait(name="clear", description="A layman understands it.")
+FACTS = MetricRubricTrait(name="facts", metrics=("recall",), tp_instructions=("blocks apoptosis",))
+RUNS = AgenticRubricTrait(name="runs", description="The code runs.")
+UNKNOWN = trait_from_json({"type": "tasting", "name": "sweet", "scale": 3})
+
+
+class Evaluator:
+    """Scores what has one of its names, by what a function says."""
+
+    def __init__(self, scores: Any, *names: str, precedence: int = 5, claims: Any = None) -> None:
+        self.name, self.precedence = "theirs", precedence
+        self._scores, self._names, self._claims = scores, names, claims
+
+    @hookimpl
+    def karenina_trait_evaluators(self) -> list[Any]:
+        return [self]
+
+    def claims(self, trait: RubricTrait, context: Any) -> bool:
+        return bool(self._claims()) if self._claims else trait.name in self._names
+
+    async def evaluate(self, traits: Sequence[RubricTrait], text: str, context: Any) -> Sequence[TraitScore]:
+        return self._scores([trait.name for trait in traits])
+
+
+def fails(*_: object) -> Any:
+    raise RuntimeError("out of order")
+
+
+# ---- whose the traits are
+
+
+def test_each_kind_lands_in_its_field() -> None:
+    models = replies(judged(True), {"reasoning": "r", "said": [1], "other_things_said": []})
+    here = CallableRubricTrait(name="short", function=f"{__name__}:is_short")
+    found = score(SAFE, DOI, here, FACTS, models=models)
+    expected = {
+        "llm_trait_scores": {"safe": True},
+        "regex_trait_scores": {"doi": True},
+        "callable_trait_scores": {"short": True},
+        "metric_trait_scores": {"facts": {"recall": 1.0}},
+        "rubric_evaluation_performed": True,
+        "rubric_evaluation_strategy": "batch",
+    }
+    assert {name: found.field(name) for name in expected} == expected
+    assert expected.items() <= (found.artifact(Keys.RUBRIC_RESULT) or {}).items()
+
+
+def is_short(text: str) -> bool:
+    return len(text) < 1000
+
+
+def test_a_trait_goes_to_the_first_evaluator_that_claims_it() -> None:
+    theirs = Evaluator(lambda names: [TraitScore(name, "llm_trait_scores", False) for name in names], "safe")
+    found = score(SAFE, CLEAR, models=judge({"clear": True}), plugins=[theirs])
+    assert found.field("llm_trait_scores") == {"safe": False, "clear": True}
+
+
+def test_an_evaluator_of_lower_precedence_gets_what_is_left() -> None:
+    theirs = Evaluator(
+        lambda names: [TraitScore(name, "tasting_scores", 3) for name in names], "safe", "sweet", precedence=-5
+    )
+    found = score(SAFE, UNKNOWN, models=judge({"safe": True}), plugins=[theirs])
+    assert found.field("llm_trait_scores") == {"safe": True}
+    assert found.state.fields["extensions:under-test"]["tasting_scores"] == {"sweet": 3}
+
+
+def test_a_trait_that_nobody_claims_is_an_error_of_this_trait() -> None:
+    found = score(UNKNOWN, DOI)
+    assert found.field("regex_trait_scores") == {"doi": True}
+    assert found.field("trait_errors") == {
+        "sweet": "no installed plugin knows traits of type 'tasting': install the plugin that does"
+    }
+
+
+@pytest.mark.parametrize(
+    ("theirs", "says"),
+    [
+        (Evaluator(fails, "safe"), "theirs failed: RuntimeError: out of order"),
+        (Evaluator(lambda _: [], "safe"), "gave no score"),
+        (Evaluator(lambda _: [TraitScore("doi", "llm_trait_scores", 1)], "safe"), "gave no score"),
+        (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores")], "safe"), "neither a score nor an error"),
+        (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", [1])], "safe"), "cannot hold the score"),
+        (Evaluator(lambda _: [], "safe", claims=fails, precedence=-1), None),
+    ],
+    ids=["raises", "silent", "another trait's", "nothing", "unfit", "not asked"],
+)
+def test_failure_of_one_evaluator_leaves_the_traits_of_others(theirs: Evaluator, says: str | None) -> None:
+    found = score(SAFE, DOI, CLEAR, models=judge({"safe": True, "clear": True}), plugins=[theirs])
+    assert found.field("regex_trait_scores") == {"doi": True}
+    assert found.field("llm_trait_scores") == {"safe": None if says else True, "clear": True}
+    assert says in found.field("trait_errors")["safe"] if says else found.field("trait_errors") is None
+    assert found.error is None
+
+
+def test_an_evaluator_that_cannot_say_what_it_claims_fails_the_trait_instead_of_leaving_it_to_another() -> None:
+    found = score(SAFE, models=judge({"safe": True}), plugins=[Evaluator(fails, claims=fails)])
+    assert found.field("llm_trait_scores") == {"safe": None}
+    assert "out of order" in found.field("trait_errors")["safe"]
+
+
+def test_agentic_traits_are_left_to_their_stage() -> None:
+    found = score(DOI, RUNS)
+    assert found.field("trait_errors") is None
+    assert found.artifact(Keys.RUBRIC_RESULT)["regex_trait_scores"] == {"doi": True}  # type: ignore[index]
+
+
+# ---- which questions
+
+
+@pytest.mark.parametrize(
+    ("static", "dynamic", "expected"),
+    [
+        ([DOI], None, True),
+        (None, [SAFE], True),
+        ([RUNS, DOI], None, True),
+        ([RUNS], None, "agentic traits only"),
+        (None, None, "no traits"),
+    ],
+)
+def test_it_is_for_questions_with_traits_that_are_not_agentic(static: Any, dynamic: Any, expected: Any) -> None:
+    question = Question(question="Q", rubric=static, dynamic_rubric=dynamic)
+    said = RubricEvaluation().included(None, question)  # type: ignore[arg-type]  # it looks at the question alone
+    assert said is expected if expected is True else isinstance(said, Skip) and expected in said.why
+
+
+def test_a_name_that_is_static_and_dynamic_is_refused_when_the_plan_is_made() -> None:
+    question = Question(question="Q", rubric=[SAFE], dynamic_rubric=[SAFE])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'safe' stands in the rubric and in the dynamic rubric"):
+        RubricEvaluation().included(None, question)  # type: ignore[arg-type]
+
+
+# ---- what it reads
+
+TRACE = [Message.assistant("Thinking of doi:10.1."), Message.assistant("BCL2.")]
+
+
+@pytest.mark.parametrize(("full", "expected"), [(True, True), (False, False)])
+def test_it_reads_the_whole_conversation_or_the_final_message(full: bool, expected: bool) -> None:
+    given = {Keys.TRACE_MESSAGES: TRACE, Keys.FINAL_AI_MESSAGE: "BCL2."}
+    found = score(DOI, artifacts=given, use_full_trace_for_rubric=full)
+    assert found.field("regex_trait_scores") == {"doi": expected}
+    assert found.field("used_full_trace") is full
+
+
+def test_by_default_it_reads_the_whole_conversation() -> None:
+    assert score(DOI, artifacts={Keys.TRACE_MESSAGES: TRACE}).field("used_full_trace") is True
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({Keys.TRACE_MESSAGES: TRACE, Keys.FINAL_AI_MESSAGE: None}, "does not end on an assistant message"),
+        ({Keys.TRACE_MESSAGES: TRACE, Keys.TRACE_VALIDATION_FAILED: True}, "use_full_trace_for_rubric is off"),
+    ],
+)
+def test_without_a_final_message_it_skips_where_that_is_what_it_reads(given: dict[Any, Any], why: str) -> None:
+    filtered = score(DOI, artifacts=given, use_full_trace_for_rubric=False)
+    assert filtered.record.status == "skipped"
+    assert why in (filtered.record.reason or "")
+    assert score(DOI, artifacts=given).record.status == "ran"
+
+
+# ---- dynamic traits
+
+RISKS = LLMRubricTrait(name="risks", summary="risks of a treatment", description="It weighs the risks.")
+DOSE = RegexRubricTrait(name="dose", pattern=r"\d+ mg", summary="a dose")
+
+
+def present(**found: bool | None) -> dict[str, Any]:
+    return {name: {"reasoning": f"{name} it is", "present": value} for name, value in found.items()}
+
+
+def test_dynamic_traits_count_where_their_concept_is_present() -> None:
+    models = replies(present(risks=True, dose=False), {"safe": judged(True), "risks": judged(False)})
+    found = score(SAFE, dynamic=[RISKS, DOSE], models=models)
+    assert found.field("dynamic_rubric_promoted_traits") == ["risks"]
+    assert found.field("dynamic_rubric_skipped_traits") == {"dose": "concept not present: dose it is"}
+    assert found.field("llm_trait_scores") == {"safe": True, "risks": False}
+    assert found.field("regex_trait_scores") is None
+    assert "risks of a treatment" in models.requests[0].text
+    assert list((models.requests[0].schema or {})["properties"]) == ["risks", "dose"]
+
+
+def test_one_call_asks_for_the_presence_of_all_dynamic_traits_that_are_not_agentic() -> None:
+    models = replies(present(risks=False, dose=False))
+    found = score(DOI, dynamic=[RISKS, DOSE, RUNS], models=models)
+    assert len(models.requests) == 1
+    assert found.field("dynamic_rubric_promoted_traits") == []
+    assert set(found.field("dynamic_rubric_skipped_traits")) == {"risks", "dose"}
+
+
+def test_without_dynamic_traits_nobody_asks_for_presence() -> None:
+    models = ScriptedModels()
+    found = score(DOI, models=models)
+    assert models.requests == []
+    assert found.field("dynamic_rubric_promoted_traits") is None
+
+
+@pytest.mark.parametrize("reply", ["no JSON", present(risks=None)], ids=["unreadable", "undecided"])
+def test_where_presence_cannot_be_told_the_dynamic_traits_fail_and_the_static_stand(reply: Any) -> None:
+    found = score(DOI, dynamic=[RISKS], models=replies(reply, reply))
+    assert found.field("regex_trait_scores") == {"doi": True}
+    assert found.field("llm_trait_scores") == {"risks": None}
+    assert "concept is present" in found.field("trait_errors")["risks"]
+    assert found.field("dynamic_rubric_skipped_traits") is None
+
+
+def test_instructions_of_the_user_reach_the_presence_check() -> None:
+    models = replies(present(risks=False))
+    score(
+        dynamic=[RISKS], models=models, prompt_config={"rubric_evaluation": "Be strict.", "rubric_presence": "Twice."}
+    )
+    assert "Be strict.\n\nTwice." in models.requests[0].messages[0].content
+
+
+# ---- deep judgment, which another distribution brings
+
+
+METADATA = {"model_calls": 3, "excerpt_retry_count": 1, "had_excerpts": True, "excerpt_validation_failed": False}
+
+
+def deep(*names: str, **changed: Any) -> Evaluator:
+    def scores(traits: Sequence[str]) -> list[TraitScore]:
+        return [
+            TraitScore(
+                name,
+                "llm_trait_scores",
+                True,
+                fields={
+                    "trait_metadata": {**METADATA, **changed},
+                    "extracted_rubric_excerpts": [{"text": "blocks"}],
+                    "rubric_trait_reasoning": "it says so",
+                    "deep_judgment_rubric_scores": True,
+                },
+            )
+            for name in traits
+        ]
+
+    return Evaluator(scores, *names)
+
+
+def test_what_deep_judgment_brings_lands_in_its_section() -> None:
+    found = score(SAFE, CLEAR, RISKS, models=judge({"clear": False}), plugins=[deep("safe", "risks")])
+    assert found.field("llm_trait_scores") == {"safe": True, "clear": False, "risks": True}
+    assert found.field("deep_judgment_rubric_scores") == {"safe": True, "risks": True}
+    assert found.field("standard_rubric_scores") == {"clear": False}
+    assert found.field("extracted_rubric_excerpts")["safe"] == [{"text": "blocks"}]
+    assert found.field("rubric_trait_reasoning") == {"safe": "it says so", "risks": "it says so"}
+    assert found.field("total_deep_judgment_model_calls") == 6
+    assert found.field("total_traits_evaluated") == 2
+    assert found.field("total_excerpt_retries") == 2
+    assert found.artifact(Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED) is True
+    assert found.artifact(Keys.TRAIT_METADATA) == {"safe": METADATA, "risks": METADATA}
+    assert found.artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS) == []
+
+
+@pytest.mark.parametrize("facts", [{"excerpt_validation_failed": True}, {"had_excerpts": False}], ids=str)
+def test_traits_that_nothing_supports_are_named(facts: dict[str, Any]) -> None:
+    found = score(SAFE, plugins=[deep("safe", **facts)])
+    assert found.artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS) == ["safe"]
+
+
+def test_without_deep_judgment_there_is_nothing_to_say_about_it() -> None:
+    found = score(SAFE, models=judge({"safe": True}))
+    for key in (Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED, Keys.TRAIT_METADATA, Keys.TRAITS_WITHOUT_VALID_EXCERPTS):
+        assert key.name in found.state.artifacts
+        assert found.artifact(key) is None
+    assert found.field("standard_rubric_scores") is None
