@@ -207,6 +207,34 @@ CONTRACTS = [
     contract("FinalizeResult", Slot.FINALIZE_RESULT, optional=ANY),
 ]
 
+PARSED = next(one for one in CONTRACTS if one.name == "ParseTemplate")
+ALTERNATIVES = [
+    # stages that stand in the place of one of the reference order, where the configuration says so
+    replace(
+        PARSED,
+        name="DeepJudgmentParseTemplate",
+        produces=PARSED.produces
+        | {
+            K.DEEP_JUDGMENT_PERFORMED,
+            K.EXTRACTED_EXCERPTS,
+            K.ATTRIBUTE_REASONING,
+            K.ATTRIBUTES_WITHOUT_EXCERPTS,
+            K.DEEP_JUDGMENT_STAGES_COMPLETED,
+            K.DEEP_JUDGMENT_MODEL_CALLS,
+            K.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT,
+            K.HALLUCINATION_RISK_ASSESSMENT,
+        },
+        extra={"precedence": 10},
+    ),
+    replace(
+        PARSED,
+        name="AgenticParseTemplate",
+        optional=PARSED.optional | {K.WORKSPACE_PATH},
+        produces=PARSED.produces | {K.INVESTIGATION_TRACE, K.AGENTIC_PARSING_PERFORMED, K.DEEP_JUDGMENT_PERFORMED},
+        extra={"precedence": 20},
+    ),
+]
+
 REFERENCE_ORDER = [one.name for one in CONTRACTS]
 
 RELATIONS: list[tuple[str, str, str, Any, str | None]] = [

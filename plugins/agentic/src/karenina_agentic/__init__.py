@@ -1,0 +1,35 @@
+"""Stages 1b, 7b and 11b: workspaces, and judges that look into them. The entry points name `plugin`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from karenina_core import Stage, hookimpl
+
+
+class plugin:  # noqa: N801 - what entry points name
+    """Offers the stages of this distribution."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_extra_stages() -> Sequence[type[Stage]]:
+        """Workspaces, between slots 1 and 2."""
+        from karenina_agentic.prepare import PrepareWorkspace
+
+        return [PrepareWorkspace]
+
+    @staticmethod
+    @hookimpl
+    def karenina_parse_template() -> Sequence[type[Stage]]:
+        """Slot 7."""
+        from karenina_agentic.parse import AgenticParseTemplate
+
+        return [AgenticParseTemplate]
+
+    @staticmethod
+    @hookimpl
+    def karenina_rubric_evaluation() -> Sequence[type[Stage]]:
+        """Slot 11."""
+        from karenina_agentic.rubric import AgenticRubricEvaluation
+
+        return [AgenticRubricEvaluation]

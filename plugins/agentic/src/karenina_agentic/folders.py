@@ -1,0 +1,144 @@
+"""Workspace folders: found inside their root, copied so that nothing leads out of it, and removed."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Final, Literal
+
+LONGEST_BASE: Final = 80
+"""Characters of a folder's own name that its copies keep."""
+
+_MADE_HERE = re.compile(r"_(run|judge)_\d{8}T\d{6}_pid\d+(_rep\d+)?_[0-9a-f]{8}(_trace_.*\.txt)?$")
+
+Refusal = Callable[[Path], None]
+
+
+class WorkspaceError(ValueError):
+    """A workspace that cannot be had. The message says which, why, and what to do."""
+
+
+def existing_root(root: Path | None) -> Path:
+    """The workspace root with its links resolved. Raises `WorkspaceError`."""
+    if root is None:
+        raise WorkspaceError(
+            "there is no workspace root: set workspace_root in the configuration, or benchmark.workspace_root"
+        )
+    try:
+        found = root.resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise WorkspaceError(f"the workspace root {root} cannot be used: {error}") from None
+    if not found.is_dir():
+        raise WorkspaceError(f"the workspace root {root} is no folder: make it, or set workspace_root to another")
+    return found
+
+
+def folder_in(root: Path, path: str) -> Path:
+    """The folder that `path` names below `root`, links resolved. Raises `WorkspaceError`.
+
+    `..`, absolute paths, the root itself, and links that lead out of the root are refused.
+    """
+    wanted = PurePosixPath(path)
+    if wanted.is_absolute() or ".." in wanted.parts or "\0" in path:
+        raise WorkspaceError(f"workspace_path {path!r} is refused: give a path relative to the root, without '..'")
+    try:
+        found = (root / wanted).resolve()
+        exists = found.is_dir()
+    except (OSError, RuntimeError) as error:
+        raise WorkspaceError(f"workspace_path {path!r} cannot be used: {error}") from None
+    if not found.is_relative_to(root):
+        raise WorkspaceError(f"workspace_path {path!r} is refused: it is a link that leaves the workspace root {root}")
+    if found == root:
+        raise WorkspaceError(f"workspace_path {path!r} is the workspace root itself: name a folder in it")
+    if not exists:
+        raise WorkspaceError(
+            f"there is no folder {path!r} in the workspace root {root}: make it, or mend the question's workspace_path"
+        )
+    return found
+
+
+def fresh_name(base: str, kind: Literal["run", "judge"], replicate: int | None) -> str:
+    """A name that no other run, process, replicate or judge uses: `{base}_{kind}_{time}_pid{pid}[_rep{n}]_{random}`."""
+    time = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    repetition = f"_rep{replicate}" if replicate is not None else ""
+    own = _MADE_HERE.sub("", base)[:LONGEST_BASE]
+    return f"{own}_{kind}_{time}_pid{os.getpid()}{repetition}_{secrets.token_hex(4)}"
+
+
+def slug(text: str) -> str:
+    """`text` as the name of a folder: letters, digits, dots, dashes and underscores."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:LONGEST_BASE] or "question"
+
+
+def copy_folder(source: Path, target: Path, root: Path, leaves_root: Refusal | None = None) -> None:
+    """Copy `source` to `target`, which must not exist. What links point at is copied in their place.
+
+    So nothing in the copy leads to the original. A link that leaves `root` is handed to `leaves_root` and left out; by
+    default it raises. Links that lead nowhere stay as they are, and workspaces that runs have made inside `source` are
+    left out. Raises `WorkspaceError` for links that lead in a circle and for what is neither file nor folder.
+    """
+    try:
+        _copy(source, target, root, leaves_root or _refuse, (source.resolve(),))
+    except OSError as error:
+        raise WorkspaceError(f"the workspace {source} cannot be copied: {error}") from None
+
+
+def check_links(folder: Path, root: Path) -> None:
+    """Raise `WorkspaceError` for the first link below `folder` that leaves `root`."""
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            place = Path(parent, name)
+            if place.is_symlink() and not _target(place).is_relative_to(root):
+                _refuse(place)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder with all that is in it; one that is not there is no error. Raises `OSError`."""
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+def _copy(source: Path, target: Path, root: Path, leaves_root: Refusal, inside: tuple[Path, ...]) -> None:
+    target.mkdir()
+    with os.scandir(source) as entries:
+        for entry in entries:
+            place, copied = Path(entry.path), target / entry.name
+            if _MADE_HERE.search(entry.name):
+                continue
+            real = place
+            if entry.is_symlink():
+                real = _target(place)
+                if not real.is_relative_to(root):
+                    leaves_root(place)
+                    continue
+                if not real.exists():
+                    copied.symlink_to(place.readlink())
+                    continue
+            if real.is_dir():
+                actual = real.resolve()
+                if actual in inside:
+                    raise WorkspaceError(f"the link {place} leads back to a folder that it is in: remove it")
+                _copy(real, copied, root, leaves_root, (*inside, actual))
+            elif real.is_file():
+                shutil.copy2(real, copied)
+            else:
+                raise WorkspaceError(f"{place} is neither a file nor a folder and cannot be copied: remove it")
+    # The copy must be one that can be worked in and removed, whatever the original allows.
+    target.chmod(stat.S_IMODE(source.stat().st_mode) | stat.S_IRWXU)
+
+
+def _target(link: Path) -> Path:
+    try:
+        return link.resolve()
+    except RuntimeError:
+        raise WorkspaceError(f"the link {link} leads in a circle: remove it") from None
+
+
+def _refuse(link: Path) -> None:
+    raise WorkspaceError(f"the link {link} leaves the workspace root: replace it by what it points at, or remove it")

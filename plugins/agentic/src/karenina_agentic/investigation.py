@@ -1,0 +1,84 @@
+"""What agentic judges share: a folder of their own, and an investigation that ends in a report."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from karenina_agentic.folders import WorkspaceError, copy_folder, existing_root, fresh_name
+from karenina_agentic.prepare import removal
+from karenina_agentic.settings import AgenticSettings
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import ModelConfig, VerificationContext
+from karenina_core.ports import AgentOptions, Message, PortError
+from karenina_core.traces import final_ai_message, render
+
+
+@dataclass(frozen=True, slots=True)
+class Investigation:
+    """What an agent found: the whole conversation as text, and the report that it ended with."""
+
+    trace: str
+    report: str
+
+
+class InvestigationFailed(Exception):
+    """An investigation without a report. `trace` is what there was of it, as text; None where there was nothing."""
+
+    def __init__(self, message: str, trace: str | None) -> None:
+        super().__init__(message)
+        self.trace = trace
+
+
+@asynccontextmanager
+async def own_copy(context: VerificationContext) -> AsyncIterator[Path]:
+    """A copy of the answer's workspace for one judge, as long as the block lasts.
+
+    The answering agent may have made links that leave the workspace root (a virtual environment has some): they are
+    left out, with a warning. Raises `WorkspaceError` where there is no workspace to copy.
+    """
+    workspace = context.find_artifact(Keys.WORKSPACE_PATH)
+    if workspace is None:
+        raise WorkspaceError("the answer has no workspace: the stage PrepareWorkspace did not make one")
+    if not workspace.is_dir():
+        raise WorkspaceError(f"the answer's workspace {workspace} is gone")
+    root = existing_root(context.config.section(AgenticSettings).workspace_root)
+
+    def left_out(link: Path) -> None:
+        context.log.warning("the link %s leaves the workspace root and is not shown to the judge", link)
+
+    folder = workspace.parent / fresh_name(workspace.name, "judge", None)
+    try:
+        await context.in_thread(copy_folder, workspace, folder, root, left_out)
+        yield folder
+    finally:
+        await removal(context, folder)()
+
+
+async def investigate(
+    context: VerificationContext, model: ModelConfig, messages: list[Message], options: AgentOptions, turns_setting: str
+) -> Investigation:
+    """Have an agent look, and report. Raises `InvestigationFailed`, also at the turn limit and at a time-out.
+
+    `turns_setting` names, for the error, what sets the turn limit.
+    """
+    try:
+        reply = await context.agent(model).run(messages, options)
+    except PortError as error:
+        done = error.partial.trace if error.partial is not None else ()
+        raise InvestigationFailed(f"the investigation failed: {error}", render(done) if done else None) from error
+    trace = render(reply.trace)
+    if reply.limit_reached:
+        raise InvestigationFailed(
+            f"the investigation reached its limit of {options.max_turns} turns before it reported: raise "
+            f"{turns_setting}",
+            trace,
+        )
+    report = final_ai_message(reply.trace)
+    if report is None:
+        raise InvestigationFailed("the investigation ended without a report", trace)
+    if reply.finish_reason == "length":
+        raise InvestigationFailed("the report was cut off at max_tokens: raise it for this judge", trace)
+    return Investigation(trace, report)

@@ -1,0 +1,146 @@
+"""AgenticParseTemplate, stage 7b: a judge agent investigates, and its report fills the template."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from karenina_agentic.folders import WorkspaceError
+from karenina_agentic.investigation import Investigation, InvestigationFailed, investigate, own_copy
+from karenina_agentic.prompts import EXTRACTION, INVESTIGATION, extraction_request, investigation_request
+from karenina_agentic.settings import AgenticSettings
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Outcome, Question, Skip, VerificationConfig, VerificationContext
+from karenina_core.judge_input import judge_input
+from karenina_core.parsing import ParsingStage, shown_hints
+from karenina_core.ports import AgentOptions
+from karenina_core.stage import ModelNeed
+from karenina_core.structured import StructuredError
+
+if TYPE_CHECKING:
+    from karenina_core.templates import BoundTemplate
+
+logger = logging.getLogger("karenina")
+
+_TURNS = "agentic_parsing_max_turns"
+
+
+class AgenticParseTemplate(ParsingStage):
+    """Two steps by one judge: an investigation through its agent port, then extraction from the report.
+
+    `agentic_judge_context` decides what the agent is shown. With `workspace_only` nothing of the answer reaches it
+    (what the answering agent left in its workspace does); with `trace_only` it has no workspace, and an answer without
+    any text gives None for every field, as in plain parsing. In the workspace it works on a copy of its own, which is
+    removed afterwards.
+
+    An investigation that fails, meets its turn limit or runs out of time ends the item in PARSE_ERROR; what there is of
+    its trace is kept. Deep judgment is not performed.
+    """
+
+    name = "AgenticParseTemplate"
+    optional = ParsingStage.optional | {Keys.WORKSPACE_PATH}
+    produces = ParsingStage.produces | {
+        Keys.INVESTIGATION_TRACE,
+        Keys.AGENTIC_PARSING_PERFORMED,
+        Keys.DEEP_JUDGMENT_PERFORMED,
+    }
+    settings = AgenticSettings
+    prompts = (INVESTIGATION, EXTRACTION)
+    usage_key = "agentic_parsing"
+    precedence = 20
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Where `agentic_parsing` is on."""
+        return True if config.section(AgenticSettings).agentic_parsing else Skip("agentic_parsing is off")
+
+    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+        """Every judge needs an agent port. Warns where deep judgment is on too, which does not happen then."""
+        if _deep_judgment_is_on(config):
+            logger.warning("agentic_parsing goes before deep judgment: templates are parsed without deep judgment")
+        needed = frozenset({"agent", "parser"})
+        return [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
+
+    async def execute(self, context: VerificationContext) -> None:
+        """Investigate, extract, and bind what was found to the question's truths."""
+        context.set_artifact(Keys.DEEP_JUDGMENT_PERFORMED, False)
+        bound = context.get_artifact(Keys.ANSWER_CLASS)
+        response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
+        shown = self._shown_response(context, bound)
+        if context.error is not None:
+            return
+        only_trace = _settings(context).agentic_judge_context == "trace_only"
+        if not bound.judge_fields or (only_trace and not (shown or "").strip()):
+            context.set_artifact(Keys.PARSED_ANSWER, bound.bind(dict.fromkeys(bound.judge_fields), response))
+            context.set_artifact(Keys.INVESTIGATION_TRACE, None)
+            context.set_artifact(Keys.AGENTIC_PARSING_PERFORMED, False)
+            return
+        try:
+            found = await self._investigate(context, bound, shown)
+        except InvestigationFailed as failure:
+            context.set_artifact(Keys.INVESTIGATION_TRACE, failure.trace)
+            context.mark_error(str(failure), Outcome.PARSE_ERROR)
+            return
+        except WorkspaceError as error:
+            context.mark_error(str(error), Outcome.PARSE_ERROR)
+            return
+        context.set_artifact(Keys.INVESTIGATION_TRACE, found.trace)
+        await self._extract(context, bound, found.report)
+
+    @staticmethod
+    def _shown_response(context: VerificationContext, bound: BoundTemplate) -> str | None:
+        """The answer as the agent may see it; None where it may not. An answer that cannot be shown ends the item."""
+        if _settings(context).agentic_judge_context == "workspace_only" or not bound.judge_fields:
+            context.offer_result_field("used_full_trace", False)
+            context.offer_result_field("evaluation_input", None)
+            return None
+        shown = judge_input(context, full_trace=context.config.core.use_full_trace_for_template)
+        if shown.error is not None:
+            context.mark_error(shown.error, Outcome.PARSE_ERROR)
+        return shown.text
+
+    @staticmethod
+    async def _investigate(context: VerificationContext, bound: BoundTemplate, shown: str | None) -> Investigation:
+        settings = _settings(context)
+        in_workspace = settings.agentic_judge_context != "trace_only"
+        request = investigation_request(
+            context.question.question,
+            bound.judge_schema(),
+            shown_hints(context, bound),
+            response=shown,
+            workspace=in_workspace,
+        )
+        judge = context.parsing_model
+        messages = context.prompt(INVESTIGATION, request, judge)
+        turns, seconds = settings.agentic_parsing_max_turns, settings.agentic_parsing_timeout
+        if not in_workspace:
+            return await investigate(context, judge, messages, AgentOptions(turns, seconds), _TURNS)
+        async with own_copy(context) as folder:
+            return await investigate(context, judge, messages, AgentOptions(turns, seconds, folder), _TURNS)
+
+    @staticmethod
+    async def _extract(context: VerificationContext, bound: BoundTemplate, report: str) -> None:
+        response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
+        try:
+            found = await context.ask(
+                EXTRACTION,
+                extraction_request(context.question.question, shown_hints(context, bound), report),
+                bound.judge_schema(),
+                lambda values: bound.bind(values, response),
+            )
+        except StructuredError as error:
+            context.mark_error(f"the extraction from the report could not be read: {error}", Outcome.PARSE_ERROR)
+            return
+        context.set_result_field("parsing", {"way": found.way, "tries": found.tries, "repaired": found.repaired})
+        context.set_artifact(Keys.PARSED_ANSWER, found.value)
+        context.set_artifact(Keys.AGENTIC_PARSING_PERFORMED, True)
+
+
+def _settings(context: VerificationContext) -> AgenticSettings:
+    return cast("AgenticSettings", context.settings)
+
+
+def _deep_judgment_is_on(config: VerificationConfig) -> bool:
+    mode = config.setting("deep_judgment_mode") if config.has("deep_judgment_mode") else "disabled"
+    enabled = config.setting("deep_judgment_enabled") if config.has("deep_judgment_enabled") else False
+    return mode != "disabled" or bool(enabled)

@@ -1,0 +1,108 @@
+"""PrepareWorkspace, stage 1b: the folder in which an answer is made, and which its judges look into."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import cast
+
+from karenina_agentic.folders import (
+    WorkspaceError,
+    check_links,
+    copy_folder,
+    existing_root,
+    folder_in,
+    fresh_name,
+    remove,
+    slug,
+)
+from karenina_agentic.settings import AgenticSettings, agentic_traits, looks_into_workspace
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+
+
+class PrepareWorkspace(Stage):
+    """Gives each answer a folder: a copy of its question's, or an empty one where the question names none.
+
+    Copies and empty folders stand in the workspace root beside the question's folder, and are removed after the last
+    judge of the answer, unless `workspace_cleanup` is off. With `workspace_copy` off the question's folder itself is
+    used, and is never removed. Where nobody will look into a workspace, and neither root nor folder is named, there is
+    none: WORKSPACE_PATH is None.
+
+    A root or folder that is missing or refused (`..`, an absolute path, a link that leaves the root) ends the items of
+    the answer in an error, before a model is asked.
+    """
+
+    name = "PrepareWorkspace"
+    slot = None
+    scope = "answer"
+    produces = frozenset({Keys.WORKSPACE_PATH})
+    after = frozenset({Slot.VALIDATE_TEMPLATE})
+    before = frozenset({Slot.GENERATE_ANSWER})
+    settings = AgenticSettings
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Where an agent judges: agentic parsing, or agentic traits."""
+        if config.section(AgenticSettings).agentic_parsing or any(agentic_traits(question)):
+            return True
+        return Skip("agentic_parsing is off, and the question has no agentic traits")
+
+    async def execute(self, context: VerificationContext) -> None:
+        """Find, copy, and see to the removal."""
+        settings = cast("AgenticSettings", context.settings)
+        question = context.question
+        unasked = question.workspace_path is None and not looks_into_workspace(context.config, question)
+        if settings.workspace_root is None and unasked:
+            context.set_artifact(Keys.WORKSPACE_PATH, None)
+            return
+        try:
+            workspace = await self._workspace(context, settings)
+        except WorkspaceError as error:
+            context.mark_error(str(error))
+            return
+        context.set_artifact(Keys.WORKSPACE_PATH, workspace)
+
+    async def _workspace(self, context: VerificationContext, settings: AgenticSettings) -> Path:
+        root = existing_root(settings.workspace_root)
+        replicate = context.replicate if context.config.core.replicate_count > 1 else None
+        path = context.question.workspace_path
+        if path is None:
+            workspace = root / fresh_name(slug(context.question.id), "run", replicate)
+            self._clean_up_later(context, settings, workspace)
+            self._make(workspace)
+            return workspace
+        source = folder_in(root, path)
+        if not settings.workspace_copy:
+            await context.in_thread(check_links, source, root)
+            return source
+        workspace = source.parent / fresh_name(source.name, "run", replicate)
+        self._clean_up_later(context, settings, workspace)
+        await context.in_thread(copy_folder, source, workspace, root)
+        return workspace
+
+    @staticmethod
+    def _make(folder: Path) -> None:
+        try:
+            folder.mkdir()
+        except OSError as error:
+            raise WorkspaceError(f"the workspace {folder} cannot be made: {error.strerror}") from None
+
+    @staticmethod
+    def _clean_up_later(context: VerificationContext, settings: AgenticSettings, copy: Path) -> None:
+        """Called for copies alone, and before there is one, so that a copy that was cut short goes too."""
+        if settings.workspace_cleanup:
+            context.at_end(removal(context, copy))
+        else:
+            context.log.info("the workspace %s is kept", copy)
+
+
+def removal(context: VerificationContext, folder: Path) -> Callable[[], Awaitable[None]]:
+    """What removes a copy; where that fails, a warning is logged and nothing else happens."""
+
+    async def clean_up() -> None:
+        try:
+            await context.in_thread(remove, folder)
+        except OSError as error:
+            context.log.warning("the workspace %s could not be removed: %s", folder, error)
+
+    return clean_up

@@ -1,0 +1,201 @@
+"""AgenticRubricEvaluation, stage 11b: rubric traits that an agent investigates."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from karenina_agentic.folders import WorkspaceError
+from karenina_agentic.investigation import Investigation, InvestigationFailed, investigate
+from karenina_agentic.overrides import Overrides
+from karenina_agentic.prompts import SCORING, TRAIT, scoring_request, trait_request
+from karenina_agentic.scoring import Verdict, read_verdict, scoring_schema
+from karenina_agentic.settings import AgenticSettings, agentic_traits
+from karenina_agentic.trait_folder import Place, place_for
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import ModelConfig, Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.judge_input import JudgeInput, judge_input
+from karenina_core.ports import AgentOptions, PortError
+from karenina_core.rubrics import AgenticRubricTrait
+from karenina_core.stage import ModelNeed
+from karenina_core.structured import StructuredError
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """What became of one trait: a verdict or an error, and the investigation as far as it came."""
+
+    name: str
+    verdict: Verdict | None = None
+    trace: str | None = None
+    error: str | None = None
+    kept_file: str | None = None
+
+
+class AgenticRubricEvaluation(Stage):
+    """Each agentic trait is investigated by an agent in a copy of the workspace, and scored from the agent's report.
+
+    Traits are worked on at once, each in a copy of its own. One that fails has the score None and its error in
+    `trait_errors`; the others stand. A literal trait's score is the position of its class. A dynamic trait's judge also
+    says whether the answer has anything of it; where not, it is recorded as skipped and has no score.
+
+    Result fields beside the artifacts: in the extensions `agentic_trait_reasoning`, `agentic_trait_labels` (class names
+    of literal traits), and `agentic_trait_files` (where `persist_trace` has kept a trace).
+    """
+
+    name = "AgenticRubricEvaluation"
+    slot = Slot.RUBRIC_EVALUATION
+    requires = frozenset({Keys.RAW_LLM_RESPONSE})
+    optional = frozenset(
+        {
+            Keys.TRACE_MESSAGES,
+            Keys.FINAL_AI_MESSAGE,
+            Keys.TRACE_VALIDATION_FAILED,
+            Keys.WORKSPACE_PATH,
+            Keys.RUBRIC_RESULT,
+        }
+    )
+    produces = frozenset({Keys.AGENTIC_TRAIT_SCORES, Keys.AGENTIC_TRAIT_TRACES})
+    settings = AgenticSettings
+    prompts = (TRAIT, SCORING)
+    usage_key = "agentic_rubric"
+
+    def __init__(self) -> None:
+        self._overrides = Overrides()
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Where the question has agentic traits."""
+        return True if any(agentic_traits(question)) else Skip("the question has no agentic traits")
+
+    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+        """Every judge, and every model that a trait names in its place, needs an agent port."""
+        needed = frozenset({"agent", "parser"})
+        needs = []
+        for trait in _different(trait for question in questions for trait, _ in agentic_traits(question)):
+            if trait.model_override is None:
+                needs += [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
+            else:
+                needs.append(ModelNeed(f"model_override of trait {trait.name!r}", self._overrides.of(trait), needed))
+        return needs
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        """Skips where every trait needs an answer that the conversation does not end in."""
+        broken = context.find_artifact(Keys.TRACE_VALIDATION_FAILED)
+        only_final = not context.config.core.use_full_trace_for_rubric
+        needed = all(trait.context_mode != "workspace_only" for trait, _ in agentic_traits(context.question))
+        return Skip("the trace does not end in an answer") if broken and only_final and needed else True
+
+    async def execute(self, context: VerificationContext) -> None:
+        """Score all traits, and record what there is."""
+        traits = list(agentic_traits(context.question))
+        shown = None
+        if any(trait.context_mode != "workspace_only" for trait, _ in traits):
+            shown = judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric)
+        scored = await asyncio.gather(*(self._score(context, trait, dynamic, shown) for trait, dynamic in traits))
+        absent = [one for one in scored if one.verdict is not None and not one.verdict.present]
+        counted = [one for one in scored if one not in absent]
+        context.set_artifact(
+            Keys.AGENTIC_TRAIT_SCORES,
+            {one.name: one.verdict.score if one.verdict is not None else None for one in counted},
+        )
+        context.set_artifact(
+            Keys.AGENTIC_TRAIT_TRACES, {one.name: one.trace for one in scored if one.trace is not None}
+        )
+        self._record(context, traits, scored, absent)
+
+    async def _score(
+        self, context: VerificationContext, trait: AgenticRubricTrait, dynamic: bool, shown: JudgeInput | None
+    ) -> _Scored:
+        """Investigate and score one trait; whatever fails is its error alone."""
+        if trait.context_mode != "workspace_only" and shown is not None and shown.error is not None:
+            return _Scored(trait.name, error=shown.error)
+        response = shown.text if shown is not None and trait.context_mode != "workspace_only" else None
+        kept: str | None = None
+        trace: str | None = None
+        try:
+            model = self._overrides.of(trait) if trait.model_override is not None else context.parsing_model
+            async with place_for(trait, response, context) as place:
+                kept = place.kept_file
+                found = await self._investigate(context, trait, model, response, place)
+            trace = found.trace
+            verdict = await self._verdict(context, trait, model, found.report, dynamic)
+        except InvestigationFailed as failure:
+            return _Scored(trait.name, trace=failure.trace, error=str(failure), kept_file=kept)
+        except (WorkspaceError, PortError, StructuredError) as error:
+            return _Scored(trait.name, trace=trace, error=str(error), kept_file=kept)
+        except Exception as error:  # a failure of one trait must not take the others along
+            return _Scored(trait.name, trace=trace, error=f"{type(error).__name__}: {error}", kept_file=kept)
+        return _Scored(trait.name, verdict, trace, kept_file=kept)
+
+    @staticmethod
+    async def _investigate(
+        context: VerificationContext, trait: AgenticRubricTrait, model: ModelConfig, response: str | None, place: Place
+    ) -> Investigation:
+        request = trait_request(
+            trait,
+            context.question.question,
+            response=response,
+            workspace=place.folder is not None and trait.context_mode != "trace_only",
+            file=place.file,
+        )
+        options = AgentOptions(trait.max_turns, trait.timeout_seconds, place.folder)
+        return await investigate(
+            context, model, context.prompt(TRAIT, request, model), options, f"max_turns of the trait {trait.name!r}"
+        )
+
+    @staticmethod
+    async def _verdict(
+        context: VerificationContext, trait: AgenticRubricTrait, model: ModelConfig, report: str, dynamic: bool
+    ) -> Verdict:
+        found = await context.ask(
+            SCORING,
+            scoring_request(trait, context.question.question, report),
+            scoring_schema(trait, dynamic=dynamic),
+            lambda values: read_verdict(trait, values, dynamic=dynamic),
+            model,
+        )
+        return found.value
+
+    @staticmethod
+    def _record(
+        context: VerificationContext,
+        traits: Sequence[tuple[AgenticRubricTrait, bool]],
+        scored: Sequence[_Scored],
+        absent: Sequence[_Scored],
+    ) -> None:
+        """The result fields beside the artifacts."""
+        verdicts = {one.name: one.verdict for one in scored if one.verdict is not None}
+        context.set_result_field("rubric_evaluation_performed", True)
+        errors = {one.name: one.error for one in scored if one.error is not None}
+        for name, error in errors.items():
+            context.log.warning("the agentic trait %s could not be scored: %s", name, error)
+        dynamic = [trait.name for trait, is_dynamic in traits if is_dynamic]
+        promoted = [name for name in dynamic if name in verdicts and verdicts[name].present]
+        if errors:
+            context.extend_result_field("trait_errors", errors)
+        if absent:
+            skipped = {one.name: "its concept is not present in the answer" for one in absent}
+            context.extend_result_field("dynamic_rubric_skipped_traits", skipped)
+        if promoted:
+            context.extend_result_field("dynamic_rubric_promoted_traits", promoted)
+        extensions: dict[str, dict[str, Any]] = {
+            "agentic_trait_reasoning": {name: one.reasoning for name, one in verdicts.items()},
+            "agentic_trait_labels": {name: one.label for name, one in verdicts.items() if one.label is not None},
+            "agentic_trait_files": {one.name: one.kept_file for one in scored if one.kept_file is not None},
+        }
+        for field, values in extensions.items():
+            if values:
+                context.set_result_field(field, values)
+
+
+def _different(traits: Iterable[AgenticRubricTrait]) -> list[AgenticRubricTrait]:
+    """The traits without repetitions: a global trait is that of every question."""
+    found: list[AgenticRubricTrait] = []
+    seen: set[int] = set()
+    for trait in traits:
+        if id(trait) not in seen:
+            seen.add(id(trait))
+            found.append(trait)
+    return found

@@ -1,0 +1,54 @@
+"""The configuration names that this distribution owns, and what follows from them for a question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, Field
+
+from karenina_core.rubrics import AgenticRubricTrait
+
+if TYPE_CHECKING:
+    from karenina_core import Question, VerificationConfig
+
+JudgeContext = Literal["workspace_only", "trace_and_workspace", "trace_only"]
+
+
+class AgenticSettings(BaseModel):
+    """Settings of agentic evaluation."""
+
+    agentic_parsing: bool = Field(default=False, description="Have an agent investigate before templates are filled.")
+    agentic_judge_context: JudgeContext = Field(
+        default="workspace_only",
+        description="What the agent sees: the workspace, the answer (as use_full_trace_for_template says), or both.",
+    )
+    agentic_parsing_max_turns: int = Field(default=15, ge=1, description="Most assistant turns of one investigation.")
+    agentic_parsing_timeout: float = Field(default=120.0, gt=0, description="Most seconds of one investigation.")
+    workspace_root: Path | None = Field(
+        default=None, description="Folder of the questions' workspaces; the benchmark's own goes over it."
+    )
+    workspace_copy: bool = Field(
+        default=True, description="Work in a copy of a question's folder; otherwise agents change the folder itself."
+    )
+    workspace_cleanup: bool = Field(default=True, description="Remove an answer's copy after its last judge.")
+
+
+def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, bool]]:
+    """The question's agentic traits, each with whether it is dynamic: counts only where its concept is present."""
+    if question.rubric is not None:
+        yield from ((trait, False) for trait in question.rubric.agentic_traits)
+    if question.dynamic_rubric is not None:
+        yield from ((trait, True) for trait in question.dynamic_rubric.agentic_traits)
+
+
+def looks_into_workspace(config: VerificationConfig, question: Question) -> bool:
+    """Whether some judge of the question's answers will look into its workspace."""
+    settings = config.section(AgenticSettings)
+    mode = config.core.evaluation_mode
+    parses = settings.agentic_parsing and mode != "rubric_only" and settings.agentic_judge_context != "trace_only"
+    scores = mode != "template_only" and any(
+        trait.context_mode != "trace_only" for trait, _ in agentic_traits(question)
+    )
+    return parses or scores

@@ -1,0 +1,77 @@
+"""Where the agent of one trait works: a copy of the workspace, an empty folder, or nowhere."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from karenina_agentic.folders import WorkspaceError, slug
+from karenina_agentic.investigation import own_copy
+from karenina_agentic.prepare import removal
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import VerificationContext
+from karenina_core.rubrics import AgenticRubricTrait
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The `folder` of an agent, the name of the trace's `file` in it, and the path of the copy that is kept."""
+
+    folder: Path | None = None
+    file: str | None = None
+    kept_file: str | None = None
+
+
+@asynccontextmanager
+async def place_for(
+    trait: AgenticRubricTrait, response: str | None, context: VerificationContext
+) -> AsyncIterator[Place]:
+    """The place of one trait's agent, as long as the block lasts. Raises `WorkspaceError`."""
+    as_file = trait.materialize_trace and response is not None
+    if trait.context_mode == "trace_only" and not as_file:
+        yield Place()
+        return
+    async with own_copy(context) if trait.context_mode != "trace_only" else _empty_folder(context) as folder:
+        if not as_file:
+            yield Place(folder)
+            return
+        file = _free_name(folder)
+        _write(folder / file, response or "")
+        yield Place(folder, file, _keep(trait, response or "", context) if trait.persist_trace else None)
+
+
+@asynccontextmanager
+async def _empty_folder(context: VerificationContext) -> AsyncIterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="karenina_judge_"))
+    try:
+        yield folder
+    finally:
+        await removal(context, folder)()
+
+
+def _free_name(folder: Path) -> str:
+    name = "response.txt"
+    while (folder / name).exists() or (folder / name).is_symlink():
+        name = f"response_{secrets.token_hex(2)}.txt"
+    return name
+
+
+def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext) -> str:
+    """Write the trace beside the workspace; where there is none, into a folder of its own for temporary files."""
+    workspace = context.find_artifact(Keys.WORKSPACE_PATH)
+    folder = workspace.parent if workspace is not None else Path(tempfile.mkdtemp(prefix="karenina_trace_"))
+    base = workspace.name if workspace is not None else slug(context.question.id)
+    file = folder / f"{base}_trace_{slug(trait.name)}_{secrets.token_hex(4)}.txt"
+    _write(file, response)
+    return str(file)
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, "utf-8")
+    except OSError as error:
+        raise WorkspaceError(f"the trace cannot be written to {file}: {error.strerror}") from None

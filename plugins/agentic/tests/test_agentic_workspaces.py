@@ -1,0 +1,271 @@
+"""PrepareWorkspace: which folder an answer gets, what is refused, and what is removed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agentic_models import question
+
+from karenina_agentic.folders import WorkspaceError, copy_folder
+from karenina_agentic.prepare import PrepareWorkspace
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Question
+from karenina_core.rubrics import AgenticRubricTrait, LLMRubricTrait, Rubric
+from karenina_core.testing import StageRun, run_stage
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workspace root with the folder of one question."""
+    folder = tmp_path / "root"
+    (folder / "task/data").mkdir(parents=True)
+    (folder / "task/data/code.txt").write_text("42")
+    return folder
+
+
+def prepare(root: Path | None, path: str | None = "task", **settings: Any) -> StageRun:
+    asked = question(workspace_path=path)
+    chosen = {"agentic_parsing": True, "workspace_root": root, **settings}
+    return asyncio.run(run_stage(PrepareWorkspace, question=asked, **chosen))
+
+
+def made(run: StageRun) -> Path:
+    folder = run.artifact(Keys.WORKSPACE_PATH)
+    assert run.error is None
+    assert folder is not None
+    return folder
+
+
+def test_the_workspace_is_a_copy_beside_the_folder_of_the_question(root: Path) -> None:
+    folder = made(prepare(root))
+    assert folder.parent == root
+    assert re.fullmatch(rf"task_run_\d{{8}}T\d{{6}}_pid{os.getpid()}_[0-9a-f]{{8}}", folder.name)
+    (folder / "data/code.txt").write_text("changed")
+    assert (root / "task/data/code.txt").read_text() == "42"
+
+
+def test_the_replicate_stands_in_the_name_where_there_are_several(root: Path) -> None:
+    assert "_rep1_" in made(prepare(root, replicate_count=2)).name
+
+
+def test_without_a_folder_the_workspace_is_empty_and_named_by_the_question(root: Path) -> None:
+    asked = Question(question="Which?", id="urn:some/../id")
+    run = asyncio.run(run_stage(PrepareWorkspace, question=asked, agentic_parsing=True, workspace_root=root))
+    folder = made(run)
+    assert (folder.parent, list(folder.iterdir())) == (root, [])
+    assert folder.name.startswith("urn-some-..-id_run_")
+
+
+def test_answers_that_are_made_at_once_have_folders_of_their_own(root: Path) -> None:
+    async def several() -> list[StageRun]:
+        asked = question(workspace_path="task")
+        one = {"question": asked, "agentic_parsing": True, "workspace_root": root}
+        return await asyncio.gather(*(run_stage(PrepareWorkspace, **one) for _ in range(20)))
+
+    folders = {made(run) for run in asyncio.run(several())}
+    assert len(folders) == 20
+    assert {(folder / "data/code.txt").read_text() for folder in folders} == {"42"}
+
+
+def leaving(root: Path, target: str) -> None:
+    (root / "task/data/link").symlink_to(target)
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("absent", "there is no folder 'absent'"),
+        ("task/data/code.txt", "there is no folder"),
+        ("../root/task", "without '..'"),
+        ("task/../../other", "without '..'"),
+        ("/etc", "relative to the root"),
+        (".", "the workspace root itself"),
+        ("", "the workspace root itself"),
+        ("task\0", "refused"),
+        ("out", "leaves the workspace root"),
+        ("circle", "cannot be used"),
+    ],
+)
+def test_a_folder_that_is_missing_or_outside_is_an_error_of_the_item(root: Path, path: str, told: str) -> None:
+    (root / "out").symlink_to(root.parent)
+    (root / "circle").symlink_to("circle")
+    run = prepare(root, path)
+    assert run.error is not None
+    assert told in run.error.message
+    assert run.artifact(Keys.WORKSPACE_PATH) is None
+
+
+@pytest.mark.parametrize("copied", [True, False])
+@pytest.mark.parametrize("target", ["/etc/passwd", "../../../secret.txt", "../../.."])
+def test_a_link_that_leaves_the_root_is_an_error_of_the_item_and_leaves_nothing_behind(
+    root: Path, target: str, copied: bool
+) -> None:
+    (root.parent / "secret.txt").write_text("secret")
+    leaving(root, target)
+
+    async def whole() -> StageRun:
+        asked = question(workspace_path="task")
+        run = await run_stage(
+            PrepareWorkspace, question=asked, agentic_parsing=True, workspace_root=root, workspace_copy=copied
+        )
+        await run.end()
+        return run
+
+    run = asyncio.run(whole())
+    assert run.error is not None
+    assert "leaves the workspace root" in run.error.message
+    assert [one.name for one in root.iterdir()] == ["task"]
+
+
+def test_what_a_link_inside_the_root_points_at_is_copied_in_its_place(root: Path) -> None:
+    (root / "shared").mkdir()
+    (root / "shared/table.csv").write_text("1,2")
+    (root / "task/file").symlink_to(root / "shared/table.csv")
+    (root / "task/folder").symlink_to("../shared")
+    (root / "task/nowhere").symlink_to("absent")
+    folder = made(prepare(root))
+    assert not (folder / "file").is_symlink()
+    (folder / "file").write_text("changed")
+    (folder / "folder/table.csv").write_text("changed")
+    assert (root / "shared/table.csv").read_text() == "1,2"
+    assert (folder / "nowhere").readlink() == Path("absent")
+
+
+@pytest.mark.parametrize("target", ["../data", ".."])
+def test_links_in_a_circle_are_an_error_and_no_endless_copy(root: Path, target: str) -> None:
+    leaving(root, target)
+    error = prepare(root).error
+    assert error is not None
+    assert "leads back to a folder that it is in" in error.message
+
+
+def test_a_pipe_is_an_error_and_no_endless_wait(root: Path) -> None:
+    os.mkfifo(root / "task/pipe")
+    error = prepare(root).error
+    assert error is not None
+    assert "neither a file nor a folder" in error.message
+
+
+def test_copies_of_other_answers_inside_the_folder_are_not_copied(root: Path) -> None:
+    inner = made(prepare(root, "task/data"))
+    outer = made(prepare(root, "task"))
+    assert inner.parent == root / "task"
+    assert sorted(one.name for one in outer.iterdir()) == ["data"]
+
+
+@pytest.mark.parametrize(
+    ("root_given", "told"), [(None, "set workspace_root"), ("absent", "is no folder"), ("file", "is no folder")]
+)
+def test_a_root_that_is_missing_is_an_error_of_the_item(tmp_path: Path, root_given: str | None, told: str) -> None:
+    (tmp_path / "file").write_text("")
+    run = prepare(tmp_path / root_given if root_given else None)
+    assert run.error is not None
+    assert told in run.error.message
+
+
+def test_where_nobody_looks_into_a_workspace_none_is_needed() -> None:
+    run = prepare(None, None, agentic_judge_context="trace_only")
+    assert (run.error, run.artifact(Keys.WORKSPACE_PATH)) == (None, None)
+    assert Keys.WORKSPACE_PATH.name in run.state.artifacts
+
+
+@pytest.mark.parametrize(
+    ("settings", "path", "left"),
+    [
+        ({}, "task", False),
+        ({}, None, False),
+        ({"workspace_cleanup": False}, "task", True),
+        ({"workspace_cleanup": False}, None, True),
+        ({"workspace_copy": False}, "task", True),
+        ({"workspace_copy": False, "workspace_cleanup": True}, "task", True),
+        ({"workspace_copy": False}, None, False),
+    ],
+)
+def test_only_a_copy_is_removed_and_only_where_that_is_wanted(
+    root: Path, settings: dict[str, Any], path: str | None, left: bool
+) -> None:
+    async def whole() -> tuple[StageRun, bool]:
+        run = await run_stage(
+            PrepareWorkspace,
+            question=question(workspace_path=path),
+            **{"agentic_parsing": True, "workspace_root": root, **settings},
+        )
+        there = made(run).is_dir()
+        await run.end()
+        return run, there
+
+    run, was_there = asyncio.run(whole())
+    assert was_there
+    assert made(run).exists() is left
+    assert (root / "task/data/code.txt").read_text() == "42"
+
+
+def test_without_a_copy_the_folder_of_the_question_itself_is_used(root: Path) -> None:
+    assert made(prepare(root, workspace_copy=False)) == root / "task"
+
+
+def test_a_removal_that_fails_is_a_warning(
+    root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    async def whole() -> None:
+        run = await run_stage(
+            PrepareWorkspace, question=question(workspace_path="task"), agentic_parsing=True, workspace_root=root
+        )
+        monkeypatch.setattr(shutil, "rmtree", refuse)
+        await run.end()
+
+    with caplog.at_level(logging.WARNING, "karenina"):
+        asyncio.run(whole())
+    assert [(one.levelname, "could not be removed" in one.message) for one in caplog.records] == [("WARNING", True)]
+
+
+def test_a_workspace_that_is_gone_already_is_no_warning(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def whole() -> None:
+        run = await run_stage(
+            PrepareWorkspace, question=question(workspace_path="task"), agentic_parsing=True, workspace_root=root
+        )
+        shutil.rmtree(made(run))
+        await run.end()
+
+    with caplog.at_level(logging.WARNING, "karenina"):
+        asyncio.run(whole())
+    assert caplog.records == []
+
+
+def test_a_judges_copy_leaves_out_links_that_leave_the_root(root: Path) -> None:
+    leaving(root, "/etc/passwd")
+    seen: list[Path] = []
+    copy_folder(root / "task", root / "copy", root, seen.append)
+    assert seen == [root / "task/data/link"]
+    assert [one.name for one in (root / "copy/data").iterdir()] == ["code.txt"]
+    with pytest.raises(WorkspaceError):
+        copy_folder(root / "task", root / "other", root)
+
+
+@pytest.mark.parametrize(
+    ("parsing", "trait", "included"),
+    [
+        (False, None, False),
+        (True, None, True),
+        (False, LLMRubricTrait(name="t"), False),
+        (False, AgenticRubricTrait(name="t"), True),
+    ],
+)
+def test_it_is_in_the_plan_where_an_agent_judges(
+    root: Path, parsing: bool, trait: AgenticRubricTrait | LLMRubricTrait | None, included: bool
+) -> None:
+    from karenina_core import VerificationConfig
+
+    config = VerificationConfig(agentic_parsing=parsing, workspace_root=root)
+    asked = question(rubric=Rubric.of(trait) if trait is not None else None)
+    assert bool(PrepareWorkspace().included(config, asked)) is included
