@@ -14,6 +14,7 @@ from karenina_core import ModelConfig, Stage, VerificationConfig, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.config import settings
 from karenina_core.errors import ConfigError
+from karenina_core.known import known
 from karenina_core.plugins import Plugins
 
 
@@ -185,3 +186,14 @@ def test_every_setting_has_a_meaning_and_an_environment_variable() -> None:
         assert setting.environment[0] == f"KARENINA_{setting.name.upper()}"
     assert settings()["taste_threshold"].environment == ("KARENINA_TASTE_THRESHOLD", "TASTE_THRESHOLD")
     assert settings()["evaluation_mode"].type_name == "'template_only' | 'template_and_rubric' | 'rubric_only'"
+
+
+@pytest.mark.parametrize("name", sorted(known()["settings"]))
+def test_a_name_of_a_plugin_that_is_not_installed_says_what_to_install(name: str) -> None:
+    entry = known()["settings"][name]
+    with plugin_room.using(Plugins()):
+        with pytest.raises(ConfigError) as caught:
+            VerificationConfig(**{name: entry["default"]})
+        assert VerificationConfig().setting(name) == entry["default"]
+    (problem,) = caught.value.problems
+    assert problem == f"{name}: belongs to a plugin that is not installed: pip install {entry['distribution']}"
