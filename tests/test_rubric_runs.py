@@ -1,0 +1,237 @@
+"""Whole runs with rubrics: evaluation modes, whose traits a question has, and what a failure costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
+from typing import Any
+
+import pytest
+
+from karenina_core import Benchmark, Outcome, VerificationConfig, VerificationResult
+from karenina_core import plugins as plugin_room
+from karenina_core.errors import ConfigError
+from karenina_core.plan import PlanError
+from karenina_core.plugins import GROUPS, Plugins
+from karenina_core.ports import AgentReply, CallInfo, ErrorCategory, Message, PortError, ToolCall
+from karenina_core.rubrics import (
+    CallableRubricTrait,
+    DynamicRubric,
+    LLMRubricTrait,
+    MetricRubricTrait,
+    RegexRubricTrait,
+    Rubric,
+    RubricTrait,
+)
+from karenina_core.testing import ScriptedModels
+
+GENE = """
+class Answer(BaseAnswer):
+    gene: str = VerifiedField(description="The gene that is named", ground_truth="BCL2", verify_with=ExactMatch())
+"""
+DOI = RegexRubricTrait(name="doi", pattern="doi:")
+SAFE = LLMRubricTrait(name="safe", description="It warns of side effects.")
+TONE = LLMRubricTrait(name="tone", kind="literal", classes={"rude": "It insults.", "kind": "It cares."})
+FACTS = MetricRubricTrait(name="facts", metrics=("recall",), tp_instructions=("is BCL2", "blocks apoptosis"))
+WORDS = CallableRubricTrait(
+    name="words", source="def f(text):\n    return len(text.split())\n", kind="score", min_score=0, max_score=99
+)
+RISKS = LLMRubricTrait(name="risks", summary="risks of a treatment")
+ALL = (DOI, SAFE, TONE, FACTS, WORDS)
+
+
+def judging(score: Any = True) -> ScriptedModels:
+    """Names BCL2, says True of what is boolean, the last class of what has classes, and that no concept is present."""
+
+    def one(schema: Mapping[str, Any]) -> Any:
+        if "enum" in schema:
+            return schema["enum"][-1]
+        return {"boolean": score, "array": [], "string": "because"}[schema["type"]]
+
+    def fill(_messages: Sequence[Message], schema: Mapping[str, Any], info: CallInfo) -> Mapping[str, Any]:
+        if info.task == "parsing":
+            return {"gene": "BCL2"}
+        parts = schema["properties"]
+        return {
+            name: {key: one(inner) for key, inner in part["properties"].items()} if "properties" in part else one(part)
+            for name, part in parts.items()
+        }
+
+    return ScriptedModels(say=lambda *_: "It is BCL2, see doi:10.1000/182.", fill=fill)
+
+
+def benchmark(*traits: RubricTrait, dynamic: Sequence[RubricTrait] = ()) -> Benchmark:
+    made = Benchmark.create(name="rubrics")
+    made.add_question("Which gene?", "BCL2", GENE, rubric=traits or None, dynamic_rubric=dynamic or None)
+    return made
+
+
+def run(
+    asked: Benchmark, models: ScriptedModels | None = None, plugins: Plugins | None = None, **more: Any
+) -> VerificationResult:
+    """The one result of a benchmark with one question."""
+    room, models = plugins or Plugins.discover(), models or judging()
+    room.register(models)
+    settings = {"evaluation_mode": "rubric_only", "parsing_models": [models.model("j")], **more}
+    answering = models.model("a", **settings.pop("answering", {}))
+    with plugin_room.using(room):
+        config = VerificationConfig(answering_models=[answering], **settings)
+        (result,) = asked.run_verification(config, trust="all")
+        return result
+
+
+def test_rubric_only_scores_the_answer_and_asks_nothing_of_the_template() -> None:
+    models = judging()
+    result = run(benchmark(*ALL), models)
+    assert result.outcome is Outcome.SCORED
+    assert result.template is not None
+    assert result.template.template_verification_performed is False
+    assert result.template.verify_result is None
+    assert result.rubric is not None
+    assert result.rubric.get_all_trait_scores() == {
+        "safe": True,
+        "tone": 1,
+        "doi": True,
+        "words": 5,
+        "facts": {"recall": 0.0},
+    }
+    assert result.rubric.get_llm_trait_labels() == {"tone": "kind"}
+    assert result.rubric.get_trait_by_name("words") == (5, "callable")
+    assert result.rubric.metric_trait_confusion_lists == {
+        "facts": {"tp": [], "tn": [], "fp": [], "fn": ["is BCL2", "blocks apoptosis"]}
+    }
+    assert result.deep_judgment_rubric is None
+    assert result.evaluation_input == "It is BCL2, see doi:10.1000/182."
+    assert {request.info.task for request in models.requests} == {"answer_generation", "rubric_evaluation"}
+
+
+@pytest.mark.parametrize("mode", ["template_and_rubric", "template_only"])
+def test_with_a_template_the_verdict_is_the_templates_and_the_scores_stand_beside_it(mode: str) -> None:
+    result = run(benchmark(*ALL), judging(score=False), evaluation_mode=mode)
+    assert result.outcome is Outcome.CORRECT
+    scores = None if result.rubric is None else result.rubric.llm_trait_scores
+    assert scores == ({"safe": False, "tone": 1} if mode == "template_and_rubric" else None)
+
+
+def test_the_result_is_the_same_after_a_round_trip_through_json() -> None:
+    result = run(benchmark(*ALL, dynamic=[RISKS]), evaluation_mode="template_and_rubric")
+    assert VerificationResult.model_validate_json(result.model_dump_json()) == result
+
+
+def test_calls_for_rubrics_are_counted_under_their_own_name() -> None:
+    result = run(benchmark(*ALL, dynamic=[RISKS]))
+    assert result.template is not None
+    assert (result.template.usage_metadata or {})["rubric_evaluation"]["calls"] == 3
+
+
+@pytest.mark.parametrize(("strategy", "calls"), [("batch", 1), ("sequential", 2)])
+def test_the_strategy_reaches_the_judge(strategy: str, calls: int) -> None:
+    models = judging()
+    result = run(benchmark(SAFE, DOI, RISKS), models, rubric_evaluation_strategy=strategy)
+    assert sum(request.port == "parser" for request in models.requests) == calls
+    assert result.rubric is not None
+    assert result.rubric.rubric_evaluation_strategy == strategy
+
+
+def test_traits_without_a_judge_need_none() -> None:
+    result = run(benchmark(DOI, WORDS), parsing_models=[])
+    assert result.rubric is not None
+    assert result.rubric.get_all_trait_scores() == {"doi": True, "words": 5}
+
+
+def test_the_traits_of_the_benchmark_and_of_the_question_are_scored_together() -> None:
+    asked = benchmark(SAFE, dynamic=[RISKS])
+    asked.global_rubric = Rubric.of(DOI)
+    result = run(asked)
+    assert result.rubric is not None
+    assert result.rubric.get_all_trait_scores() == {"doi": True, "safe": True, "risks": True}
+    assert result.rubric.dynamic_rubric_promoted_traits == ["risks"]
+    assert result.rubric.dynamic_rubric_skipped_traits == {}
+
+
+def test_only_the_traits_that_are_named_are_scored() -> None:
+    result = run(benchmark(*ALL, dynamic=[RISKS]), rubric_trait_names=["doi", "tone"])
+    assert result.rubric is not None
+    assert result.rubric.get_all_trait_scores() == {"tone": 1, "doi": True}
+
+
+def test_a_name_that_is_static_and_dynamic_ends_the_run_before_anything_is_asked() -> None:
+    asked, models = benchmark(SAFE), judging()
+    asked.dynamic_rubric = DynamicRubric.of(SAFE)
+    with pytest.raises(ConfigError, match="'safe' stands in the rubric and in the dynamic rubric"):
+        run(asked, models)
+    assert models.requests == []
+
+
+def test_traits_and_no_plugin_that_scores_them_are_a_problem_of_the_plan() -> None:
+    found = [
+        point
+        for group in GROUPS
+        for point in entry_points(group=group)
+        if not point.value.startswith(("karenina_rubric", "karenina_deep_judgment", "karenina_agentic"))
+    ]
+    models = judging()
+    with pytest.raises(PlanError, match=r"rubric traits \(doi\).*karenina-rubric"):
+        run(benchmark(DOI), models, Plugins.discover(found=found))
+    assert models.requests == []
+
+
+@pytest.mark.parametrize("strategy", ["batch", "sequential"])
+def test_failure_of_one_trait_leaves_the_others(strategy: str) -> None:
+    broken = [
+        CallableRubricTrait(name="gone", function="no_such_package_anywhere:f"),
+        RegexRubricTrait(name="endless", pattern=r"^(\w|\w\w)+$"),
+    ]
+    models = judging()
+    usual = models.fill
+
+    def fill(messages: Sequence[Message], schema: Mapping[str, Any], info: CallInfo) -> Any:
+        if "Expected things" in messages[-1].content:
+            raise PortError("the judge is away", category=ErrorCategory.PERMANENT)
+        given = dict(usual(messages, schema, info))  # type: ignore[call-overload]  # it returns a mapping
+        if "tone" in given:
+            given["tone"] = {"reasoning": "r", "score": "none of them"}
+        if schema["properties"].get("score", {}).get("enum"):
+            given["score"] = "none of them"
+        return given
+
+    models.fill = fill
+    models.say = lambda *_: "a" * 200 + "!"
+    result = run(benchmark(*ALL, *broken), models, rubric_evaluation_strategy=strategy)
+    assert result.outcome is Outcome.SCORED
+    assert result.metadata.completed_without_errors
+    assert result.rubric is not None
+    assert result.rubric.get_all_trait_scores() == {
+        "safe": True,
+        "tone": None,
+        "doi": False,
+        "endless": None,
+        "words": 1,
+        "gone": None,
+        "facts": None,
+    }
+    for name, says in SAYS.items():
+        assert says in (result.rubric.trait_errors or {})[name]
+    assert set(result.rubric.trait_errors or {}) == set(SAYS)
+
+
+SAYS = {
+    "tone": "must be one of",
+    "endless": "did not end",
+    "gone": "install the package",
+    "facts": "the judge is away",
+}
+
+CALL = ToolCall("c1", "look_up", {"gene": "BCL2"})
+BROKEN_OFF = AgentReply((Message.assistant("see doi:10.1", [CALL]),), limit_reached=True)
+MCP = {"mcp_urls_dict": {"genes": "http://localhost:1/mcp"}}
+
+
+@pytest.mark.parametrize(("full", "scores"), [(True, {"doi": True}), (False, None)])
+def test_a_conversation_that_breaks_off_is_scored_as_a_whole_or_not_at_all(full: bool, scores: Any) -> None:
+    models = ScriptedModels(act=lambda *_: BROKEN_OFF)
+    result = run(benchmark(DOI), models, answering=MCP, use_full_trace_for_rubric=full)
+    assert (result.rubric.regex_trait_scores if result.rubric else None) == scores
+    record = next(one for one in result.stages if one.name == "RubricEvaluation")
+    assert (record.status, record.reason is None) == (("ran", True) if full else ("skipped", False))
+    assert result.outcome is Outcome.AUTO_FAILED
