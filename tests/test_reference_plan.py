@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable
 
 import pytest
-from contracts import CONTRACTS, REFERENCE_ORDER, RELATIONS, Contract
+from contracts import ALTERNATIVES, CONTRACTS, REFERENCE_ORDER, RELATIONS, Contract
 
 from karenina_core import ANY, Question, VerificationConfig
 from karenina_core import plugins as plugin_room
@@ -69,12 +69,14 @@ def pairs_of(contracts: Iterable[Contract]) -> set[tuple[str, str]]:
 
 
 def test_the_shipped_stages_declare_what_the_contracts_say() -> None:
-    assert set(SHIPPED) <= set(BY_NAME)
+    contracts = {**BY_NAME, **{one.name: one for one in ALTERNATIVES}}
+    assert set(SHIPPED) <= set(contracts)
     for name, stage in SHIPPED.items():
-        expected = BY_NAME[name]
+        expected = contracts[name]
         for relation in ("slot", "requires", "optional", "revises", "after", "before", "scope"):
             assert getattr(stage, relation) == getattr(expected, relation), (name, relation)
         assert stage.produces >= expected.produces, name
+        assert {key: getattr(stage, key) for key in expected.extra} == expected.extra, name
 
 
 def test_the_plan_of_all_stages_is_that_of_the_reference_for_every_order_of_discovery() -> None:

@@ -1,0 +1,56 @@
+"""Deep judgment: values and scores that are quoted, reasoned about and only then given. Entry points name `plugin`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from karenina_core import Stage, hookimpl
+
+if TYPE_CHECKING:
+    from karenina_core.rubrics.evaluation import TraitEvaluator
+    from karenina_core.search import SearchTool
+
+
+class plugin:  # noqa: N801 - what entry points name
+    """Offers the stages of this distribution, its evaluator of LLM traits, and a search tool."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_parse_template() -> Sequence[type[Stage]]:
+        """Slot 7."""
+        from karenina_deep_judgment.parse import DeepJudgmentParseTemplate
+
+        return [DeepJudgmentParseTemplate]
+
+    @staticmethod
+    @hookimpl
+    def karenina_deep_judgment_auto_fail() -> Sequence[type[Stage]]:
+        """Slot 10."""
+        from karenina_deep_judgment.autofail import DeepJudgmentAutoFail
+
+        return [DeepJudgmentAutoFail]
+
+    @staticmethod
+    @hookimpl
+    def karenina_deep_judgment_rubric_auto_fail() -> Sequence[type[Stage]]:
+        """Slot 12."""
+        from karenina_deep_judgment.autofail import DeepJudgmentRubricAutoFail
+
+        return [DeepJudgmentRubricAutoFail]
+
+    @staticmethod
+    @hookimpl
+    def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
+        """LLM traits, from excerpts and reasoning."""
+        from karenina_deep_judgment.traits import DeepJudgmentTraits
+
+        return [DeepJudgmentTraits()]
+
+    @staticmethod
+    @hookimpl
+    def karenina_search_tools() -> Sequence[SearchTool]:
+        """Tavily."""
+        from karenina_deep_judgment.tavily import TavilySearch
+
+        return [TavilySearch()]

@@ -1,0 +1,98 @@
+"""Stages 10 and 12: what nothing in the answer supports fails."""
+
+from __future__ import annotations
+
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import AutoFailStage, Question, Skip, Slot, VerificationConfig, VerificationContext
+from karenina_deep_judgment.prompts import TRAIT_PROMPTS
+from karenina_deep_judgment.searching import check_search_tool
+from karenina_deep_judgment.settings import DeepJudgmentSettings, deep_judgment
+from karenina_deep_judgment.wishes import searches
+
+
+class DeepJudgmentAutoFail(AutoFailStage):
+    """Slot 10: fails answers with attributes for which no excerpt was found, unless the model abstained.
+
+    It comes after the embedding check, so that nothing reverses it.
+    """
+
+    name = "DeepJudgmentAutoFail"
+    slot = Slot.DEEP_JUDGMENT_AUTO_FAIL
+    optional = frozenset(
+        {
+            Keys.DEEP_JUDGMENT_PERFORMED,
+            Keys.ATTRIBUTES_WITHOUT_EXCERPTS,
+            Keys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT,
+            Keys.ABSTENTION_DETECTED,
+        }
+    )
+    revises = frozenset({Keys.FIELD_VERIFICATION_RESULT})
+    after = frozenset({Slot.EMBEDDING_CHECK})
+    settings = DeepJudgmentSettings
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Only where deep judgment of templates is on."""
+        return deep_judgment(config).deep_judgment_mode != "disabled" or Skip("deep_judgment_mode is disabled")
+
+    def skip_because(self, context: VerificationContext) -> str | None:
+        """Nothing was quoted, everything is supported, or the model abstained."""
+        if not context.find_artifact(Keys.DEEP_JUDGMENT_PERFORMED):
+            return "deep judgment was not performed"
+        if context.find_artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS) is None:
+            return "no excerpts were asked for"
+        if not context.find_artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS):
+            return "every attribute has an excerpt"
+        return "the model abstained" if context.find_artifact(Keys.ABSTENTION_DETECTED) else None
+
+    def reason(self, context: VerificationContext) -> str | None:
+        """Which attributes, after how many retries."""
+        missing = context.find_artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS) or []
+        retries = context.find_artifact(Keys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT) or 0
+        return f"nothing in the response supports {', '.join(missing)} (retries: {retries})"
+
+    def on_fail(self, context: VerificationContext) -> None:
+        """The fields do not hold either."""
+        if context.find_artifact(Keys.FIELD_VERIFICATION_RESULT):
+            context.revise_artifact(Keys.FIELD_VERIFICATION_RESULT, False, "attributes without excerpts")
+
+
+class DeepJudgmentRubricAutoFail(AutoFailStage):
+    """Slot 12: fails answers with rubric traits for which no excerpt was found, unless the model abstained."""
+
+    name = "DeepJudgmentRubricAutoFail"
+    slot = Slot.DEEP_JUDGMENT_RUBRIC_AUTO_FAIL
+    optional = frozenset(
+        {
+            Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED,
+            Keys.TRAITS_WITHOUT_VALID_EXCERPTS,
+            Keys.TRAIT_METADATA,
+            Keys.ABSTENTION_DETECTED,
+        }
+    )
+    settings = DeepJudgmentSettings
+    prompts = TRAIT_PROMPTS
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Only where deep judgment of rubrics is on; a search tool that cannot be used is a problem of the plan."""
+        if deep_judgment(config).deep_judgment_rubric_mode == "disabled":
+            return Skip("deep_judgment_rubric_mode is disabled")
+        if searches(config, question):
+            check_search_tool(config, "deep_judgment_rubric_search_tool")
+        return True
+
+    def skip_because(self, context: VerificationContext) -> str | None:
+        """No trait was judged so, every trait is supported, or the model abstained."""
+        if not context.find_artifact(Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED):
+            return "deep judgment of traits was not performed"
+        if not context.find_artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS):
+            return "every trait has its excerpts"
+        return "the model abstained" if context.find_artifact(Keys.ABSTENTION_DETECTED) else None
+
+    def reason(self, context: VerificationContext) -> str | None:
+        """Which traits, each after how many retries."""
+        known = context.find_artifact(Keys.TRAIT_METADATA) or {}
+        missing = [
+            f"{name} (retries: {known.get(name, {}).get('excerpt_retry_count', 0)})"
+            for name in context.find_artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS) or []
+        ]
+        return f"nothing in the response supports the score of {', '.join(missing)}"

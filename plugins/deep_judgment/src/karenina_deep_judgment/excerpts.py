@@ -1,0 +1,270 @@
+"""Find what a judge quotes in the text that it quotes from: exactly, else with small changes, else not at all."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Final, Literal
+
+MatchKind = Literal["exact", "spacing", "changed"]
+MissKind = Literal["empty", "reordered", "invented"]
+
+SHORTEST_CHANGED: Final = 16
+"""Below so many characters a change is another word ("BRCA1", "BRCA2"): only the exact words are found."""
+LONGEST_CHANGED: Final = 2000
+"""Above so many characters only the exact words are found: a fuzzy search would take too long, and nobody quotes so
+much by heart."""
+
+_WORD: Final = re.compile(r"\w+")
+_TOKEN: Final = re.compile(r"\S+")
+_QUOTES: Final = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
+_WIDE_GAPS: Final = ("   ", "\t\t", "\n\n\n", "\n  ")
+"""White space that may keep an alignment of characters from finding what stands there."""
+_AROUND: Final = 50
+_SAME_WORDS: Final = 0.75
+"""From this share of words in common a passage is what the excerpt was made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Where an excerpt stands: `text[start:end]`.
+
+    `similarity` is from 0 to 1. `kind` says how it was found: "exact" letter by letter, "spacing" up to white space and
+    case (both 1.0), "changed" with other differences.
+    """
+
+    start: int
+    end: int
+    similarity: float
+    kind: MatchKind
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """Why an excerpt was not found: "empty", its words stand there in another order, or it is not from there at all.
+
+    `closest` is the passage that comes nearest, where one has anything in common with it.
+    """
+
+    kind: MissKind
+    similarity: float = 0.0
+    closest: str | None = None
+
+
+def find_excerpt(excerpt: str, text: str, threshold: float = 0.8) -> Match | None:
+    """Where `excerpt` stands in `text`, or None; see `SearchedText.find`."""
+    return SearchedText(text).find(excerpt, threshold)
+
+
+class SearchedText:
+    """A text in which several excerpts are looked for; what a search needs to know of it is worked out once."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def find(self, excerpt: str, threshold: float = 0.8) -> Match | None:
+        """Where the excerpt stands, or None.
+
+        White space and quotation marks around it do not count. Words are found whole: "3" does not stand in "1985". A
+        changed excerpt counts where its similarity (twice the characters in common and in order / all characters of
+        both, without regard to case and white space) is at least `threshold` and its words stand in the order of the
+        text, because "A inhibits B" is no quotation of "B inhibits A".
+        """
+        wanted = excerpt.strip()
+        bare = _without_quotes(wanted)
+        found = self._exactly(wanted) or (self._exactly(bare) if bare != wanted else None)
+        if found is not None or not bare:
+            return found
+        wanted = " ".join(bare.split())
+        if SHORTEST_CHANGED <= len(wanted) <= LONGEST_CHANGED:
+            span = _align(wanted, self.text, threshold)
+            if span is not None:
+                return self._accepted(wanted, *span, threshold)
+        return self._in_evened_text(wanted, threshold)
+
+    def why_missing(self, excerpt: str) -> Miss:
+        """What is wrong with an excerpt that was not found."""
+        wanted = _without_quotes(excerpt.strip())
+        words = _words(wanted)
+        if not words:
+            return Miss("empty")
+        span = self._densest(words)
+        if span is None:
+            return Miss("invented")
+        passage = self.text[slice(*span)]
+        shared = (Counter(words) & Counter(_words(passage))).total() / len(words)
+        kind: MissKind = "reordered" if shared >= _SAME_WORDS and len(words) > 1 else "invented"
+        return Miss(kind, _similarity(_folded(wanted), _folded(passage)), passage)
+
+    # ---- exact
+
+    def _exactly(self, wanted: str) -> Match | None:
+        at = _find_words(wanted, self.text)
+        return Match(at, at + len(wanted), 1.0, "exact") if at >= 0 else None
+
+    @cached_property
+    def _spaced(self) -> str:
+        return _folded(self.text)
+
+    def _in_evened_text(self, wanted: str, threshold: float) -> Match | None:
+        """Look in the text with white space and case evened out, and lead back to the text as it is."""
+        same = self._spaced_out(wanted)
+        if same is not None or not any(gap in self.text for gap in _WIDE_GAPS):
+            return same
+        folded = _folded(wanted)
+        if not SHORTEST_CHANGED <= len(folded) <= LONGEST_CHANGED:
+            return None
+        span = _align(folded, self._spaced, threshold)
+        return self._accepted(wanted, *self._original(*span), threshold) if span is not None else None
+
+    def _spaced_out(self, wanted: str) -> Match | None:
+        """Where the excerpt stands up to white space and case."""
+        folded = _folded(wanted)
+        at = _find_words(folded, self._spaced)
+        return Match(*self._original(at, at + len(folded)), 1.0, "spacing") if at >= 0 else None
+
+    def _original(self, start: int, end: int) -> tuple[int, int]:
+        """The place in the text of a span of the evened text: by counting words, which evening keeps."""
+        first = self._spaced.count(" ", 0, start)
+        last = first + self._spaced.count(" ", start, end)
+        tokens = islice(_TOKEN.finditer(self.text), first, last + 1)
+        spans = [token.span() for token in tokens]
+        into = start - (self._spaced.rfind(" ", 0, start) + 1)
+        rest = self._spaced.find(" ", end)
+        left = (rest if rest >= 0 else len(self._spaced)) - end
+        return min(spans[0][0] + into, spans[0][1]), max(spans[-1][1] - left, spans[-1][0])
+
+    # ---- changed
+
+    def _accepted(self, wanted: str, start: int, end: int, threshold: float) -> Match | None:
+        """The match at a span, or near it, if it is near enough and no words are moved."""
+        around = max(0, start - _AROUND)
+        near = SearchedText(self.text[around : end + len(wanted) + _AROUND])._spaced_out(wanted)
+        if near is not None:
+            return Match(near.start + around, near.end + around, 1.0, "spacing")
+        match = self._nearest(wanted, start, end)
+        return match if match.similarity >= threshold and self._in_order(wanted, match) else None
+
+    def _nearest(self, wanted: str, start: int, end: int) -> Match:
+        """The match that a span is, widened or narrowed to whole words where that is nearer to the excerpt."""
+        folded = _folded(wanted)
+        best = Match(start, end, -1.0, "changed")
+        for first in {start, *_word_bounds(self.text, start)}:
+            for last in {end, *_word_bounds(self.text, end), _last_word(self.text, start, end)}:
+                passage = self.text[first:last]
+                similarity = _similarity(folded, _folded(passage)) if passage.strip() else -1.0
+                if similarity > best.similarity:
+                    lead = len(passage) - len(passage.lstrip())
+                    trail = len(passage) - len(passage.rstrip())
+                    best = Match(first + lead, last - trail, similarity, "changed")
+        return best
+
+    def _in_order(self, wanted: str, match: Match) -> bool:
+        """Whether the words of the excerpt that stand in the passage, or just beside it, stand in the same order."""
+        from rapidfuzz.distance import LCSseq
+
+        quoted = _words(wanted)
+        beside = 1 + len(wanted) // 3
+        before = self.text[max(0, match.start - beside) : match.start]
+        behind = self.text[match.end : match.end + beside]
+        passage = _words(self.text[match.start : match.end])
+        # A word that a cut has halved is none.
+        around = [*_words(before)[1:], *passage, *_words(behind)[:-1]]
+        shared = (Counter(quoted) & Counter(around)).total()
+        return shared - LCSseq.similarity(quoted, around) < _moved_words(len(quoted))
+
+    def _densest(self, words: Sequence[str]) -> tuple[int, int] | None:
+        """The passage of as many words as the excerpt has that shares most of them."""
+        tokens = list(_WORD.finditer(self.text))
+        wanted, held = Counter(words), Counter[str]()
+        shared, best, place = 0, 0, None
+        for at, token in enumerate(tokens):
+            word = token[0].casefold()
+            held[word] += 1
+            shared += held[word] <= wanted[word]
+            if at >= len(words):
+                gone = tokens[at - len(words)][0].casefold()
+                shared -= held[gone] <= wanted[gone]
+                held[gone] -= 1
+            if shared > best:
+                best, place = shared, (tokens[max(0, at - len(words) + 1)].start(), token.end())
+        return place
+
+
+def _moved_words(count: int) -> int:
+    """How many words out of place make an excerpt of `count` words a reordered one."""
+    return 1 if count < 40 else 2
+
+
+def _align(wanted: str, text: str, threshold: float) -> tuple[int, int] | None:
+    """The stretch of the text that is nearest to the excerpt, where it may reach the threshold."""
+    from rapidfuzz import fuzz
+
+    found = fuzz.partial_ratio_alignment(wanted, text, score_cutoff=threshold * 100)
+    if found is None:
+        return None
+    # Of two texts the shorter one is the needle, so an excerpt longer than the text is aligned the other way round.
+    return (found.dest_start, found.dest_end) if len(wanted) <= len(text) else (0, len(text))
+
+
+def _similarity(one: str, other: str) -> float:
+    from rapidfuzz import fuzz
+
+    return fuzz.ratio(one, other) / 100
+
+
+def _find_words(wanted: str, text: str) -> int:
+    """Where `wanted` stands in `text` without cutting a word or a number, or -1."""
+    if not wanted:
+        return -1
+    at = text.find(wanted)
+    while at >= 0:
+        end = at + len(wanted)
+        if not (_joined(text, at) or _joined(text, end)):
+            return at
+        at = text.find(wanted, at + 1)
+    return -1
+
+
+def _joined(text: str, at: int) -> bool:
+    """Whether a word or number goes on across `at`. Scripts without case do not part words by space: never there."""
+    return 0 < at < len(text) and _spaced_script(text[at - 1]) and _spaced_script(text[at])
+
+
+def _spaced_script(character: str) -> bool:
+    return character.isdigit() or character.lower() != character.upper()
+
+
+def _word_bounds(text: str, at: int) -> tuple[int, int]:
+    """The beginning and the end of the word at `at`."""
+    start = end = at
+    while start > 0 and _spaced_script(text[start - 1]):
+        start -= 1
+    while end < len(text) and _spaced_script(text[end]):
+        end += 1
+    return start, end
+
+
+def _last_word(text: str, start: int, end: int) -> int:
+    """The end of the last word of a span."""
+    while end > start and not text[end - 1].isalnum():
+        end -= 1
+    return end
+
+
+def _without_quotes(wanted: str) -> str:
+    if len(wanted) > 1 and _QUOTES.get(wanted[0]) == wanted[-1]:
+        return wanted[1:-1].strip()
+    return wanted
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _words(text: str) -> list[str]:
+    return [match[0].casefold() for match in _WORD.finditer(text)]

@@ -1,0 +1,179 @@
+"""DeepJudgmentParseTemplate, slot 7: quote, reason, and only then fill the template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Question, Skip, VerificationConfig, VerificationContext
+from karenina_core.parsing import ParsingStage, parsing_request, shown_hints
+from karenina_core.templates.schema import is_reasoning
+from karenina_deep_judgment.prompts import (
+    PARAMETERS,
+    REASONING,
+    TEMPLATE_PROMPTS,
+    conclusion,
+    reasoning_request,
+)
+from karenina_deep_judgment.quoting import Demand, quote
+from karenina_deep_judgment.searching import assess, check_search_tool, overall_risk
+from karenina_deep_judgment.settings import DeepJudgmentSettings, deep_judgment
+
+if TYPE_CHECKING:
+    from karenina_core.templates import BaseAnswer, BoundTemplate
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What is known so far about one item, also when a later step fails."""
+
+    excerpts: dict[str, list[dict[str, Any]]] | None = None
+    missing: list[str] | None = None
+    risks: dict[str, str] | None = None
+    reasoning: dict[str, str] | None = None
+    steps: list[str] = field(default_factory=list)
+    calls: int = 0
+    retries: int = 0
+
+
+class DeepJudgmentParseTemplate(ParsingStage):
+    """Several judge calls: excerpts of the response for each attribute, optionally a search and the risk that they are
+    invented, the reasoning about each attribute, and the filled template last.
+
+    Every excerpt is held to the text that the judge was shown. An attribute for which none stands there is listed in
+    `attributes_without_excerpts`, whatever its value: a value that means "it is not mentioned" has none, so leave deep
+    judgment off for templates of that kind, or in mode `reasoning_only`, which asks for no excerpts. Fields that hold
+    reasons (`reasoning`, `..._explanation`) need none. Where no judge is needed, deep judgment is not performed.
+    """
+
+    name = "DeepJudgmentParseTemplate"
+    produces = frozenset(
+        {
+            Keys.PARSED_ANSWER,
+            Keys.DEEP_JUDGMENT_PERFORMED,
+            Keys.EXTRACTED_EXCERPTS,
+            Keys.ATTRIBUTE_REASONING,
+            Keys.ATTRIBUTES_WITHOUT_EXCERPTS,
+            Keys.DEEP_JUDGMENT_STAGES_COMPLETED,
+            Keys.DEEP_JUDGMENT_MODEL_CALLS,
+            Keys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT,
+            Keys.HALLUCINATION_RISK_ASSESSMENT,
+        }
+    )
+    settings = DeepJudgmentSettings
+    prompts = TEMPLATE_PROMPTS
+    precedence = 10
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Only where deep judgment of templates is on; a search tool that cannot be used is a problem of the plan."""
+        settings = deep_judgment(config)
+        if settings.deep_judgment_mode == "disabled":
+            return Skip("deep_judgment_mode is disabled")
+        if settings.deep_judgment_mode == "full" and settings.deep_judgment_search_enabled:
+            check_search_tool(config, "deep_judgment_search_tool")
+        return True
+
+    def without_judge(self, context: VerificationContext) -> None:
+        """Nothing was quoted and nothing reasoned about."""
+        self._record(context, _Progress(), performed=False)
+
+    async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
+        """Step by step. What was done before a step failed is recorded."""
+        progress = _Progress()
+        try:
+            answer = await self._steps(context, bound, text, progress)
+        except Exception:
+            self._record(context, progress, performed=False)
+            raise
+        self._record(context, progress, performed=True)
+        return answer
+
+    async def _steps(
+        self, context: VerificationContext, bound: BoundTemplate, text: str, progress: _Progress
+    ) -> BaseAnswer:
+        settings = deep_judgment(context.config)
+        schema = bound.judge_schema()
+        items = _attributes(schema, shown_hints(context, bound))
+        if settings.deep_judgment_mode == "full":
+            await self._quote(context, text, items, settings, progress)
+        request = reasoning_request(context.question.question, text, items, progress.excerpts)
+        reasons = await context.ask(REASONING, request, _reasons_schema(items), dict)
+        progress.calls += reasons.tries
+        progress.reasoning = {name: said for name in items if (said := reasons.value.get(name))}
+        progress.steps.append("reasoning")
+
+        response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
+        form = parsing_request(context.question.question, schema, shown_hints(context, bound), text)
+        found = await context.ask(
+            PARAMETERS,
+            f"{conclusion(progress.reasoning)}\n\n{form}",
+            schema,
+            lambda values: bound.bind(values, response),
+        )
+        progress.calls += found.tries
+        progress.steps.append("parameters")
+        context.set_result_field("parsing", {"way": found.way, "tries": found.tries, "repaired": found.repaired})
+        return found.value
+
+    @staticmethod
+    async def _quote(
+        context: VerificationContext,
+        text: str,
+        items: Mapping[str, str],
+        settings: DeepJudgmentSettings,
+        progress: _Progress,
+    ) -> None:
+        demand = Demand(
+            settings.deep_judgment_max_excerpts_per_attribute,
+            settings.deep_judgment_fuzzy_match_threshold,
+            settings.deep_judgment_excerpt_retry_attempts,
+        )
+        quoted = await quote(context, text, items, demand)
+        progress.excerpts, progress.missing = quoted.found, quoted.missing
+        progress.calls, progress.retries = quoted.calls, quoted.retries
+        progress.steps.append("excerpts")
+        if quoted.rejected:
+            context.set_result_field("rejected_excerpts", quoted.rejected)
+        if settings.deep_judgment_search_enabled:
+            progress.calls += await assess(context, settings.deep_judgment_search_tool, quoted.found)
+            risks = {name: overall_risk(excerpts) for name, excerpts in quoted.found.items()}
+            progress.risks = {name: risk for name, risk in risks.items() if risk is not None}
+            progress.steps.append("search")
+
+    @staticmethod
+    def _record(context: VerificationContext, progress: _Progress, *, performed: bool) -> None:
+        settings = deep_judgment(context.config)
+        context.set_result_field("deep_judgment_enabled", True)
+        context.set_result_field(
+            "deep_judgment_search_enabled",
+            settings.deep_judgment_search_enabled and settings.deep_judgment_mode == "full",
+        )
+        context.set_artifact(Keys.DEEP_JUDGMENT_PERFORMED, performed)
+        context.set_artifact(Keys.EXTRACTED_EXCERPTS, progress.excerpts)
+        context.set_artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS, progress.missing)
+        context.set_artifact(Keys.HALLUCINATION_RISK_ASSESSMENT, progress.risks)
+        context.set_artifact(Keys.ATTRIBUTE_REASONING, progress.reasoning)
+        context.set_artifact(Keys.DEEP_JUDGMENT_STAGES_COMPLETED, progress.steps or None)
+        context.set_artifact(Keys.DEEP_JUDGMENT_MODEL_CALLS, progress.calls)
+        context.set_artifact(Keys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT, progress.retries)
+
+
+def _attributes(schema: Mapping[str, Any], hints: Mapping[str, str]) -> dict[str, str]:
+    """The fields that need support, with what the author says about them."""
+    fields: Mapping[str, Mapping[str, Any]] = schema["properties"]
+    values = {name: part for name, part in fields.items() if not is_reasoning(name)} or fields
+    return {
+        name: " ".join(filter(None, [str(part.get("description", "")), hints.get(name) and f"Hint: {hints[name]}"]))
+        for name, part in values.items()
+    }
+
+
+def _reasons_schema(items: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string", "maxLength": 2000} for name in items},
+        "required": list(items),
+        "additionalProperties": False,
+    }

@@ -1,0 +1,127 @@
+"""Have a judge quote the response, hold each quotation to the response, and ask again where none stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_deep_judgment.excerpts import SearchedText
+from karenina_deep_judgment.prompts import EXCERPTS, excerpts_request
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationContext
+
+CONFIDENCE: Final = ("low", "medium", "high")
+_LONGEST_QUOTE: Final = 1000
+_SHOWN: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """How many excerpts of each item, from which similarity, and how often to ask again."""
+
+    most: int
+    threshold: float
+    retries: int
+
+
+@dataclass(slots=True)
+class Quoted:
+    """What came of it, by item.
+
+    `found` has every item; an excerpt is {"text", "confidence", "similarity_score", "start", "end", "match"}, and
+    `start` and `end` are its place in the text that the judge was shown. `rejected` are quotations that stand nowhere,
+    with what is wrong with each. `calls` counts model calls, `retries` those that asked again for excerpts.
+    """
+
+    found: dict[str, list[dict[str, Any]]]
+    rejected: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    calls: int = 0
+    retries: int = 0
+
+    @property
+    def missing(self) -> list[str]:
+        """The items without any excerpt."""
+        return [name for name, excerpts in self.found.items() if not excerpts]
+
+
+async def quote(context: VerificationContext, text: str, items: Mapping[str, str], demand: Demand) -> Quoted:
+    """Excerpts of `text` for each of `items` (name to description).
+
+    An item is asked for again only where the judge quoted something and none of it stands in the text; a judge that
+    found nothing to quote has answered. May raise `StructuredError` and `PortError`.
+    """
+    quoted = Quoted({name: [] for name in items})
+    searched = SearchedText(text)
+    asked = dict(items)
+    wrong: list[str] = []
+    while asked:
+        request = excerpts_request(context.question.question, text, asked, demand.most, wrong)
+        said = await context.ask(EXCERPTS, request, _schema(asked, demand.most), dict)
+        quoted.calls += said.tries
+        quoted.retries += bool(wrong)
+        wrong, again = [], {}
+        for name, about in asked.items():
+            problems = await context.in_thread(_sort, quoted, name, said.value.get(name) or [], searched, demand)
+            if problems and not quoted.found[name]:
+                again[name] = about
+                wrong += problems
+        asked = again if quoted.retries < demand.retries else {}
+    return quoted
+
+
+def _sort(
+    quoted: Quoted, name: str, given: Sequence[Mapping[str, Any]], searched: SearchedText, demand: Demand
+) -> list[str]:
+    """Put the quotations of one item where they belong; returns what is wrong with those that stand nowhere."""
+    found, problems = quoted.found[name], []
+    for one in given:
+        words = str((one or {}).get("text") or "")
+        match = searched.find(words, demand.threshold)
+        if match is None:
+            problem = _problem(words, searched)
+            quoted.rejected.setdefault(name, []).append({"text": words, "problem": problem})
+            problems.append(f'{name}: "{words[:_SHOWN]}": {problem}')
+        elif len(found) < demand.most and all((match.start, match.end) != (old["start"], old["end"]) for old in found):
+            found.append(
+                {
+                    "text": words,
+                    "confidence": one.get("confidence") or "low",
+                    "similarity_score": round(match.similarity, 4),
+                    "start": match.start,
+                    "end": match.end,
+                    "match": match.kind,
+                }
+            )
+    return problems
+
+
+def _problem(words: str, searched: SearchedText) -> str:
+    miss = searched.why_missing(words)
+    if miss.kind == "empty":
+        return "it holds no words"
+    nearest = f'; nearest is "{miss.closest[:_SHOWN]}"' if miss.closest is not None and miss.similarity >= 0.5 else ""
+    if miss.kind == "reordered":
+        return f"its words stand in the response in another order{nearest}"
+    return f"it does not stand in the response{nearest}"
+
+
+def _schema(items: Mapping[str, str], most: int) -> dict[str, Any]:
+    excerpt = {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "maxLength": _LONGEST_QUOTE},
+            "confidence": {"type": "string", "enum": list(CONFIDENCE)},
+        },
+        "required": ["text", "confidence"],
+        "additionalProperties": False,
+    }
+    # Twice as many as are asked for: one too many shall not cost a reply, and there has to be some end.
+    part = {"type": "array", "maxItems": 2 * most, "items": excerpt}
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(items, part),
+        "required": list(items),
+        "additionalProperties": False,
+    }

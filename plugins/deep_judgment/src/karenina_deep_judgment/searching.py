@@ -1,0 +1,125 @@
+"""Look excerpts up with the search tool of the configuration, and have a judge say how likely each is invented."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_core.errors import ConfigError
+from karenina_core.wording import nearest, whole
+from karenina_deep_judgment.prompts import RISK, risk_request
+from karenina_deep_judgment.settings import deep_judgment
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationConfig, VerificationContext
+    from karenina_core.search import SearchTool
+    from karenina_deep_judgment.settings import SearchFunction
+
+RISKS: Final = ("none", "low", "medium", "high")
+LONGEST: Final = 8000
+"""Characters of what a search found that a judge is shown for one excerpt."""
+
+Excerpts = Mapping[str, Sequence[dict[str, Any]]]
+
+
+def check_search_tool(config: VerificationConfig, setting: str) -> None:
+    """Raise `ConfigError`, with what to do, where the tool that `setting` names cannot be used. Asks nobody."""
+    from karenina_core.run.running import plugins_of
+
+    chosen: str | SearchFunction = getattr(deep_judgment(config), setting)
+    if not isinstance(chosen, str):
+        return
+    tools = {tool.name: tool for tool in plugins_of(config).search_tools()}
+    if chosen not in tools:
+        have = ", ".join(sorted(tools)) or "none"
+        raise ConfigError(
+            [
+                f"{setting}: there is no search tool {chosen!r}{nearest(chosen, tools)}; installed are: {have}. "
+                "Install a plugin that offers it, or give a function from query to text in Python"
+            ]
+        )
+    why = tools[chosen].unavailable()
+    if why is not None:
+        raise ConfigError([f"{setting}: the search tool {chosen!r} cannot be used: {why}"])
+
+
+async def assess(context: VerificationContext, chosen: str | SearchFunction, excerpts: Excerpts) -> int:
+    """Search for each excerpt and put results and risk into it; returns the number of model calls.
+
+    An excerpt whose search fails carries the reason as `search_error` and no risk: nothing is known about it.
+    """
+    every = [one for found in excerpts.values() for one in found]
+    results = await _look_up(context, chosen, [one["text"] for one in every])
+    numbered: dict[str, dict[str, Any]] = {}
+    for one in every:
+        text, error = results[one["text"]]
+        if error is not None:
+            one["search_error"] = error
+            continue
+        one["search_results"] = text
+        numbered[f"excerpt_{len(numbered) + 1}"] = one
+    if not numbered:
+        return 0
+    shown = {number: (one["text"], one["search_results"][:LONGEST]) for number, one in numbered.items()}
+    found = await context.ask(RISK, risk_request(context.question.question, shown), _schema(numbered), dict)
+    for number, one in numbered.items():
+        said = found.value.get(number) or {}
+        one["hallucination_risk"] = said.get("risk") or "medium"
+        one["hallucination_justification"] = said.get("justification") or "the judge gave no reason"
+    return found.tries
+
+
+def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
+    """The greatest risk of several excerpts; None where none was assessed."""
+    risks = [one["hallucination_risk"] for one in excerpts if "hallucination_risk" in one]
+    return max(risks, key=RISKS.index, default=None)
+
+
+async def _look_up(
+    context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
+) -> dict[str, tuple[str, str | None]]:
+    """What was found for each query, or why nothing could be."""
+    search: SearchFunction = _tool(context, chosen).search if isinstance(chosen, str) else chosen
+
+    async def one(query: str) -> tuple[str, str | None]:
+        try:
+            async with asyncio.timeout(context.config.core.request_timeout):
+                if inspect.iscoroutinefunction(search):
+                    found = await search(query)
+                else:
+                    waiting = await context.in_thread(search, query)
+                    found = await waiting if inspect.isawaitable(waiting) else waiting
+        except Exception as error:
+            context.log.warning("the search for an excerpt failed: %s: %s", type(error).__name__, error)
+            return "", whole(f"{type(error).__name__}: {error}")
+        return whole(str(found)), None
+
+    unique = list(dict.fromkeys(queries))
+    return dict(zip(unique, await asyncio.gather(*(one(query) for query in unique)), strict=True))
+
+
+def _tool(context: VerificationContext, name: str) -> SearchTool:
+    for tool in context.search_tools():
+        if tool.name == name:
+            return tool
+    raise LookupError(f"there is no search tool {name!r} in this run")
+
+
+def _schema(numbered: Mapping[str, object]) -> dict[str, Any]:
+    part = {
+        "type": "object",
+        "properties": {
+            "justification": {"type": "string", "maxLength": 1000},
+            "risk": {"type": "string", "enum": list(RISKS)},
+        },
+        "required": ["justification", "risk"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(numbered, part),
+        "required": list(numbered),
+        "additionalProperties": False,
+    }

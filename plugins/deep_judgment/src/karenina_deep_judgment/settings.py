@@ -1,0 +1,130 @@
+"""The configuration names that this distribution owns."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationConfig
+
+Mode = Literal["disabled", "reasoning_only", "full"]
+RubricMode = Literal["disabled", "enable_all", "use_checkpoint", "custom"]
+SearchFunction = Callable[[str], str | Awaitable[str]]
+SearchChoice = Annotated[str | SearchFunction, WithJsonSchema({"type": "string"})]
+
+
+class TraitWishes(BaseModel):
+    """How one trait is judged, in `deep_judgment_rubric_config`. None leaves it to the setting for all traits."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    enabled: bool = Field(default=True, description="Score it from excerpts and reasoning.")
+    excerpt_enabled: bool = Field(default=True, description="Demand verbatim excerpts.")
+    max_excerpts: int | None = Field(default=None, ge=1, description="Most excerpts.")
+    fuzzy_match_threshold: float | None = Field(default=None, ge=0, le=1, description="Similarity that suffices.")
+    excerpt_retry_attempts: int | None = Field(default=None, ge=0, description="How often excerpts are asked again.")
+    search_enabled: bool | None = Field(default=None, description="Check excerpts against a search.")
+
+
+class RubricWishes(BaseModel):
+    """The value of `deep_judgment_rubric_config`: by trait name, for all questions and by question id.
+
+    What stands under a question's id goes before what stands under `global`; a trait that is named nowhere is scored
+    without deep judgment. In Python `global` is the attribute `everywhere`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    everywhere: dict[str, TraitWishes] = Field(default={}, alias="global", description="By trait name.")
+    question_specific: dict[str, dict[str, TraitWishes]] = Field(
+        default={}, description="By question id, then by trait name."
+    )
+
+    def of(self, question_id: str, trait: str) -> TraitWishes | None:
+        """The wishes for a trait of a question."""
+        return self.question_specific.get(question_id, {}).get(trait) or self.everywhere.get(trait)
+
+
+class DeepJudgmentSettings(BaseModel):
+    """Settings of deep judgment, of templates and of rubric traits."""
+
+    model_config = ConfigDict(frozen=True)
+
+    deep_judgment_enabled: bool = Field(
+        default=False, description="Parse templates with excerpts and reasoning: deep_judgment_mode full, in short."
+    )
+    deep_judgment_mode: Mode = Field(
+        default="disabled", description="Parse templates plainly, with reasoning, or with excerpts and reasoning."
+    )
+    deep_judgment_max_excerpts_per_attribute: int = Field(
+        default=3, ge=1, description="Most excerpts for one attribute."
+    )
+    deep_judgment_fuzzy_match_threshold: float = Field(
+        default=0.80, ge=0, le=1, description="Similarity, 0 to 1, from which an excerpt counts as found."
+    )
+    deep_judgment_excerpt_retry_attempts: int = Field(
+        default=2, ge=0, description="How often excerpts are asked for again where none was found."
+    )
+    deep_judgment_search_enabled: bool = Field(
+        default=False, description="Look excerpts up, and assess the risk that they are invented."
+    )
+    deep_judgment_search_tool: SearchChoice = Field(
+        default="tavily", description="The search tool by name; in Python also a function from query to text."
+    )
+    deep_judgment_rubric_mode: RubricMode = Field(
+        default="disabled",
+        description="Which LLM traits are scored from excerpts and reasoning: none, all, those that say so in the "
+        "benchmark, or those of deep_judgment_rubric_config.",
+    )
+    deep_judgment_rubric_global_excerpts: bool = Field(
+        default=True, description="With enable_all: demand excerpts, not reasoning alone."
+    )
+    deep_judgment_rubric_config: RubricWishes | None = Field(
+        default=None,
+        validate_default=True,
+        description="With custom: how each trait is judged, globally and by question.",
+    )
+    deep_judgment_rubric_max_excerpts_default: int = Field(default=7, ge=1, description="Most excerpts for one trait.")
+    deep_judgment_rubric_fuzzy_match_threshold_default: float = Field(
+        default=0.80, ge=0, le=1, description="Similarity, 0 to 1, from which a trait's excerpt counts as found."
+    )
+    deep_judgment_rubric_excerpt_retry_attempts_default: int = Field(
+        default=2, ge=0, description="How often a trait's excerpts are asked for again where none was found."
+    )
+    deep_judgment_rubric_search_enabled: bool = Field(
+        default=False, description="Look traits' excerpts up, where neither trait nor configuration says."
+    )
+    deep_judgment_rubric_search_tool: SearchChoice = Field(
+        default="tavily", description="The search tool for traits, as deep_judgment_search_tool."
+    )
+
+    @field_validator("deep_judgment_mode")
+    @classmethod
+    def _not_on_and_off(cls, mode: Mode, info: ValidationInfo) -> Mode:
+        if mode == "disabled" and info.data.get("deep_judgment_enabled"):
+            raise ValueError("deep_judgment_enabled is true, which means full: leave out one of the two")
+        return mode
+
+    @model_validator(mode="after")
+    def _enabled_is_full(self) -> Self:
+        if self.deep_judgment_enabled and self.deep_judgment_mode == "disabled":
+            object.__setattr__(self, "deep_judgment_mode", "full")
+        return self
+
+    @field_validator("deep_judgment_rubric_config")
+    @classmethod
+    def _wishes_are_for_custom(cls, wishes: RubricWishes | None, info: ValidationInfo) -> RubricWishes | None:
+        mode = info.data.get("deep_judgment_rubric_mode")
+        if mode == "custom" and wishes is None:
+            raise ValueError("deep_judgment_rubric_mode is custom: say here which traits, and how")
+        if mode not in ("custom", None) and wishes is not None:
+            raise ValueError(f"it counts only where deep_judgment_rubric_mode is custom, and that is {mode}")
+        return wishes
+
+
+def deep_judgment(config: VerificationConfig) -> DeepJudgmentSettings:
+    """The settings in a configuration."""
+    return config.section(DeepJudgmentSettings)

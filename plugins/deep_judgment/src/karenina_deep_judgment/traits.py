@@ -1,0 +1,167 @@
+"""`DeepJudgmentTraits`: scores LLM traits from excerpts and reasoning, each in calls of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from karenina_core.rubrics import LLMRubricTrait, RubricTrait
+from karenina_core.rubrics.evaluation import TraitScore
+from karenina_core.structured import InvalidReply
+from karenina_deep_judgment.prompts import TRAIT_REASONING, TRAIT_SCORE, reasoning_request, score_request
+from karenina_deep_judgment.quoting import quote
+from karenina_deep_judgment.searching import assess, overall_risk
+from karenina_deep_judgment.settings import deep_judgment
+from karenina_deep_judgment.wishes import judged
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationContext
+
+FIELD: Final = "llm_trait_scores"
+
+
+class DeepJudgmentTraits:
+    """Goes before the plain evaluator of LLM traits, for those that `deep_judgment_rubric_mode` picks.
+
+    A trait whose excerpts were demanded and for which none stands in the text is scored all the same, and marked
+    (`excerpt_validation_failed`): stage 12 fails the answer. Traits are judged at once; one that fails leaves the
+    others.
+    """
+
+    name: ClassVar[str] = "deep_judgment"
+    precedence: ClassVar[int] = 10
+
+    def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
+        """Whether the trait is judged deeply under this configuration."""
+        return judged(trait, context.question.id, deep_judgment(context.config)) is not None
+
+    async def evaluate(
+        self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
+    ) -> Sequence[TraitScore]:
+        """One score for each trait, in their order."""
+        asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
+        return await asyncio.gather(*(self._guarded(trait, text, context) for trait in asked))
+
+    async def _guarded(self, trait: LLMRubricTrait, text: str, context: VerificationContext) -> TraitScore:
+        metadata: dict[str, Any] = {
+            "stages_completed": [],
+            "model_calls": 0,
+            "had_excerpts": False,
+            "excerpt_retry_count": 0,
+            "excerpt_validation_failed": False,
+        }
+        fields: dict[str, object] = {"trait_metadata": metadata}
+        try:
+            score = await self._judge(trait, text, context, metadata, fields)
+        except Exception as error:
+            return TraitScore(trait.name, FIELD, error=f"{type(error).__name__}: {error}", fields=fields)
+        return TraitScore(trait.name, FIELD, score, fields=fields)
+
+    @staticmethod
+    async def _judge(
+        trait: LLMRubricTrait,
+        text: str,
+        context: VerificationContext,
+        metadata: dict[str, Any],
+        fields: dict[str, object],
+    ) -> bool | int:
+        settings = deep_judgment(context.config)
+        how = judged(trait, context.question.id, settings)
+        assert how is not None
+        question = context.question.question
+        items = {trait.name: trait.description or trait.summary or ""}
+        excerpts: dict[str, list[dict[str, Any]]] | None = None
+        if how.excerpts:
+            quoted = await quote(context, text, items, how.demand)
+            excerpts = quoted.found
+            metadata["model_calls"] += quoted.calls
+            metadata["had_excerpts"] = not quoted.missing
+            metadata["excerpt_retry_count"] = quoted.retries
+            metadata["excerpt_validation_failed"] = bool(quoted.missing)
+            metadata["stages_completed"].append("excerpt_extraction")
+            fields["extracted_rubric_excerpts"] = excerpts[trait.name]
+            if quoted.rejected:
+                metadata["rejected_excerpts"] = quoted.rejected[trait.name]
+        if how.search and excerpts is not None:
+            metadata["model_calls"] += await assess(context, settings.deep_judgment_rubric_search_tool, excerpts)
+            metadata["stages_completed"].append("hallucination_assessment")
+            found = excerpts[trait.name]
+            fields["rubric_hallucination_risk_assessment"] = {
+                "overall_risk": overall_risk(found),
+                "per_excerpt_risks": [one.get("hallucination_risk") for one in found],
+            }
+
+        reasons = await context.ask(
+            TRAIT_REASONING, reasoning_request(question, text, items, excerpts), _REASONS, _reasoning
+        )
+        metadata["model_calls"] += reasons.tries
+        metadata["stages_completed"].append("reasoning_generation")
+        fields["rubric_trait_reasoning"] = reasons.value
+
+        described = " ".join(filter(None, [f"{trait.name}:", items[trait.name]]))
+        said = await context.ask(
+            TRAIT_SCORE,
+            score_request(question, text, described, _scale(trait), {trait.name: reasons.value}),
+            _score_schema(trait),
+            lambda values: _score(trait, values),
+        )
+        metadata["model_calls"] += said.tries
+        metadata["stages_completed"].append("score_extraction")
+        fields["deep_judgment_rubric_scores"] = said.value
+        if trait.kind == "literal":
+            fields["llm_trait_labels"] = trait.class_names[said.value]
+        return said.value
+
+
+_REASONS: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"reasoning": {"type": "string", "maxLength": 2000}},
+    "required": ["reasoning"],
+    "additionalProperties": False,
+}
+
+
+def _reasoning(values: Mapping[str, Any]) -> str:
+    said = values["reasoning"]
+    if not isinstance(said, str) or not said.strip():
+        raise InvalidReply("reasoning must be some sentences")
+    return said
+
+
+def _scale(trait: LLMRubricTrait) -> str:
+    """The scale in words."""
+    if trait.kind == "boolean":
+        return "true where the response has this quality, false where it has not"
+    if trait.classes is not None:
+        return "one of these classes:\n" + "\n".join(f"- {name}: {about}" for name, about in trait.classes.items())
+    return f"a whole number from {trait.min_score} to {trait.max_score}, both included"
+
+
+def _score_schema(trait: LLMRubricTrait) -> dict[str, Any]:
+    kinds: dict[str, dict[str, Any]] = {
+        "boolean": {"type": "boolean"},
+        "score": {"type": "integer"},
+        "literal": {"type": "string", "enum": list(trait.class_names)},
+    }
+    return {
+        "type": "object",
+        "properties": {"score": kinds[trait.kind]},
+        "required": ["score"],
+        "additionalProperties": False,
+    }
+
+
+def _score(trait: LLMRubricTrait, values: Mapping[str, Any]) -> bool | int:
+    """The score in a reply; a class is its position."""
+    said = values["score"]
+    if said is None:
+        raise InvalidReply("score must not be null")
+    if trait.kind == "literal":
+        return trait.class_names.index(said)
+    if trait.kind == "boolean":
+        return bool(said)
+    score = int(said)
+    if trait.min_score is not None and trait.max_score is not None and not trait.min_score <= score <= trait.max_score:
+        raise InvalidReply(f"score must be from {trait.min_score} to {trait.max_score}, not {score}")
+    return score

@@ -1,0 +1,141 @@
+"""Where a quotation stands in a text, and where it does not."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karenina_deep_judgment.excerpts import SearchedText, find_excerpt
+
+TEXT = (
+    "Venetoclax binds BCL2, a protein that keeps cells alive.\n\n"
+    "    It was approved in 1985 for patients with leukaemia,\n"
+    "    and it inhibits BRCA2 in no known tissue.\n"
+)
+DATA = Path(__file__).parents[4] / "shared" / "data"
+
+
+@pytest.mark.parametrize(
+    ("excerpt", "passage", "kind"),
+    [
+        ("a protein that keeps cells alive", "a protein that keeps cells alive", "exact"),
+        ("  BCL2, a protein \n", "BCL2, a protein", "exact"),
+        ('"approved in 1985"', "approved in 1985", "exact"),
+        ("patients with leukaemia, and it inhibits", "patients with leukaemia,\n    and it inhibits", "spacing"),
+        ("VENETOCLAX BINDS BCL2", "Venetoclax binds BCL2", "spacing"),
+        ("alive. it was approved", "alive.\n\n    It was approved", "spacing"),
+        ("a protien that keeps cells alive", "a protein that keeps cells alive", "changed"),
+        ("a protein which keeps cells alive", "a protein that keeps cells alive", "changed"),
+    ],
+)
+def test_what_stands_there_is_found_with_its_place(excerpt: str, passage: str, kind: str) -> None:
+    match = find_excerpt(excerpt, TEXT)
+    assert match is not None
+    assert (TEXT[match.start : match.end], match.kind) == (passage, kind)
+    assert (match.similarity == 1.0) is (kind != "changed")
+
+
+@pytest.mark.parametrize(
+    ("excerpt", "why"),
+    [
+        ("", "empty"),
+        ("...", "empty"),
+        ("198", "invented"),
+        ("BRCA1", "invented"),
+        ("alive cells keeps that protein a", "reordered"),
+        ("BCL2 binds Venetoclax, a protein that keeps cells alive", "reordered"),
+        ("Aspirin is taken against headaches and fever by many", "invented"),
+    ],
+)
+def test_what_does_not_stand_there_is_not_found_and_says_why(excerpt: str, why: str) -> None:
+    searched = SearchedText(TEXT)
+    assert searched.find(excerpt) is None
+    assert searched.why_missing(excerpt).kind == why
+
+
+def test_a_miss_names_the_passage_that_comes_nearest() -> None:
+    miss = SearchedText(TEXT).why_missing("cells alive keeps that protein")
+    assert miss.closest == "protein that keeps cells alive"
+
+
+def test_the_threshold_decides_how_much_may_differ() -> None:
+    loose = "a proteins which would keep the cells alive"
+    found = find_excerpt(loose, TEXT, 0.6)
+    assert found is not None
+    assert 0.6 <= found.similarity < 0.9
+    assert find_excerpt(loose, TEXT, 0.9) is None
+
+
+def test_an_excerpt_longer_than_the_text_is_none_of_it() -> None:
+    assert find_excerpt(TEXT + " And so on, for a long while, with other words.", "Venetoclax binds BCL2") is None
+
+
+def test_scripts_without_spaces_between_words_are_quoted_anywhere() -> None:
+    match = find_excerpt("于1985年获", "该药于1985年获批。")
+    assert match is not None
+    assert match.kind == "exact"
+
+
+@given(st.text(max_size=60), st.text(alphabet="ab \n\tÄß日", min_size=1, max_size=20), st.text(max_size=60))
+def test_whatever_is_found_lies_in_the_text_and_is_as_similar_as_it_says(before: str, excerpt: str, after: str) -> None:
+    text = f"{before} {excerpt} {after}"
+    match = find_excerpt(excerpt, text)
+    assert (match is not None) is bool(excerpt.strip())
+    if match is not None:
+        assert 0 <= match.start < match.end <= len(text)
+        assert match.kind == "exact"
+        assert text[match.start : match.end] == excerpt.strip()
+
+
+@given(st.lists(st.sampled_from(["Gene", "BCL2", "straße", "of", "1985", "ﬁne"]), min_size=3, max_size=12), st.data())
+def test_white_space_and_case_never_hide_a_passage(words: list[str], data: st.DataObject) -> None:
+    gaps = data.draw(st.lists(st.sampled_from([" ", "\n", "   ", "\t\t"]), min_size=len(words), max_size=len(words)))
+    text = "Before it. " + "".join(word + gap for word, gap in zip(words, gaps, strict=True)) + "After it."
+    match = find_excerpt(" ".join(words).upper(), text)
+    assert match is not None
+    assert match.similarity == 1.0
+    assert text[match.start : match.end].split() == words
+
+
+# ---- recorded responses
+
+
+def recorded() -> list[str]:
+    rows = [json.loads(line) for line in (DATA / "halueval_general_600.jsonl").read_text("utf-8").splitlines()]
+    return [row["response"] for row in rows if len(row["response"].split()) >= 40]
+
+
+@pytest.mark.skipif(
+    not (DATA / "halueval_general_600.jsonl").is_file(),
+    reason="needs data/halueval_general_600.jsonl of the shared folder beside the repository",
+)
+def test_excerpts_of_recorded_responses_are_told_apart() -> None:
+    chance = random.Random(3)
+    texts = recorded()
+    right: Counter[str] = Counter()
+    for text in texts:
+        words = text.split()
+        first = chance.randrange(len(words) - 20)
+        part = words[first : first + 20]
+        slips = list(part)
+        slips[5] += "s"
+        slips[12] = slips[12][::-1]
+        halves = part[10:] + part[:10]
+        other = chance.choice([one for one in texts if one is not text]).split()
+        foreign = " ".join(other[:20])
+        searched = SearchedText(text)
+        right["found"] += (match := searched.find(" ".join(part))) is not None and match.similarity == 1.0
+        right["changed"] += searched.find(" ".join(slips)) is not None
+        right["reordered"] += searched.find(" ".join(halves)) is None
+        right["invented"] += foreign in text or searched.find(foreign) is None
+    assert len(texts) > 200
+    assert right["found"] == len(texts)
+    assert right["changed"] >= 0.97 * len(texts)
+    assert right["reordered"] >= 0.97 * len(texts)
+    assert right["invented"] >= 0.99 * len(texts)

@@ -1,0 +1,204 @@
+"""The names of this distribution, and what they mean together."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from karenina_core import Benchmark, VerificationConfig
+from karenina_core import plugins as plugin_room
+from karenina_core.errors import ConfigError
+from karenina_core.plan import PlanError, make_plan
+from karenina_core.plugins import Plugins
+from karenina_core.rubrics import LLMRubricTrait, Rubric
+from karenina_core.testing import ScriptedModels
+from karenina_deep_judgment import plugin
+from karenina_deep_judgment.settings import DeepJudgmentSettings
+from karenina_deep_judgment.tavily import TavilySearch
+from karenina_deep_judgment.wishes import judged
+
+
+def configured(**values: Any) -> VerificationConfig:
+    plugins = Plugins()
+    plugins.register(plugin)
+    with plugin_room.using(plugins):
+        return VerificationConfig(**values)
+
+
+@pytest.mark.parametrize(
+    ("given", "mode"),
+    [
+        ({}, "disabled"),
+        ({"deep_judgment_enabled": False}, "disabled"),
+        ({"deep_judgment_enabled": True}, "full"),
+        ({"deep_judgment_enabled": True, "deep_judgment_mode": "full"}, "full"),
+        ({"deep_judgment_enabled": True, "deep_judgment_mode": "reasoning_only"}, "reasoning_only"),
+        ({"deep_judgment_mode": "reasoning_only"}, "reasoning_only"),
+        ({"deep_judgment_enabled": False, "deep_judgment_mode": "full"}, "full"),
+    ],
+)
+def test_enabled_means_full_and_the_mode_says_more(given: dict[str, Any], mode: str) -> None:
+    assert configured(**given).deep_judgment_mode == mode
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"deep_judgment_enabled": True, "deep_judgment_mode": "disabled"}, "leave out one of the two"),
+        ({"deep_judgment_fuzzy_match_threshold": 80}, "less than or equal to 1"),
+        ({"deep_judgment_rubric_mode": "custom"}, "say here which traits"),
+        ({"deep_judgment_rubric_config": {"global": {"a": {}}}}, "counts only where"),
+        (
+            {"deep_judgment_rubric_mode": "custom", "deep_judgment_rubric_config": {"global": {"a": {"most": 1}}}},
+            "global.a.most",
+        ),
+    ],
+)
+def test_what_contradicts_itself_is_refused(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        configured(**given)
+
+
+def test_switching_on_in_a_copy_is_no_contradiction() -> None:
+    plugins = Plugins()
+    plugins.register(plugin)
+    with plugin_room.using(plugins):
+        assert VerificationConfig().with_values(deep_judgment_enabled=True).deep_judgment_mode == "full"
+
+
+# ---- which traits, and how
+
+PLAIN = LLMRubricTrait(name="clear", description="Is it clear?")
+WISHING = LLMRubricTrait(
+    name="clear",
+    description="Is it clear?",
+    deep_judgment_enabled=True,
+    deep_judgment_excerpt_enabled=False,
+    deep_judgment_max_excerpts=2,
+    deep_judgment_fuzzy_match_threshold=0.5,
+    deep_judgment_excerpt_retry_attempts=9,
+    deep_judgment_search_enabled=True,
+)
+CUSTOM = {
+    "deep_judgment_rubric_mode": "custom",
+    "deep_judgment_rubric_config": {
+        "global": {"clear": {"max_excerpts": 4, "search_enabled": True}, "off": {"enabled": False}},
+        "question_specific": {"q2": {"clear": {"excerpt_enabled": False}}},
+    },
+}
+
+
+def how(trait: LLMRubricTrait, question: str = "q1", **settings: Any) -> tuple[Any, ...] | None:
+    found = judged(trait, question, DeepJudgmentSettings(**settings))
+    if found is None:
+        return None
+    return found.excerpts, found.demand.most, found.demand.threshold, found.demand.retries, found.search
+
+
+@pytest.mark.parametrize(
+    ("trait", "question", "settings", "expected"),
+    [
+        (WISHING, "q1", {}, None),
+        (PLAIN, "q1", {"deep_judgment_rubric_mode": "enable_all"}, (True, 7, 0.8, 2, False)),
+        (
+            WISHING,
+            "q1",
+            {"deep_judgment_rubric_mode": "enable_all", "deep_judgment_rubric_global_excerpts": False},
+            (False, 7, 0.8, 2, False),
+        ),
+        (
+            PLAIN,
+            "q1",
+            {
+                "deep_judgment_rubric_mode": "enable_all",
+                "deep_judgment_rubric_max_excerpts_default": 1,
+                "deep_judgment_rubric_fuzzy_match_threshold_default": 0.6,
+                "deep_judgment_rubric_excerpt_retry_attempts_default": 0,
+                "deep_judgment_rubric_search_enabled": True,
+            },
+            (True, 1, 0.6, 0, True),
+        ),
+        (PLAIN, "q1", {"deep_judgment_rubric_mode": "use_checkpoint"}, None),
+        (WISHING, "q1", {"deep_judgment_rubric_mode": "use_checkpoint"}, (False, 2, 0.5, 9, False)),
+        (PLAIN, "q1", CUSTOM, (True, 4, 0.8, 2, True)),
+        (PLAIN, "q2", CUSTOM, (False, 7, 0.8, 2, False)),
+        (LLMRubricTrait(name="off", description="?"), "q1", CUSTOM, None),
+        (LLMRubricTrait(name="unnamed", description="?"), "q1", CUSTOM, None),
+        (
+            LLMRubricTrait(name="form", kind="template", template_schema={"type": "object"}, higher_is_better=None),
+            "q1",
+            {"deep_judgment_rubric_mode": "enable_all"},
+            None,
+        ),
+    ],
+)
+def test_the_four_modes(
+    trait: LLMRubricTrait, question: str, settings: dict[str, Any], expected: tuple[Any, ...] | None
+) -> None:
+    assert how(trait, question, **settings) == expected
+
+
+# ---- search tools, when the plan is made
+
+ON = {"deep_judgment_mode": "full", "deep_judgment_search_enabled": True}
+RUBRIC_ON = {
+    "deep_judgment_rubric_mode": "enable_all",
+    "deep_judgment_rubric_search_enabled": True,
+    "evaluation_mode": "rubric_only",
+}
+
+
+def problems(**values: Any) -> str:
+    """What the plan of one question says about the stages of this distribution."""
+    plugins = Plugins()
+    plugins.register(plugin)
+    plugins.register(ScriptedModels())
+    benchmark = Benchmark.create(name="b")
+    question = benchmark.add_question("Which?", rubric=Rubric.of(PLAIN))
+    with plugin_room.using(plugins), pytest.raises(PlanError) as caught:
+        make_plan(plugins.stages(), VerificationConfig(**values), question)
+    return "\n".join(caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("given", "setting"), [(ON, "deep_judgment_search_tool"), (RUBRIC_ON, "deep_judgment_rubric_search_tool")]
+)
+def test_a_search_tool_that_nobody_offers_is_a_problem_of_the_plan(given: dict[str, Any], setting: str) -> None:
+    told = problems(**given, **{setting: "tavilly"})
+    assert f"{setting}: there is no search tool 'tavilly'; did you mean 'tavily'?" in told
+    assert "installed are: tavily" in told
+
+
+def test_tavily_without_its_client_names_the_pip_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karenina_deep_judgment.tavily.find_spec", lambda _name: None)
+    assert 'pip install "karenina-deep_judgment[tavily]"' in problems(**ON)
+
+
+def test_tavily_without_a_key_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karenina_deep_judgment.tavily.find_spec", lambda _name: object())
+    monkeypatch.delenv("TAVILY_API_KEY", raising=False)
+    assert "TAVILY_API_KEY" in (TavilySearch().unavailable() or "")
+    monkeypatch.setenv("TAVILY_API_KEY", "k")
+    assert TavilySearch().unavailable() is None
+
+
+def test_no_tool_is_needed_where_nothing_is_searched() -> None:
+    told = problems(deep_judgment_mode="reasoning_only", deep_judgment_search_enabled=True)
+    assert "search tool" not in told
+
+
+def test_tavily_hands_on_what_its_client_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Client:
+        def __init__(self, key: str) -> None:
+            assert key == "k"
+
+        async def search(self, query: str, **_more: object) -> dict[str, Any]:
+            return {"results": [{"title": "BCL2", "content": f"On {query}.", "url": "https://example.org"}]}
+
+    module = type("Tavily", (), {"AsyncTavilyClient": Client})
+    monkeypatch.setitem(__import__("sys").modules, "tavily", module)
+    monkeypatch.setenv("TAVILY_API_KEY", "k")
+    found = asyncio.run(TavilySearch().search("venetoclax"))
+    assert found == "BCL2\nOn venetoclax.\nhttps://example.org"
