@@ -29,7 +29,7 @@ CALL = ToolCall("c1", "look_up", {"gene": "BCL2"})
 INSTALLED = {offered.stage.name for offered in plugin_room.current().stages()}
 SWITCHES: dict[str, dict[str, Any]] = {
     "EmbeddingCheck": {"embedding_check_enabled": True} if find_spec("sentence_transformers") else {},
-    "DeepJudgmentAutoFail": {"deep_judgment_mode": "full"},
+    "DeepJudgmentAutoFail": {"deep_judgment_mode": "reasoning_only"},
     "DeepJudgmentRubricAutoFail": {"deep_judgment_rubric_mode": "enable_all"},
     "RubricEvaluation": {"evaluation_mode": "template_and_rubric"},
 }
