@@ -139,6 +139,24 @@ def test_traits_without_a_judge_need_none() -> None:
     assert result.rubric.get_all_trait_scores() == {"doi": True, "words": 5}
 
 
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        (benchmark(DOI, SAFE), "safe"),
+        (benchmark(FACTS), "facts"),
+        (benchmark(DOI, dynamic=[RegexRubricTrait(name="dose", pattern="mg", summary="a dose")]), "dose"),
+    ],
+    ids=["llm", "metric", "dynamic"],
+)
+def test_traits_that_need_a_judge_and_no_judge_end_the_run_before_anything_is_asked(
+    asked: Benchmark, named: str
+) -> None:
+    models = judging()
+    with pytest.raises(ConfigError, match=rf"\({named}\).*parsing_models"):
+        run(asked, models, parsing_models=[])
+    assert models.requests == []
+
+
 def test_the_traits_of_the_benchmark_and_of_the_question_are_scored_together() -> None:
     asked = benchmark(SAFE, dynamic=[RISKS])
     asked.global_rubric = Rubric.of(DOI)

@@ -66,11 +66,11 @@ def test_each_kind_lands_in_its_field() -> None:
         "regex_trait_scores": {"doi": True},
         "callable_trait_scores": {"short": True},
         "metric_trait_scores": {"facts": {"recall": 1.0}},
-        "rubric_evaluation_performed": True,
-        "rubric_evaluation_strategy": "batch",
     }
     assert {name: found.field(name) for name in expected} == expected
     assert expected.items() <= (found.artifact(Keys.RUBRIC_RESULT) or {}).items()
+    assert found.field("rubric_evaluation_performed") is True
+    assert found.field("rubric_evaluation_strategy") == "batch"
 
 
 def is_short(text: str) -> bool:
@@ -286,6 +286,14 @@ def test_what_deep_judgment_brings_lands_in_its_section() -> None:
 def test_traits_that_nothing_supports_are_named(facts: dict[str, Any]) -> None:
     found = score(SAFE, plugins=[deep("safe", **facts)])
     assert found.artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS) == ["safe"]
+
+
+@pytest.mark.parametrize(
+    "facts", [{"stages_completed": ["score_extraction"], "had_excerpts": False}, {"had_excerpts": True}], ids=str
+)
+def test_traits_that_were_to_have_no_excerpts_lack_none(facts: dict[str, Any]) -> None:
+    found = score(SAFE, plugins=[deep("safe", **facts)])
+    assert found.artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS) == []
 
 
 def test_without_deep_judgment_there_is_nothing_to_say_about_it() -> None:

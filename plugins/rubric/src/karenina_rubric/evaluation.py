@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.judge_input import judge_input
 from karenina_core.known import install_line
-from karenina_core.rubrics import AgenticRubricTrait, RubricTrait, UnknownTrait, check_dynamic_names
+from karenina_core.rubrics import (
+    AgenticRubricTrait,
+    LLMRubricTrait,
+    MetricRubricTrait,
+    RubricTrait,
+    UnknownTrait,
+    check_dynamic_names,
+)
 from karenina_core.rubrics.evaluation import TraitScore
 from karenina_rubric.merging import ERRORS, METADATA, Merged, deep_judgment
 from karenina_rubric.presence import Presence, find_present
@@ -20,6 +27,7 @@ from karenina_rubric.together import said
 
 if TYPE_CHECKING:
     from karenina_core.rubrics.evaluation import TraitEvaluator
+    from karenina_core.stage import ModelNeed
 
 DEEP_MODE: Final = "deep_judgment_rubric_mode"
 DISABLED: Final = "disabled"
@@ -33,8 +41,7 @@ class RubricEvaluation(Stage):
     fails, or that nobody scores, has None as its score and stands in `trait_errors`; the others stand. Agentic traits
     are another stage's.
 
-    RUBRIC_RESULT holds the result's fields as they were set, so that a later stage can add to `trait_errors` and to the
-    dynamic traits instead of replacing them.
+    RUBRIC_RESULT holds what is known of the traits, by result field and trait name.
     DEEP_JUDGMENT_RUBRIC_PERFORMED is None where deep judgment of rubrics is off.
     """
 
@@ -62,6 +69,24 @@ class RubricEvaluation(Stage):
             return True
         return Skip("the question has agentic traits only" if question.trait_names() else "the question has no traits")
 
+    def scores(self, trait: RubricTrait) -> bool:
+        """All but agentic traits: those that nobody claims end in `trait_errors`."""
+        return not _agentic(trait)
+
+    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+        """Raises `ValueError` for traits that need a judge in a run that has none."""
+        if not config.core.parsing_models:
+            for question in questions:
+                judged = [one.name for one in _static(question) if isinstance(one, LLMRubricTrait | MetricRubricTrait)]
+                judged += [one.name for one in _dynamic(question)]
+                if judged:
+                    raise ValueError(
+                        f"question {question.id} has rubric traits that a judge scores or looks for "
+                        f"({', '.join(judged[:5])}), and there is none: set parsing_models (--judge on the command "
+                        "line), or choose other traits with rubric_trait_names"
+                    )
+        return ()
+
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Skips where the final message is to be judged and there is none."""
         if context.config.core.use_full_trace_for_rubric:
@@ -83,26 +108,25 @@ class RubricEvaluation(Stage):
         if presence.error is not None:
             for trait in dynamic:
                 merged.fail(trait, presence.error)
-        own: dict[str, Any] = {
-            "rubric_evaluation_performed": True,
-            "rubric_evaluation_strategy": context.config.section(RubricSettings).rubric_evaluation_strategy,
-        }
         if dynamic and presence.error is None:
-            own["dynamic_rubric_promoted_traits"] = [trait.name for trait in presence.promoted]
-            own["dynamic_rubric_skipped_traits"] = dict(presence.skipped)
-        self._record(context, merged, own, [trait.name for trait in traits if trait.type == "llm"])
+            merged.fields["dynamic_rubric_skipped_traits"] = dict(presence.skipped)
+            context.extend_result_field("dynamic_rubric_promoted_traits", [trait.name for trait in presence.promoted])
+        self._record(context, merged, [trait.name for trait in traits if trait.type == "llm"])
 
     @staticmethod
-    def _record(context: VerificationContext, merged: Merged, own: dict[str, Any], llm_traits: Sequence[str]) -> None:
+    def _record(context: VerificationContext, merged: Merged, llm_traits: Sequence[str]) -> None:
         deep = deep_judgment(merged.fields, llm_traits)
         off = not context.config.has(DEEP_MODE) or context.setting(DEEP_MODE) == DISABLED
-        fields = {**own, **merged.fields}
-        for name, value in {**fields, **deep.fields}.items():
+        context.set_result_field("rubric_evaluation_performed", True)
+        context.set_result_field("rubric_evaluation_strategy", context.setting("rubric_evaluation_strategy"))
+        for name, value in deep.fields.items():
+            context.set_result_field(name, value)
+        for name, scores in merged.fields.items():
             if name != METADATA:
-                context.set_result_field(name, value)
+                context.extend_result_field(name, scores)
         if merged.unfit:
             context.set_result_field("unfit_trait_values", merged.unfit)
-        context.set_artifact(Keys.RUBRIC_RESULT, fields)
+        context.set_artifact(Keys.RUBRIC_RESULT, dict(merged.fields))
         performed = None if off and not deep.performed else deep.performed
         context.set_artifact(Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED, performed)
         context.set_artifact(Keys.TRAIT_METADATA, deep.metadata)

@@ -101,7 +101,9 @@ def deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str])
 
 
 def _lacks_excerpts(facts: Mapping[str, Any]) -> bool:
-    return facts.get("excerpt_validation_failed") is True or facts.get("had_excerpts") is False
+    """Whether excerpts were asked for and none was found; a trait that was to have none lacks none."""
+    asked = "excerpt_extraction" in facts.get("stages_completed", ("excerpt_extraction",))
+    return facts.get("excerpt_validation_failed") is True or (asked and facts.get("had_excerpts") is False)
 
 
 def _total(metadata: Mapping[str, Mapping[str, Any]], key: str) -> int:
