@@ -11,7 +11,8 @@ from typing import Any
 
 from aiohttp import web
 
-Reply = Callable[[dict[str, Any]], str]
+Reply = Callable[[dict[str, Any]], str | dict[str, Any]]
+"""The text of an answer, or its whole message, with calls of tools."""
 
 
 class RecordingServer:
@@ -26,6 +27,8 @@ class RecordingServer:
         body = await request.text()
         headers = "\n".join(f"{name}: {value}" for name, value in request.headers.items())
         self.seen.append(f"{request.method} {request.path_qs}\n{headers}\n{body}")
+        said = self.reply(json.loads(body))
+        message = said if isinstance(said, dict) else {"content": said}
         return web.json_response(
             {
                 "id": "1",
@@ -34,8 +37,8 @@ class RecordingServer:
                 "choices": [
                     {
                         "index": 0,
-                        "finish_reason": "stop",
-                        "message": {"role": "assistant", "content": self.reply(json.loads(body))},
+                        "finish_reason": "tool_calls" if message.get("tool_calls") else "stop",
+                        "message": {"role": "assistant", **message},
                     }
                 ],
                 "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},

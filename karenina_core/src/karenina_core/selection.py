@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -169,9 +169,9 @@ def _fills(name: str, slot: Slot) -> bool:
     return known()["stage_slots"].get(name) == slot.config_name
 
 
-def _who_fills(slot: Slot) -> str:
-    """The command that installs a stage for `slot`, where this project has one."""
-    owners = sorted({owner for name, owner in known()["stages"].items() if _fills(name, slot)})
+def _who_fills(slot: Slot, present: Collection[str] = ()) -> str:
+    """The command that installs a stage for `slot`, where this project has one that is not `present`."""
+    owners = sorted({owner for name, owner in known()["stages"].items() if _fills(name, slot)} - set(present))
     return " or ".join(install_line(owner) for owner in owners) or "install a plugin that offers one"
 
 
@@ -188,11 +188,18 @@ def _hold_to_rubric(
     slot: Slot, here: list[Selected], question: Question, failures: Mapping[str, str], found: Selection
 ) -> None:
     """Rubric traits that no stage would score are a problem: they must not drop out in silence."""
-    traits = question.trait_names()
-    if not traits or any(one in found.stages for one in here):
+    standing = [one for one in here if one in found.stages]
+    traits = [
+        trait.name
+        for rubric in (question.rubric, question.dynamic_rubric)
+        for trait in (rubric.traits if rubric is not None else ())
+        if not any(one.stage.scores(trait) for one in standing)
+    ]
+    if not traits:
         return
     broken = [f"{name} cannot be used ({why})" for name, why in sorted(failures.items()) if _fills(name, slot)]
-    cure = "; ".join(broken) or f'{_who_fills(slot)}, or set evaluation_mode = "template_only"'
+    absent = _who_fills(slot, {one.distribution for one in here})
+    cure = "; ".join(broken) or f'{absent}, or set evaluation_mode = "template_only"'
     found.problems.append(
         f"question {question.id} has rubric traits ({', '.join(traits[:5])}) and no stage in slot {slot.config_name} "
         f"scores them: {cure}"

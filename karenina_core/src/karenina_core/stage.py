@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from karenina_core.context import VerificationContext
     from karenina_core.models import ModelConfig
     from karenina_core.prompts import PromptTask
+    from karenina_core.rubrics import RubricTrait
     from karenina_core.slots import Slot
 
 Scope = Literal["item", "answer"]
@@ -97,6 +98,10 @@ class Stage:
 
         if self.slot is not None and SLOT_RULES[self.slot].single:
             return Skip("not asked for by the configuration")
+        return True
+
+    def scores(self, trait: RubricTrait) -> bool:
+        """Whether a stage of the rubric slot is for this trait. A trait without a stage is a problem of the plan."""
         return True
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:

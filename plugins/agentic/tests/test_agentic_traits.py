@@ -234,6 +234,14 @@ def test_a_trait_may_name_a_model_of_its_own(workspace: Path) -> None:
     assert run.artifact(Keys.AGENTIC_TRAIT_SCORES) == {"tested": True}
 
 
+def test_a_run_without_a_judge_is_refused_where_a_trait_needs_one() -> None:
+    config = VerificationConfig()
+    with pytest.raises(ValueError, match=r"'tested' needs a judge, and there is none: set parsing_models"):
+        list(AgenticRubricEvaluation().before_run(config, [question(rubric=Rubric.of(trait()))]))
+    own = question(rubric=Rubric.of(trait(model_override=OTHER)))
+    assert len(list(AgenticRubricEvaluation().before_run(config, [own]))) == 1
+
+
 def test_a_model_that_cannot_be_one_is_an_error_before_the_run() -> None:
     asked = question(rubric=Rubric.of(trait(model_override={"interface": "scripted"})))
     with pytest.raises(ConfigError, match=r"model_override of trait 'tested': model_name"):

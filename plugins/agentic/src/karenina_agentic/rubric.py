@@ -18,7 +18,7 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import ModelConfig, Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.judge_input import JudgeInput, judge_input
 from karenina_core.ports import AgentOptions, PortError
-from karenina_core.rubrics import AgenticRubricTrait
+from karenina_core.rubrics import AgenticRubricTrait, RubricTrait
 from karenina_core.stage import ModelNeed
 from karenina_core.structured import StructuredError
 
@@ -69,13 +69,26 @@ class AgenticRubricEvaluation(Stage):
         """Where the question has agentic traits."""
         return True if any(agentic_traits(question)) else Skip("the question has no agentic traits")
 
+    def scores(self, trait: RubricTrait) -> bool:
+        """Agentic traits, and no others."""
+        return isinstance(trait, AgenticRubricTrait)
+
     def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
-        """Every judge, and every model that a trait names in its place, needs an agent port."""
+        """Every judge, and every model that a trait names in its place, needs an agent port.
+
+        Raises `ValueError` where a trait needs a judge and there is none.
+        """
         needed = frozenset({"agent", "parser"})
+        judges = [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
         needs = []
         for trait in _different(trait for question in questions for trait, _ in agentic_traits(question)):
+            if trait.model_override is None and not judges:
+                raise ValueError(
+                    f"the agentic trait {trait.name!r} needs a judge, and there is none: set parsing_models (--judge "
+                    "on the command line), or give the trait a model_override"
+                )
             if trait.model_override is None:
-                needs += [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
+                needs += judges
             else:
                 needs.append(ModelNeed(f"model_override of trait {trait.name!r}", self._overrides.of(trait), needed))
         return needs
