@@ -33,9 +33,9 @@ class Member(NamedTuple):
     folder: Path
     extra: str | None
 
-    def requirement(self, *, pinned: bool) -> str:
-        """The member as a requirement: its version where `pinned`, else its folder."""
-        name = self.name + (CORE_EXTRAS if self.folder.name == CORE else "")
+    def requirement(self, *, pinned: bool, extras: str = "") -> str:
+        """The member, with these extras of its own, as a requirement: its version where `pinned`, else its folder."""
+        name = self.name + extras
         return f"{name}=={self.version}" if pinned else f"{name} @ {self.folder.as_uri()}"
 
 
@@ -55,6 +55,10 @@ def requirements(found: Iterable[Member], *, pinned: bool) -> tuple[list[str], d
     extras: dict[str, list[str]] = {}
     for member in found:
         line = member.requirement(pinned=pinned)
+        if member.folder.name == CORE:
+            # Beside the plain name: pip 23.2, which comes with Python 3.11, does not see that a folder with extras is the
+            # `karenina-core==` of the other members, and looks for that in the index.
+            default.append(member.requirement(pinned=pinned, extras=CORE_EXTRAS))
         if member.extra is None:
             default.append(line)
         else:

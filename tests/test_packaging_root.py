@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tarfile
 import tomllib
 from email.message import Message
@@ -20,6 +22,13 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[1]
 SOURCES = ("hatch_build.py", "pyproject.toml", "README.md")
 EXTRAS = {"karenina-core": {"excel"}}
+BUILD_SYSTEM = """
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[tool.hatch.build.targets.wheel]
+bypass-selection = true
+"""
 
 
 def default_members() -> dict[str, Path]:
@@ -91,6 +100,23 @@ def test_in_a_checkout_it_requires_the_folders_of_the_default_members(tmp_path: 
     assert {"karenina-core", "karenina-template", "karenina-local"} <= set(needs)
     assert {name: folder_of(need) for name, need in needs.items()} == default_members()
     assert {name: need.extras for name, need in needs.items() if need.extras} == EXTRAS
+
+
+def test_pip_finds_each_member_in_its_folder(checkout: Path) -> None:
+    member(checkout, "plugins/checks", "karenina-checks", "default = true")  # stands before the core by name
+    for file in checkout.glob("*/**/pyproject.toml"):
+        core = file.parent.name == "karenina_core"
+        more = "[project.optional-dependencies]\nexcel = []" if core else ""
+        needs = "[project]" if core else '[project]\ndependencies = ["karenina-core==0.1.0"]'
+        text = file.read_text("utf-8").replace("[project]", needs)
+        file.write_text(f"{BUILD_SYSTEM}{more}\n{text}", "utf-8")
+
+    options = ["-q", "--dry-run", "--ignore-installed", "--no-index", "--no-build-isolation"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "install", *options, checkout], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_release_pins_versions(tmp_path: Path) -> None:
