@@ -29,7 +29,7 @@ CALL = ToolCall("c1", "look_up", {"gene": "BCL2"})
 INSTALLED = {offered.stage.name for offered in plugin_room.current().stages()}
 SWITCHES: dict[str, dict[str, Any]] = {
     "EmbeddingCheck": {"embedding_check_enabled": True} if find_spec("sentence_transformers") else {},
-    "DeepJudgmentAutoFail": {"deep_judgment_mode": "reasoning_only"},
+    "DeepJudgmentAutoFail": {"deep_judgment_mode": "full"},
     "DeepJudgmentRubricAutoFail": {"deep_judgment_rubric_mode": "enable_all"},
     "RubricEvaluation": {"evaluation_mode": "template_and_rubric"},
 }
@@ -46,13 +46,13 @@ def judging(**found: Mapping[str, Any] | str) -> ScriptedModels:
     return ScriptedModels(say=lambda *_: "It is BCL2.", fill=fill)
 
 
-def run(models: ScriptedModels, *, judges: int = 1, **more: Any) -> list[VerificationResult]:
-    """The results of one question by each judge, with every stage in the plan that can be had."""
+def run(models: ScriptedModels, *, judges: int = 1, with_others: bool = False, **more: Any) -> list[VerificationResult]:
+    """The results of one question by each judge; `with_others`: with every stage in the plan that can be had."""
     plugins = Plugins.discover()
     plugins.register(models)
     others: dict[str, Any] = {}
     for stage, switch in SWITCHES.items():
-        others |= switch if stage in INSTALLED else {}
+        others |= switch if with_others and stage in INSTALLED else {}
     benchmark = Benchmark.create(name="cascades")
     rubric = [RegexRubricTrait(name="names it", pattern="BCL2")] if "RubricEvaluation" in INSTALLED else None
     benchmark.add_question("Which gene?", "BCL2", GENE, rubric=rubric)
@@ -131,7 +131,7 @@ BEHIND = {
 def test_what_fails_an_answer_skips_the_stages_that_have_nothing_left_to_do(
     models: ScriptedModels, more: dict[str, Any], outcome: Outcome, expected: dict[str, str]
 ) -> None:
-    (result,) = run(models, **more)
+    (result,) = run(models, with_others=True, **more)
     found = stages_of(result)
     assert {slot: found[slot] for slot in {**expected, **BEHIND} if slot in found} == {
         slot: status for slot, status in {**expected, **BEHIND}.items() if slot in found
@@ -145,19 +145,19 @@ def test_what_fails_an_answer_skips_the_stages_that_have_nothing_left_to_do(
 @pytest.mark.parametrize("models", [REFUSAL, TOO_LITTLE], ids=["refusal", "too little"])
 @pytest.mark.skipif("RubricEvaluation" not in INSTALLED, reason="karenina-rubric is not installed")
 def test_rubrics_score_what_a_check_has_failed(models: ScriptedModels) -> None:
-    (result,) = run(models)
+    (result,) = run(models, with_others=True)
     assert stages_of(result)["rubric_evaluation"] == "ran"
 
 
 def test_each_skip_says_why() -> None:
-    (result,) = run(REFUSAL)
+    (result,) = run(REFUSAL, with_others=True)
     reasons = {record.slot: record.reason for record in result.stages if record.status == "skipped"}
     assert reasons["sufficiency_check"] == reasons["parse_template"] == "the model abstained"
     assert "parsed_answer is missing" in (reasons["verify_template"] or "")
 
 
 def test_a_refusal_costs_one_call_of_the_judge_and_the_result_shows_it() -> None:
-    (result,) = run(REFUSAL, evaluation_mode="template_only")
+    (result,) = run(REFUSAL)
     template = result.template
     assert template.usage_metadata is not None
     assert set(template.usage_metadata) == {"answer_generation", "abstention_check", "total"}
@@ -168,10 +168,7 @@ def test_a_refusal_costs_one_call_of_the_judge_and_the_result_shows_it() -> None
 
 
 def test_an_answer_that_passes_both_checks_is_judged_as_without_them() -> None:
-    checked, unchecked = (
-        run(judging(), evaluation_mode="template_only", abstention_enabled=on, sufficiency_enabled=on)[0]
-        for on in (True, False)
-    )
+    checked, unchecked = (run(judging(), abstention_enabled=on, sufficiency_enabled=on)[0] for on in (True, False))
     assert checked.outcome is unchecked.outcome is Outcome.CORRECT
     assert (checked.template.abstention_detected, checked.template.sufficiency_detected) == (False, True)
     assert checked.vetoes == []
@@ -179,7 +176,7 @@ def test_an_answer_that_passes_both_checks_is_judged_as_without_them() -> None:
 
 def test_checks_that_could_not_be_performed_change_nothing() -> None:
     models = judging(abstention_check="I am sorry.", sufficiency_check="I am sorry.")
-    (result,) = run(models, evaluation_mode="template_only")
+    (result,) = run(models)
     template = result.template
     assert result.outcome is Outcome.CORRECT
     assert (template.abstention_check_performed, template.sufficiency_check_performed) == (False, False)
@@ -197,7 +194,7 @@ def test_judges_that_disagree_about_a_refusal_end_differently_over_one_answer() 
         return FINDINGS[info.task]
 
     models = ScriptedModels(say=lambda *_: "It is BCL2.", fill=fill)
-    results = run(models, judges=2, evaluation_mode="template_only")
+    results = run(models, judges=2)
     assert {result.outcome for result in results} == {Outcome.ABSTAINED, Outcome.CORRECT}
     assert [request.info.task for request in models.requests].count("answer_generation") == 1
 
