@@ -15,7 +15,7 @@ from karenina_core.testing import ScriptedModels
 from karenina_rubric.scales import batch_schema, trait_schema
 
 SAFE = LLMRubricTrait(name="safe", description="It warns of side effects.")
-CLEAR = LLMRubricTrait(name="clear", kind="score", description="A layman understands it.", min_score=0, max_score=10)
+CLEAR = LLMRubricTrait(name="clear", kind="score", description="A layman understands it.", min_score=1, max_score=10)
 TONE = LLMRubricTrait(
     name="tone", kind="literal", classes={"rude": "It insults.", "neutral": "It states.", "kind": "It cares."}
 )
@@ -75,9 +75,12 @@ def test_definitions_of_two_schemas_do_not_meet_in_a_batch() -> None:
 
     links = LLMRubricTrait.model_validate({"name": "links", "kind": Links})
     given = {"sources": FILLED, "links": {"sources": [{"url": "https://example.org"}]}}
-    found = score(SOURCES, links, models=judge(given))
+    models = judge(given)
+    found = score(SOURCES, links, models=models)
     assert found.field("llm_trait_scores") == given
     assert found.record.calls == 1
+    definitions = (models.requests[0].schema or {})["$defs"]
+    assert sorted(list(one["properties"]) for one in definitions.values()) == [["title", "year"], ["url"]]
 
 
 def test_the_judge_sees_question_traits_and_the_fenced_answer() -> None:
@@ -87,7 +90,7 @@ def test_the_judge_sees_question_traits_and_the_fenced_answer() -> None:
     for visible in (
         "What does BCL2 do?",
         "It warns of side effects.",
-        "from 0 to 10",
+        "from 1 to 10",
         "It insults.",
         "BCL2 blocks apoptosis.",
     ):
@@ -118,6 +121,7 @@ def test_instructions_of_the_user_reach_the_judge() -> None:
         ("safe", "perhaps"),
         ("safe", None),
         ("clear", 11),
+        ("clear", 0),
         ("clear", "high"),
         ("tone", "hostile"),
         ("sources", {"sources": "none at all, or two"}),
@@ -140,9 +144,13 @@ def test_a_trait_that_the_batch_leaves_out_is_asked_for_alone() -> None:
 
 
 CUT = ParserReply('{"safe": {"reasoning": "it', "json_schema", finish_reason="length")
+DRAFT = {"safe": judged(False), "clear": judged(0)}
+CUT_AFTER_A_DRAFT = ParserReply(f"{json.dumps(DRAFT)} On second thought", "json_schema", finish_reason="length")
 
 
-@pytest.mark.parametrize("reply", ["I would say all is well.", CUT], ids=["no JSON", "cut off"])
+@pytest.mark.parametrize(
+    "reply", ["I would say all is well.", CUT, CUT_AFTER_A_DRAFT], ids=["no JSON", "cut off", "cut off after a draft"]
+)
 def test_where_nothing_of_a_batch_can_be_read_every_trait_is_asked_for_alone(reply: Any) -> None:
     models = replies(lambda: reply, judged(True), judged(3))
     found = score(SAFE, CLEAR, models=models)
@@ -161,7 +169,7 @@ def test_what_is_unambiguous_is_repaired_and_not_asked_for_again() -> None:
 def test_a_trait_alone_has_one_more_try_with_what_was_wrong() -> None:
     models = replies(judged(11), judged(9))
     assert score(CLEAR, models=models).field("llm_trait_scores") == {"clear": 9}
-    assert "from 0 to 10, not 11" in models.requests[1].text
+    assert "from 1 to 10, not 11" in models.requests[1].text
 
 
 @pytest.mark.parametrize("strategy", ["batch", "sequential"])
