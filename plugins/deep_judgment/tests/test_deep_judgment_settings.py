@@ -68,6 +68,15 @@ def test_switching_on_in_a_copy_is_no_contradiction() -> None:
         assert VerificationConfig().with_values(deep_judgment_enabled=True).deep_judgment_mode == "full"
 
 
+def test_a_configuration_with_a_search_function_can_be_written_out() -> None:
+    def look_up(query: str) -> str:
+        return query
+
+    config = configured(deep_judgment_search_tool=look_up)
+    assert config.deep_judgment_search_tool.function is look_up
+    assert "look_up" in config.model_dump_json()
+
+
 # ---- which traits, and how
 
 PLAIN = LLMRubricTrait(name="clear", description="Is it clear?")

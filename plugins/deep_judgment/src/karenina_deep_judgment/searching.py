@@ -81,7 +81,7 @@ async def _look_up(
     context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
 ) -> dict[str, tuple[str, str | None]]:
     """What was found for each query, or why nothing could be."""
-    search: SearchFunction = _tool(context, chosen).search if isinstance(chosen, str) else chosen
+    search = _tool(context, chosen).search if isinstance(chosen, str) else chosen.function
 
     async def one(query: str) -> tuple[str, str | None]:
         try:

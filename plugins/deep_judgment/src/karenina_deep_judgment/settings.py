@@ -5,15 +5,41 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig
 
 Mode = Literal["disabled", "reasoning_only", "full"]
 RubricMode = Literal["disabled", "enable_all", "use_checkpoint", "custom"]
-SearchFunction = Callable[[str], str | Awaitable[str]]
-SearchChoice = Annotated[str | SearchFunction, WithJsonSchema({"type": "string"})]
+
+
+class SearchFunction(BaseModel):
+    """A function of the program that searches. Written out it is its name: a function cannot be read back."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str = Field(description="Where the function is defined.")
+    function: Callable[[str], str | Awaitable[str]] = Field(exclude=True, description="From query to text.")
+
+
+def _named(chosen: object) -> object:
+    if not callable(chosen):
+        return chosen
+    name = getattr(chosen, "__qualname__", type(chosen).__qualname__)
+    return SearchFunction(name=f"{getattr(chosen, '__module__', None)}.{name}", function=chosen)
+
+
+SearchChoice = Annotated[str | SearchFunction, BeforeValidator(_named), WithJsonSchema({"type": "string"})]
 
 
 class TraitWishes(BaseModel):
