@@ -78,8 +78,8 @@ def _numbered(things: Sequence[str]) -> str:
 
 
 def _described(trait: LLMRubricTrait) -> str:
-    about = trait.description or trait.summary or "as its name says"
-    return f'- "{trait.name}": {about}\n  Score: {_scale(trait)}'
+    about = trait.description or trait.summary
+    return f'- "{trait.name}"{f": {about}" if about else ""}\n  Score: {_scale(trait)}'
 
 
 def _scale(trait: LLMRubricTrait) -> str:
