@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from servers import RecordingServer, recording_server
 
-from karenina_core import Benchmark, ModelConfig, Outcome, VerificationConfig, VerificationResultSet, hookimpl
+from karenina_core import (
+    Benchmark,
+    ModelConfig,
+    Outcome,
+    VerificationConfig,
+    VerificationResult,
+    VerificationResultSet,
+    hookimpl,
+)
 from karenina_core import plugins as plugin_room
 from karenina_core.adapters import AdapterSpec, AgentTier
 from karenina_core.errors import ConfigError
@@ -21,6 +31,7 @@ from karenina_core.plan import PlanError
 from karenina_core.plugins import Plugins
 from karenina_core.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Usage
 from karenina_core.rubrics import AgenticRubricTrait, LLMRubricTrait, RegexRubricTrait, Rubric
+from karenina_core.run.running import prepare
 
 TEMPLATE = """
 class Answer(BaseAnswer):
@@ -229,6 +240,32 @@ def test_replicates_and_judges_at_once_do_not_see_what_others_write(root: Path) 
     for result in results:
         before, _, after = (result.template.investigation_trace or "").partition("calls write_file")
         assert ("data/code.txt" in before, "mine.txt" in before, "| mine.txt (1 bytes)" in after) == (True, False, True)
+    assert left_in(root) == ["task"]
+
+
+def test_a_run_that_is_left_early_leaves_no_folder_behind(root: Path) -> None:
+    def slow(body: Body) -> str | Body:
+        if body["messages"][-1]["role"] == "tool":
+            time.sleep(0.05)
+        return investigator(READ)(body)
+
+    async def first() -> VerificationResult:
+        model = {"interface": "openai", "model_name": "m", "endpoint_base_url": server.url}
+        config = VerificationConfig(
+            answering_models=[{"id": "a", **model}],
+            parsing_models=[{"id": "j", **model}],
+            agentic_parsing=True,
+            workspace_root=root,
+            replicate_count=12,
+        )
+        async with aclosing(prepare(benchmark(), config).results()) as results:
+            async for result in results:
+                assert len(left_in(root)) > 1
+                return result
+        raise AssertionError("there was no result")
+
+    with recording_server(slow) as server:
+        assert asyncio.run(first()).outcome is Outcome.CORRECT
     assert left_in(root) == ["task"]
 
 

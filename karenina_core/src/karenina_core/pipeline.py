@@ -35,9 +35,16 @@ class Pipeline:
         self._watched = plugins.observed("karenina_stage_started") or plugins.observed("karenina_stage_finished")
 
     async def answer(self, item: Item) -> State:
-        """Run the answer-scope stages: what all judges of this answer share. It has an end: `end`."""
+        """Run the answer-scope stages: what all judges of this answer share. It has an end: `end`.
+
+        Where it is cancelled nobody gets the answer, and it ends here.
+        """
         state = State(item, started=time.monotonic())
-        await self.run_stages(self._answer_stages, state)
+        try:
+            await self.run_stages(self._answer_stages, state)
+        except BaseException:
+            await self.end(state)
+            raise
         return state
 
     async def judge(self, answer: State, item: Item) -> VerificationResult:

@@ -73,6 +73,17 @@ def test_a_failed_call_is_a_model_error() -> None:
     assert "no server at 127.0.0.1:1" in found.error.message
 
 
+def test_what_an_agent_did_before_its_call_failed_is_kept() -> None:
+    def late(*_: object) -> AgentReply:
+        done = AgentReply(tuple(CONVERSATION[:2]))
+        raise PortError("did not end in time", category=ErrorCategory.TIMEOUT, partial=done)
+
+    found = generate(ScriptedModels(act=late), MCP)
+    assert found.error is not None
+    assert found.error.outcome is Outcome.MODEL_ERROR
+    assert found.artifact(Keys.TRACE_MESSAGES) == CONVERSATION[:2]
+
+
 def test_a_model_with_mcp_servers_answers_through_the_agent_port_and_its_trace_is_kept() -> None:
     found = generate(ScriptedModels(act=lambda *_: CONVERSATION), MCP)
     assert found.artifact(Keys.TRACE_MESSAGES) == CONVERSATION

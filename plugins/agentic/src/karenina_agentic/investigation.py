@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from karenina_agentic.folders import WorkspaceError, copy_folder, existing_root, fresh_name
-from karenina_agentic.prepare import removal
+from karenina_agentic.prepare import removal, to_the_end
 from karenina_agentic.settings import AgenticSettings
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import ModelConfig, VerificationContext
@@ -51,7 +51,7 @@ async def own_copy(context: VerificationContext) -> AsyncIterator[Path]:
 
     folder = workspace.parent / fresh_name(workspace.name, "judge", None)
     try:
-        await context.in_thread(copy_folder, workspace, folder, root, left_out)
+        await to_the_end(context, copy_folder, workspace, folder, root, left_out)
         yield folder
     finally:
         await removal(context, folder)()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import cast
+from typing import TypeVarTuple, cast
 
 from karenina_agentic.folders import (
     WorkspaceError,
@@ -19,6 +20,8 @@ from karenina_agentic.folders import (
 from karenina_agentic.settings import AgenticSettings, agentic_traits, looks_into_workspace
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+
+Ts = TypeVarTuple("Ts")
 
 
 class PrepareWorkspace(Stage):
@@ -77,7 +80,7 @@ class PrepareWorkspace(Stage):
             return source
         workspace = source.parent / fresh_name(source.name, "run", replicate)
         self._clean_up_later(context, settings, workspace)
-        await context.in_thread(copy_folder, source, workspace, root)
+        await to_the_end(context, copy_folder, source, workspace, root)
         return workspace
 
     @staticmethod
@@ -96,12 +99,22 @@ class PrepareWorkspace(Stage):
             context.log.info("the workspace %s is kept", copy)
 
 
+async def to_the_end(context: VerificationContext, work: Callable[[*Ts], None], *arguments: *Ts) -> None:
+    """Work on files in a thread. Who is cancelled meanwhile waits for it: what it makes could not be removed else."""
+    thread = asyncio.ensure_future(context.in_thread(work, *arguments))
+    try:
+        await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        await asyncio.wait([thread])
+        raise
+
+
 def removal(context: VerificationContext, folder: Path) -> Callable[[], Awaitable[None]]:
     """What removes a copy; where that fails, a warning is logged and nothing else happens."""
 
     async def clean_up() -> None:
         try:
-            await context.in_thread(remove, folder)
+            await to_the_end(context, remove, folder)
         except OSError as error:
             context.log.warning("the workspace %s could not be removed: %s", folder, error)
 

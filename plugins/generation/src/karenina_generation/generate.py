@@ -7,7 +7,7 @@ from typing import Final
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Slot, Stage, VerificationContext
-from karenina_core.ports import AgentOptions, AgentReply, LLMReply, Message
+from karenina_core.ports import AgentOptions, AgentReply, LLMReply, Message, PortError
 from karenina_core.prompts import PromptTask
 from karenina_core.traces import final_ai_message, metrics, render
 
@@ -20,7 +20,7 @@ class GenerateAnswer(Stage):
 
     A model with MCP servers, a model that is itself an agent, and a recorded conversation come through the agent port,
     and their whole trace is kept; any other answer is kept as it was said, to the letter. An answer that is empty is an
-    answer; only a call that failed ends the item, in MODEL_ERROR.
+    answer; only a call that failed ends the item, in MODEL_ERROR, and what an agent had done until then is kept.
     """
 
     name = "GenerateAnswer"
@@ -51,7 +51,12 @@ class GenerateAnswer(Stage):
         context.set_artifact(Keys.ANSWERING_MCP_SERVERS, sorted(model.mcp_urls_dict) if model.mcp_urls_dict else None)
         if context.answers_through_agent():
             options = AgentOptions(timeout=model.agent_timeout, workspace=context.find_artifact(Keys.WORKSPACE_PATH))
-            self._record_trace(context, await context.agent(model).run(messages, options))
+            try:
+                self._record_trace(context, await context.agent(model).run(messages, options))
+            except PortError as error:
+                if error.partial is not None:
+                    self._record_trace(context, error.partial)
+                raise
         else:
             self._record_text(context, await context.llm(model).invoke(messages))
 
