@@ -222,6 +222,7 @@ def word_overlap():
         left, right = set(one.split()), set(another.split())
         return len(left & right) / len(left | right)
 
+    withdraw_similarity()
     provide_similarity(provider)
     yield asked
     withdraw_similarity()
@@ -240,6 +241,7 @@ def test_semantic_match_asks_nothing_about_what_is_no_text(word_overlap):
 
 
 def test_semantic_match_without_the_plugin_says_what_to_install():
+    withdraw_similarity()
     with pytest.raises(SimilarityUnavailable, match=r'pip install "karenina\[embedding\]"'):
         SemanticMatch().check("a", "a")
 

@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Outcome, Question
+from karenina_core import Outcome, Question, VerificationConfig
+from karenina_core import plugins as plugin_room
+from karenina_core.errors import ConfigError
+from karenina_core.plugins import Plugins
 from karenina_core.ports import ErrorCategory, Message, ParserReply, PortError
 from karenina_core.templates import BoundTemplate, Trust, load_template
+from karenina_core.templates.similarity import withdraw_similarity
 from karenina_core.testing import ScriptedModels, StageRun, run_stage
 from karenina_template.parse import ParseTemplate
 from karenina_template.validate import ValidateTemplate
@@ -278,6 +282,24 @@ def test_patterns_are_searched_in_the_raw_response() -> None:
     assert found.artifact(Keys.FIELD_VERIFICATION_RESULT) is True
     assert found.artifact(Keys.REGEX_OVERALL_SUCCESS) is False
     assert found.artifact(Keys.REGEX_VALIDATION_RESULTS) == {"year": False}
+
+
+def test_templates_that_nothing_here_can_compare_stop_the_run_before_it_starts() -> None:
+    def question(at: int, check: str) -> Question:
+        source = GENE.replace("ExactMatch()", check)
+        return Question(question=f"Which? {at}", answer_template=source)
+
+    with plugin_room.using(Plugins()):
+        config = VerificationConfig()
+    withdraw_similarity()
+    fine, *nearly = (question(at, check) for at, check in enumerate(["ExactMatch()", *["SemanticMatch()"] * 2]))
+    unreadable, without = Question(question="And?", answer_template="x = 1"), Question(question="None?")
+    assert list(VerifyTemplate().before_run(config, [fine, unreadable, without])) == []
+    with pytest.raises(ConfigError) as refused:
+        VerifyTemplate().before_run(config, [fine, *nearly])
+    (problem,) = refused.value.problems
+    assert problem.startswith(f"question {nearly[0].id}, field gene: ")
+    assert 'pip install "karenina[embedding]"' in problem
 
 
 @pytest.mark.parametrize("key", [Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED], ids=lambda key: key.name)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Skip, Slot, Stage, VerificationContext
+from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.errors import ConfigError
+from karenina_core.stage import ModelNeed
 
 if TYPE_CHECKING:
     from karenina_core.templates import BaseAnswer
@@ -38,6 +41,34 @@ class VerifyTemplate(Stage):
         }
     )
     fallback = True
+
+    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+        """Have the templates' primitives look whether they can work here: one that cannot would fail right answers.
+
+        Templates that cannot be read, or that need trust, are left to their items. Raises `ConfigError`.
+        """
+        from karenina_core.templates import TemplateError, Trust
+
+        trust = Trust.stored()
+        seen: set[str] = set()
+        problems: list[str] = []
+        for question in questions:
+            try:
+                template = question.template(trust)
+            except TemplateError:
+                continue
+            for name, rule in template.key.rules.items() if template is not None else ():
+                kind = repr(rule.primitive)
+                if kind in seen:
+                    continue
+                seen.add(kind)
+                try:
+                    rule.primitive.before_run(config)
+                except RuntimeError as error:
+                    problems.append(f"question {question.id}, field {name}: {error}")
+        if problems:
+            raise ConfigError(problems)
+        return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Skips what an earlier stage has failed already."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
 
 
 class Primitive(BaseModel):
@@ -36,6 +39,12 @@ class Primitive(BaseModel):
 
     def check_expected(self, expected: object) -> None:
         """Raise ValueError where `expected` cannot be the truth of this primitive. Most that ignore it accept all."""
+
+    def before_run(self, config: VerificationConfig) -> None:
+        """Raise RuntimeError, with what to do about it, where the checks of a run under `config` could not work.
+
+        Asked once for each primitive of a run, before anything is paid for. Most need nothing.
+        """
 
     def to_json(self) -> dict[str, Any]:
         """The primitive as JSON: `{"type": name, ...parameters}`. `primitive_from_json` is the inverse."""

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from ..similarity import similarity
+from ..similarity import check_similarity, similarity
 from .base import Primitive
 from .values import Number, text_of
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
 
 
 class SemanticMatch(Primitive):
     """Passes when the cosine similarity of the two texts' embeddings is at least `threshold` (above 0, at most 1).
 
-    `model` names the embedding model; None leaves it to the plugin. Needs the embedding plugin: without it every check
-    of a text raises `SimilarityUnavailable`. None and a blank text never pass, and cannot be the truth. Similarity does
-    not see a negation: "toxic" and "not toxic" are near.
+    `model` names the embedding model; None leaves it to the plugin. Needs the embedding plugin: without it a run is
+    refused, and every check of a text raises `SimilarityUnavailable`. None and a blank text never pass, and cannot be
+    the truth. Similarity does not see a negation: "toxic" and "not toxic" are near.
     """
 
     threshold: Annotated[Number, Field(gt=0, le=1)] = 0.85
@@ -25,6 +28,10 @@ class SemanticMatch(Primitive):
     def check_expected(self, expected: object) -> None:
         """Raise ValueError unless the truth has a text that is not blank."""
         self._truth(expected)
+
+    def before_run(self, config: VerificationConfig) -> None:
+        """Raise RuntimeError where nothing here can compare meanings."""
+        check_similarity(self.model, config)
 
     def check(self, extracted: object, expected: object) -> bool:
         """Whether the texts are near enough in meaning."""
