@@ -2,8 +2,8 @@
 
 `karenina` holds no code: it requires the core and the members that say `[tool.karenina] default = true` in their
 `pyproject.toml`; the others are extras, named by `[tool.karenina] extra = "..."` (several members may share one), and
-`all` has every one of them. In a checkout the requirements are the members' folders, because the index may not
-have them, or has older ones. A release (environment variable `KARENINA_RELEASE=1`) and every source distribution pin
+`all` has every one of them. `with = [...]` names extras of such a member itself, with which it is required. In a
+checkout the requirements are the members' folders, because the index may not have them, or has older ones. A release (environment variable `KARENINA_RELEASE=1`) and every source distribution pin
 versions instead: a folder of the machine that built them means nothing elsewhere.
 """
 
@@ -26,12 +26,16 @@ ALL = "all"
 
 
 class Member(NamedTuple):
-    """One distribution of this repository; `extra` is None for what everybody gets."""
+    """One distribution of this repository.
+
+    `extra` is None for what everybody gets; `own` are the extras of the distribution itself that an extra asks for.
+    """
 
     name: str
     version: str
     folder: Path
     extra: str | None
+    own: tuple[str, ...] = ()
 
     def requirement(self, *, pinned: bool, extras: str = "") -> str:
         """The member, with these extras of its own, as a requirement: its version where `pinned`, else its folder."""
@@ -54,10 +58,10 @@ def requirements(found: Iterable[Member], *, pinned: bool) -> tuple[list[str], d
     default: list[str] = []
     extras: dict[str, list[str]] = {}
     for member in found:
-        line = member.requirement(pinned=pinned)
+        line = member.requirement(pinned=pinned, extras=f"[{','.join(member.own)}]" if member.own else "")
         if member.folder.name == CORE:
-            # Beside the plain name: pip 23.2, which comes with Python 3.11, does not see that a folder with extras is the
-            # `karenina-core==` of the other members, and looks for that in the index.
+            # Beside the plain name: pip 23.2, which comes with Python 3.11, does not see that a folder with extras is
+            # the `karenina-core==` of the other members, and looks for that in the index.
             default.append(member.requirement(pinned=pinned, extras=CORE_EXTRAS))
         if member.extra is None:
             default.append(line)
@@ -119,4 +123,12 @@ def _member(file: Path) -> Member:
             f'{file}: say under [tool.karenina] either default = true, or extra = "NAME" for a member that not '
             f"everybody wants; NAME is the extra of karenina that installs it, and not {ALL!r}, which has them all"
         )
-    return Member(name, version, file.parent, extra)
+    wanted = tuple(own.get("with", ()))
+    offered = project["project"].get("optional-dependencies", {})
+    strangers = [one for one in wanted if one not in offered]
+    if strangers or (wanted and extra is None):
+        raise ValueError(
+            f"{file}: with = {list(wanted)} under [tool.karenina] names extras of this distribution ({sorted(offered)}), "
+            'beside extra = "NAME"'
+        )
+    return Member(name, version, file.parent, extra, wanted)

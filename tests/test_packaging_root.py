@@ -176,6 +176,26 @@ def test_extras_are_pinned_in_a_release_and_through_a_source_distribution(checko
         assert requirements(through, extra) == requirements(release, extra)
 
 
+def test_a_member_comes_with_the_extras_of_its_own_that_it_names(checkout: Path, tmp_path: Path) -> None:
+    member(checkout, "plugins/meaning", "karenina-meaning", 'extra = "meaning"\nwith = ["models"]')
+    file = checkout / "plugins/meaning/pyproject.toml"
+    file.write_text(f"{file.read_text('utf-8')}[project.optional-dependencies]\nmodels = []\n", "utf-8")
+
+    for release in ("0", "1"):
+        found = metadata(built("wheel", checkout, tmp_path / release, KARENINA_RELEASE=release))
+        for extra in ("meaning", "all"):
+            assert requirements(found, extra)["karenina-meaning"].extras == {"models"}
+
+
+def test_an_extra_that_a_member_does_not_have_is_refused(checkout: Path, tmp_path: Path) -> None:
+    member(checkout, "plugins/meaning", "karenina-meaning", 'extra = "meaning"\nwith = ["models"]')
+
+    with pytest.raises(BuildBackendException) as error:
+        built("wheel", checkout, tmp_path)
+
+    assert "names extras of this distribution" in reason(error.value)
+
+
 @pytest.mark.parametrize(
     "says",
     ["", "default = false", 'default = true\nextra = "x"', 'extra = "all"'],
