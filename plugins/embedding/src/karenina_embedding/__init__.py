@@ -1,0 +1,48 @@
+"""Stage 9, and what `SemanticMatch` compares by: texts as an embedding model sees them. The entry point names `plugin`.
+
+Nothing heavy is imported here: sentence-transformers comes with the extra `models`, and is imported where a model is
+loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from karenina_core import Stage, hookimpl
+
+if TYPE_CHECKING:
+    from karenina_core.run.events import RunStarted
+    from karenina_core.templates import Primitive
+
+
+class plugin:  # noqa: N801 - what entry points name
+    """Offers the stage, and gives the core's `SemanticMatch` what it compares by."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_embedding_check() -> Sequence[type[Stage]]:
+        """Slot 9."""
+        from karenina_embedding.check import EmbeddingCheck
+
+        return [EmbeddingCheck]
+
+    @staticmethod
+    @hookimpl
+    def karenina_primitives() -> Sequence[type[Primitive]]:
+        """None of its own: it brings what the core's `SemanticMatch` is lacking."""
+        from karenina_core.templates.similarity import provide_similarity
+        from karenina_embedding.semantic import ready, similarity
+
+        provide_similarity(similarity, ready=ready)
+        return []
+
+    @staticmethod
+    @hookimpl
+    def karenina_run_started(event: RunStarted) -> None:
+        """Have `SemanticMatch` without a model of its own compare by the one that the run's configuration names."""
+        from karenina_embedding.semantic import configured
+        from karenina_embedding.settings import EmbeddingSettings
+
+        if event.config.has("embedding_check_model"):
+            configured.set(event.config.section(EmbeddingSettings).embedding_check_model)

