@@ -1,10 +1,11 @@
 """Traces: what a model and its tools said to each other, read from several formats into one shape.
 
 A *trace* is a sequence of `Message`s. A *recording* is the same thing as JSON values, in the format of whoever wrote
-it. The functions here take either.
+it. The functions here take either; recorded traffic, a list of *exchanges*, becomes traces by functions of its own.
 """
 
 from karenina_core.traces.errors import TraceFormatError
+from karenina_core.traces.exchanges import Exchange, trace_of_exchanges, traces_of_exchanges
 from karenina_core.traces.formats import Recording, convert
 from karenina_core.traces.measuring import AgentMetrics, metrics
 from karenina_core.traces.rendering import render
@@ -12,6 +13,7 @@ from karenina_core.traces.validity import TraceVerdict, final_ai_message, valida
 
 __all__ = [
     "AgentMetrics",
+    "Exchange",
     "Recording",
     "TraceFormatError",
     "TraceVerdict",
@@ -19,5 +21,7 @@ __all__ = [
     "final_ai_message",
     "metrics",
     "render",
+    "trace_of_exchanges",
+    "traces_of_exchanges",
     "validate",
 ]

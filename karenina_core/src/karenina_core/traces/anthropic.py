@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from karenina_core.ports import Message, ToolCall
+from karenina_core.traces.blocks import as_json, described
 from karenina_core.traces.errors import TraceFormatError
+from karenina_core.traces.turns import Turn
 
 Entry = Mapping[str, Any]
 _THOUGHTS = ("thinking", "redacted_thinking")
@@ -22,14 +23,15 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """The messages of `entries`, with one message for each turn of the assistant.
 
     Assistant entries that follow each other, as agents write them one for each block, are merged. Results of tools
-    become tool messages; those that the server ran itself inside a turn divide that turn.
+    become tool messages; those that the server ran itself inside a turn divide that turn. Blocks that are neither text,
+    thought, call nor result are kept as `described` writes them; citations and signatures are no part of what was said.
     """
-    turn = _Turn()
+    turn = Turn()
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
         try:
             if entry["role"] == "assistant":
-                yield from turn.take(_blocks_of(entry), names)
+                yield from _take(turn, _blocks_of(entry), names)
                 continue
             yield from turn.close()
             yield from _said_to_it(entry, names)
@@ -38,50 +40,29 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     yield from turn.close()
 
 
-class _Turn:
-    """One turn of the assistant, collected block by block."""
-
-    def __init__(self) -> None:
-        self._clear()
-
-    def _clear(self) -> None:
-        self.text = ""
-        self.calls: list[ToolCall] = []
-        self.thoughts: list[str] = []
-        self.empty = True
-
-    def take(self, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
-        self.empty = self.empty and bool(blocks)
-        before = ""
-        for block in blocks:
-            kind = block["type"]
-            if kind.endswith("tool_result"):
-                yield from self.close()
-                yield _result(block, names)
-            else:
-                self._add(block, names, follows_text=before == "text")
-            before = kind
-
-    def _add(self, block: Entry, names: dict[str, str], *, follows_text: bool) -> None:
-        """Take in one block; text goes on without a break only where it follows text of the same entry."""
+def _take(turn: Turn, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
+    """Add an entry of the assistant to its turn; text goes on only where it follows text of the same entry."""
+    if not blocks:
+        turn.begin()
+    before = ""
+    for block in blocks:
         kind = block["type"]
-        self.empty = False
-        if kind == "text":
-            self.text += ("" if follows_text or not self.text else "\n") + _text(block)
+        if kind.endswith("tool_result"):
+            yield from turn.close()
+            yield _result(block, names)
+        elif kind == "text":
+            turn.say(_text(block), goes_on=before == "text")
         elif kind.endswith("tool_use"):
             call = _call(block)
             names[call.id] = call.name
-            self.calls.append(call)
-        elif kind in _THOUGHTS:
-            self.thoughts.append(str(block.get("thinking") or ""))
+            turn.call(call)
+        elif kind == "thinking":
+            turn.think(str(block.get("thinking") or ""))
+        elif kind == "redacted_thinking":
+            turn.think("[redacted_thinking]")
         else:
-            self.text += ("\n" if self.text else "") + f"[{kind}]"
-
-    def close(self) -> Iterator[Message]:
-        if not self.empty:
-            thoughts = "\n".join(thought for thought in self.thoughts if thought)
-            yield Message.assistant(self.text, self.calls, thoughts or None)
-        self._clear()
+            turn.say(described(kind, block))
+        before = kind
 
 
 def _said_to_it(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
@@ -93,7 +74,7 @@ def _said_to_it(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
     blocks = _blocks_of(entry)
     for block in blocks:
         if not block["type"].endswith("tool_result"):
-            texts.append(_text(block) if block["type"] == "text" else f"[{block['type']}]")
+            texts.append(_text(block) if block["type"] == "text" else described(block["type"], block))
             continue
         if texts:
             yield Message(role, "\n".join(texts))
@@ -108,7 +89,9 @@ def _result(block: Entry, names: Mapping[str, str]) -> Message:
     if not isinstance(call_id, str):
         raise TraceFormatError("a tool_result has no tool_use_id")
     content = block.get("content")
-    failed = isinstance(content, Mapping) and str(content.get("type", "")).endswith("error")
+    failed = isinstance(content, Mapping) and (
+        str(content.get("type", "")).endswith("error") or bool(content.get("return_code"))
+    )
     return Message(
         "tool",
         _result_text(content),
@@ -129,8 +112,8 @@ def _result_text(content: Any) -> str:
         if isinstance(content.get("text"), str):
             return str(content["text"])
         if content.get("type") in ("image", "document"):
-            return f"[{content['type']}]"
-    return json.dumps(content, ensure_ascii=False)
+            return described(content["type"], content)
+    return as_json(content)
 
 
 def _call(block: Entry) -> ToolCall:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from karenina_core.ports import Message
-from karenina_core.traces import anthropic, openai_chat
+from karenina_core.traces import anthropic, google, openai_chat, openai_responses
 from karenina_core.traces.errors import TraceFormatError
 
 Entry = Mapping[str, Any]
@@ -18,50 +18,83 @@ Recording = Sequence[Message] | Sequence[Entry] | Mapping[str, Any]
 class Format:
     """One format: whether an entry could stand in no other one, and how all of them are read.
 
-    `read` raises `TraceFormatError` and gives with it, as `entry`, the number of the entry, counted from 1.
+    `read` raises `TraceFormatError` and gives with it, as `entry`, the number of the entry, counted from 1. Entries of
+    a format with `needs_role` false may lack a role.
     """
 
     name: str
     claims: Callable[[Entry], bool]
     read: Callable[[Sequence[Entry]], Iterable[Message]]
+    needs_role: bool = True
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A recording whose envelope is taken off: the instructions beside the entries, and the format that it implies."""
+
+    entries: Sequence[object]
+    before: Sequence[Message]
+    format: Format | None
 
 
 def convert(recording: Recording) -> list[Message]:
-    """The messages of `recording`: OpenAI chat messages, Anthropic messages, or Karenina's own.
+    """The messages of `recording`, in any of the known formats.
 
-    It is a list of messages, or an object whose `messages` holds them (with Anthropic's `system` beside it, if any).
-    Messages that are no JSON any more are handed through. Raises `TraceFormatError` for anything else, for a mixture
-    of formats, and for an entry that cannot be read; an empty list is an empty trace.
+    These are OpenAI chat messages, OpenAI Responses items, Anthropic messages, Google contents, and Karenina's own. It
+    is a list of them, or an object as the services take it, which holds the list and the instructions beside it:
+    `messages` (and `system`), `input` (and `instructions`) or `contents` (and `systemInstruction`). Messages that are
+    no JSON any more are handed through.
+
+    Nothing is silently lost: pictures and blocks of unknown kinds become text that shows what they are. Ids of items,
+    signatures, citations, log probabilities and token counts are no part of what was said. Raises `TraceFormatError`
+    for anything else, for a mixture of formats, and for an entry that cannot be read; an empty list is an empty trace.
     """
-    entries, before = _entries(recording)
-    if all(isinstance(entry, Message) for entry in entries):
-        return [*before, *(entry for entry in entries if isinstance(entry, Message))]
-    checked: list[Entry] = []
-    for number, entry in enumerate(entries, 1):
-        if not isinstance(entry, Mapping) or not isinstance(entry.get("role"), str):
-            raise TraceFormatError(f"entry {number} is no message: it has no role; known formats are {_NAMES}")
-        checked.append(entry)
-    return [*before, *_format_of(checked).read(checked)]
+    opened = open_recording(recording)
+    if opened.format is None and all(isinstance(entry, Message) for entry in opened.entries):
+        return [*opened.before, *(entry for entry in opened.entries if isinstance(entry, Message))]
+    return [*opened.before, *read_entries(opened.entries, opened.format)]
 
 
-def _entries(recording: object) -> tuple[Sequence[object], list[Message]]:
+def open_recording(recording: object) -> Opened:
+    """The entries of `recording`, out of the object that holds them. Raises `TraceFormatError`."""
     before: list[Message] = []
+    implied: Format | None = None
     if isinstance(recording, Mapping):
-        if "messages" not in recording:
-            raise TraceFormatError(f"it is an object without 'messages'; known formats are {_NAMES}")
-        if recording.get("system"):
-            before.append(Message.system(openai_chat.read_content(recording["system"])))
-        recording = recording["messages"]
+        envelope = next((one for one in _ENVELOPES if one.key in recording), None)
+        if envelope is None:
+            keys = ", ".join(f"'{one.key}'" for one in _ENVELOPES)
+            raise TraceFormatError(f"it is an object without {keys}; known formats are {_NAMES}")
+        said = next((recording[key] for key in envelope.instructions if recording.get(key)), None)
+        if isinstance(said, Mapping) and envelope.format is GOOGLE:
+            before = list(google.read([{**said, "role": "system"}]))
+        elif said is not None:
+            before = [Message.system(openai_chat.read_content(said))]
+        implied = envelope.format
+        recording = recording[envelope.key]
+        if implied is RESPONSES and isinstance(recording, str):
+            recording = [{"role": "user", "content": recording}]
     if isinstance(recording, (str, bytes)) or not isinstance(recording, Sequence):
         raise TraceFormatError(f"it is {type(recording).__name__}, not a list of messages")
-    return recording, before
+    return Opened(recording, before, implied)
 
 
-def _format_of(entries: Sequence[Entry]) -> Format:
+def read_entries(entries: Sequence[object], format: Format | None = None) -> list[Message]:
+    """The messages of `entries`, in `format`, or else in the one that they show. Raises `TraceFormatError`."""
+    shown = format or _format_of(entries)
+    checked: list[Entry] = []
+    for number, entry in enumerate(entries, 1):
+        named = isinstance(entry, Mapping) and (isinstance(entry.get("role"), str) or not shown.needs_role)
+        if not isinstance(entry, Mapping) or not named:
+            raise TraceFormatError(f"entry {number} is no message: it has no role; known formats are {_NAMES}")
+        checked.append(entry)
+    return list(shown.read(checked))
+
+
+def _format_of(entries: Sequence[object]) -> Format:
     found: dict[str, tuple[Format, int]] = {}
     for number, entry in enumerate(entries, 1):
         for candidate in FORMATS:
-            if candidate.claims(entry):
+            if isinstance(entry, Mapping) and candidate.claims(entry):
                 found.setdefault(candidate.name, (candidate, number))
     if len(found) > 1:
         (one, first), (other, second), *_ = found.values()
@@ -110,9 +143,24 @@ def _read_openai(entries: Sequence[Entry]) -> Iterable[Message]:
 
 
 OPENAI = Format("OpenAI chat messages", _openai, _read_openai)
-FORMATS = (
-    OPENAI,
-    Format("Anthropic messages", anthropic.claims, anthropic.read),
-    Format("Karenina's own", _own, _read_own),
-)
+RESPONSES = Format("OpenAI Responses items", openai_responses.claims, openai_responses.read, needs_role=False)
+ANTHROPIC = Format("Anthropic messages", anthropic.claims, anthropic.read)
+GOOGLE = Format("Google contents", google.claims, google.read, needs_role=False)
+FORMATS = (OPENAI, RESPONSES, ANTHROPIC, GOOGLE, Format("Karenina's own", _own, _read_own))
 _NAMES = ", ".join(known.name for known in FORMATS)
+
+
+@dataclass(frozen=True)
+class _Envelope:
+    """An object that holds entries under `key`, with instructions beside it, and the only format it is known of."""
+
+    key: str
+    instructions: tuple[str, ...]
+    format: Format | None = None
+
+
+_ENVELOPES = (
+    _Envelope("messages", ("system",)),
+    _Envelope("input", ("instructions",), RESPONSES),
+    _Envelope("contents", ("systemInstruction", "system_instruction"), GOOGLE),
+)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karenina_core.ports import Message, Role, ToolCall
+from karenina_core.traces.blocks import described
 from karenina_core.traces.errors import TraceFormatError
 
 UNREADABLE_ARGUMENTS = "_unreadable"
@@ -25,8 +26,8 @@ _ROLES: dict[str, Role] = {
 def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Message:
     """One chat message. `names` gives the tool's name for the id of a call, for tool messages that lack it.
 
-    Parts that are no text are kept as a mark such as `[image_url]`; a refusal counts as text. Raises
-    `TraceFormatError` for another shape.
+    Parts that are no text are kept as `described` writes them, such as `[image_url] {...}`; a refusal and the
+    transcript of what was spoken count as text. Raises `TraceFormatError` for another shape.
     """
     role = _ROLES.get(data.get("role", ""))
     if role is None:
@@ -36,9 +37,9 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
         calls = [read_tool_call(call) for call in data.get("tool_calls") or ()]
         if isinstance(data.get("function_call"), Mapping):
             calls.append(_call("", data["function_call"]))
-        refusal = data.get("refusal")
-        if isinstance(refusal, str) and not content:
-            content = refusal
+        audio = data.get("audio")
+        said = (content, data.get("refusal"), audio.get("transcript") if isinstance(audio, Mapping) else None)
+        content = "\n".join(text for text in said if isinstance(text, str) and text)
         return Message.assistant(content, calls, reasoning_of(data))
     if role == "tool":
         call_id = data.get("tool_call_id")
@@ -96,4 +97,4 @@ def _part(part: Any) -> str:
     if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
         raise TraceFormatError("a part of its content has no type")
     text = part.get("text", part.get("refusal"))
-    return text if isinstance(text, str) else f"[{part['type']}]"
+    return text if isinstance(text, str) else described(part["type"], part)
