@@ -41,6 +41,25 @@ def test_what_stands_there_is_found_with_its_place(excerpt: str, passage: str, k
     assert (match.similarity == 1.0) is (kind != "changed")
 
 
+def test_case_and_spacing_count_for_nothing_within_punctuation_too() -> None:
+    text = 'He said ("Alpha\n   beta gamma"), and left.'
+    match = find_excerpt("alpha beta gamma", text)
+    assert match is not None
+    assert text[match.start : match.end] == "Alpha\n   beta gamma"
+
+
+def test_a_changed_excerpt_is_found_across_wide_gaps() -> None:
+    text = (
+        "First of all: one"
+        + "".join(f"{' ' * 40}{word}" for word in ["protein", "keeps", "many", "cells", "alive"])
+        + " ."
+    )
+    match = find_excerpt("one protein keeps many cell alive", text)
+    assert match is not None
+    assert match.kind == "changed"
+    assert text[match.start : match.end].split() == words
+
+
 @pytest.mark.parametrize(
     ("excerpt", "why"),
     [

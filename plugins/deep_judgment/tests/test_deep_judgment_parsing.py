@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -41,7 +42,10 @@ SAYS: dict[str, Any] = {
 }
 
 
-def parse(judge: Judge, source: str = SOURCE, mode: str = "full", **more: Any) -> StageRun:
+def parse(
+    judge: Judge, source: str = SOURCE, mode: str = "full", goes_on: threading.Event | None = None, **more: Any
+) -> StageRun:
+    """Run the stage; `goes_on` is set when it is done, so that threads that wait for it end."""
     template = load_template(source, trust=Trust()).for_question("q1")
     artifacts = {
         Keys.RAW_ANSWER_CLASS: template.answer_class,
@@ -50,16 +54,22 @@ def parse(judge: Judge, source: str = SOURCE, mode: str = "full", **more: Any) -
         **more.pop("artifacts", {}),
     }
     question = Question(question="Which gene, found when?", raw_answer="TRUTHGENE")
-    return asyncio.run(
-        run_stage(
-            DeepJudgmentParseTemplate,
-            question=question,
-            artifacts=artifacts,
-            models=judge.models,
-            deep_judgment_mode=mode,
-            **more,
-        )
-    )
+
+    async def run() -> StageRun:
+        try:
+            return await run_stage(
+                DeepJudgmentParseTemplate,
+                question=question,
+                artifacts=artifacts,
+                models=judge.models,
+                deep_judgment_mode=mode,
+                **more,
+            )
+        finally:
+            if goes_on is not None:
+                goes_on.set()
+
+    return asyncio.run(run())
 
 
 def test_it_quotes_then_reasons_then_fills_the_template() -> None:
@@ -235,6 +245,43 @@ def test_a_search_gives_each_excerpt_results_and_a_risk(tool: Any) -> None:
     assert (one["hallucination_risk"], one["hallucination_justification"]) == ("high", "another year")
     assert found.artifact(Keys.DEEP_JUDGMENT_STAGES_COMPLETED) == ["excerpts", "search", "reasoning", "parameters"]
     assert found.field("deep_judgment_search_enabled") is True
+
+
+def test_the_risk_of_an_attribute_is_that_of_its_riskiest_excerpt() -> None:
+    found = parse(
+        Judge(
+            **SAYS
+            | {
+                "excerpts": quotes(gene=["The target", "of venetoclax", "is BCL2"], year=[]),
+                "risk": {
+                    f"excerpt_{number}": {"justification": "-", "risk": risk}
+                    for number, risk in enumerate(["none", "high", "medium"], 1)
+                },
+            }
+        ),
+        deep_judgment_search_enabled=True,
+        deep_judgment_search_tool=search,
+    )
+    assert found.artifact(Keys.HALLUCINATION_RISK_ASSESSMENT) == {"gene": "high"}
+
+
+def test_a_search_that_hangs_is_given_up_after_the_time_of_a_request() -> None:
+    goes_on = threading.Event()
+
+    def hangs(_query: str) -> str:
+        goes_on.wait(10)
+        return "at last"
+
+    found = parse(
+        Judge(**SAYS),
+        deep_judgment_search_enabled=True,
+        deep_judgment_search_tool=hangs,
+        request_timeout=0.05,
+        goes_on=goes_on,
+    )
+    excerpts = found.artifact(Keys.EXTRACTED_EXCERPTS)
+    assert excerpts is not None
+    assert excerpts["year"][0]["search_error"].startswith("TimeoutError")
 
 
 def test_a_search_that_fails_costs_its_assessment_and_nothing_else() -> None:

@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from anyio import to_thread
+
 from karenina_core.errors import ConfigError
 from karenina_core.wording import nearest, whole
 from karenina_deep_judgment.prompts import RISK, risk_request
@@ -86,11 +88,9 @@ async def _look_up(
     async def one(query: str) -> tuple[str, str | None]:
         try:
             async with asyncio.timeout(context.config.core.request_timeout):
-                if inspect.iscoroutinefunction(search):
-                    found = await search(query)
-                else:
-                    waiting = await context.in_thread(search, query)
-                    found = await waiting if inspect.isawaitable(waiting) else waiting
+                # A thread that hangs is left alone, so that the time limit holds.
+                waiting = await to_thread.run_sync(search, query, abandon_on_cancel=True)
+                found = await waiting if inspect.isawaitable(waiting) else waiting
         except Exception as error:
             context.log.warning("the search for an excerpt failed: %s: %s", type(error).__name__, error)
             return "", whole(f"{type(error).__name__}: {error}")
