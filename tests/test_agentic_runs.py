@@ -214,6 +214,12 @@ def test_the_benchmarks_root_goes_over_that_of_the_configuration(
     assert result.outcome is Outcome.CORRECT
 
 
+def test_agentic_parsing_that_the_slots_choose_has_its_workspace(server: RecordingServer, root: Path) -> None:
+    slots = {"parse_template": "AgenticParseTemplate"}
+    (result,) = run(server, root, agentic_parsing=False, slots=slots)
+    assert (result.outcome, left_in(root)) == (Outcome.CORRECT, ["task"])
+
+
 @pytest.mark.parametrize(
     ("settings", "left"),
     [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from karenina_agentic.folders import WorkspaceError
 from karenina_agentic.investigation import Investigation, InvestigationFailed, investigate, own_copy
 from karenina_agentic.prompts import EXTRACTION, INVESTIGATION, extraction_request, investigation_request
-from karenina_agentic.settings import AgenticSettings
+from karenina_agentic.settings import PARSING_STAGE, AgenticSettings
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, VerificationConfig, VerificationContext
 from karenina_core.judge_input import judge_input
@@ -38,7 +38,7 @@ class AgenticParseTemplate(ParsingStage):
     its trace is kept. Deep judgment is not performed.
     """
 
-    name = "AgenticParseTemplate"
+    name = PARSING_STAGE
     optional = ParsingStage.optional | {Keys.WORKSPACE_PATH}
     produces = ParsingStage.produces | {
         Keys.INVESTIGATION_TRACE,

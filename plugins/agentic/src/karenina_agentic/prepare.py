@@ -17,7 +17,7 @@ from karenina_agentic.folders import (
     remove,
     slug,
 )
-from karenina_agentic.settings import AgenticSettings, agentic_traits, looks_into_workspace
+from karenina_agentic.settings import AgenticSettings, agentic_traits, looks_into_workspace, parses_agentically
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 
@@ -46,7 +46,8 @@ class PrepareWorkspace(Stage):
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Where an agent judges: agentic parsing, or agentic traits."""
-        if config.section(AgenticSettings).agentic_parsing or any(agentic_traits(question)):
+        parsing = parses_agentically(config) or config.section(AgenticSettings).agentic_parsing
+        if parsing or any(agentic_traits(question)):
             return True
         return Skip("agentic_parsing is off, and the question has no agentic traits")
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, Field
 
+from karenina_core import Slot
 from karenina_core.rubrics import AgenticRubricTrait
 
 if TYPE_CHECKING:
     from karenina_core import Question, VerificationConfig
 
+PARSING_STAGE: Final = "AgenticParseTemplate"
 JudgeContext = Literal["workspace_only", "trace_and_workspace", "trace_only"]
 
 
@@ -43,11 +45,17 @@ def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, boo
         yield from ((trait, True) for trait in question.dynamic_rubric.agentic_traits)
 
 
+def parses_agentically(config: VerificationConfig) -> bool:
+    """Whether templates are parsed by an agent: as `[slots]` says, else as `agentic_parsing` does."""
+    named = config.core.slots.get(Slot.PARSE_TEMPLATE.config_name)
+    return PARSING_STAGE in named if named is not None else config.section(AgenticSettings).agentic_parsing
+
+
 def looks_into_workspace(config: VerificationConfig, question: Question) -> bool:
     """Whether some judge of the question's answers will look into its workspace."""
     settings = config.section(AgenticSettings)
     mode = config.core.evaluation_mode
-    parses = settings.agentic_parsing and mode != "rubric_only" and settings.agentic_judge_context != "trace_only"
+    parses = parses_agentically(config) and mode != "rubric_only" and settings.agentic_judge_context != "trace_only"
     scores = mode != "template_only" and any(
         trait.context_mode != "trace_only" for trait, _ in agentic_traits(question)
     )
