@@ -49,11 +49,8 @@ def test_case_and_spacing_count_for_nothing_within_punctuation_too() -> None:
 
 
 def test_a_changed_excerpt_is_found_across_wide_gaps() -> None:
-    text = (
-        "First of all: one"
-        + "".join(f"{' ' * 40}{word}" for word in ["protein", "keeps", "many", "cells", "alive"])
-        + " ."
-    )
+    words = ["one", "protein", "keeps", "many", "cells", "alive"]
+    text = f"First of all: {(' ' * 40).join(words)} ."
     match = find_excerpt("one protein keeps many cell alive", text)
     assert match is not None
     assert match.kind == "changed"
