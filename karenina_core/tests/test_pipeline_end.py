@@ -1,0 +1,53 @@
+"""Whoever asked to be called back at the end of an answer is called back, also where the run is stopped meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from karenina_core import Question, Stage, VerificationConfig, VerificationContext
+from karenina_core import plugins as plugin_room
+from karenina_core.context import Item
+from karenina_core.pipeline import Pipeline
+from karenina_core.plan import arrange
+from karenina_core.plugins import Plugins
+from karenina_core.run.ports import PortHub
+from karenina_core.selection import Selected
+from karenina_core.templates import Trust
+from karenina_core.testing import ScriptedModels
+
+
+def test_an_answer_that_is_cancelled_while_it_is_made_has_an_end() -> None:
+    ended: list[str] = []
+
+    class Waits(Stage):
+        name = "Waits"
+        scope = "answer"
+
+        async def execute(self, context: VerificationContext) -> None:
+            context.at_end(lambda: ended.append(context.question.id))
+            await asyncio.Event().wait()
+
+    plugins = Plugins()
+    with plugin_room.using(plugins):
+        config = VerificationConfig()
+    item = Item(
+        question=Question(question="Which?", id="q"),
+        answering_model=ScriptedModels().model(),
+        parsing_model=None,
+        replicate=1,
+        config=config,
+        ports=PortHub(plugins, 1.0),
+        trust=Trust(),
+    )
+
+    async def cancelled() -> None:
+        making = asyncio.create_task(Pipeline(arrange([Selected(Waits(), "tests", "0")]), plugins).answer(item))
+        await asyncio.sleep(0)
+        making.cancel()
+        await making
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+    assert ended == ["q"]
