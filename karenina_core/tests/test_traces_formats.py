@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.ports import Message, ToolCall
-from karenina_core.traces import TraceFormatError, convert, metrics, validate
+from karenina_core.traces import TraceFormatError, convert
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
 CALL = ToolCall("c1", "lookup", {"gene": "BRCA1"})
 TRACE = [
     Message.system("Be brief."),
@@ -142,27 +140,3 @@ MESSAGES = st.one_of(
 @given(trace=st.lists(MESSAGES, max_size=5))
 def test_our_own_traces_are_read_back_as_they_were_written(trace: list[Message]) -> None:
     assert convert(json.loads(json.dumps([message.to_dict() for message in trace]))) == trace
-
-
-def _rows(name: str) -> list[dict[str, Any]]:
-    path = DATA / name
-    if not path.exists():
-        pytest.skip(f"needs data/{name} of the shared folder beside the repository")
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def test_real_airline_conversations_are_read_and_none_ends_on_an_answer() -> None:
-    rows = _rows("traces_taubench_airline.jsonl")
-    assert [bool(validate(row["messages"])) for row in rows] == [False] * 25
-    for row in rows:
-        entries = row["messages"]
-        trace = convert(entries)
-        assert [message.content for message in trace] == [entry["content"] or "" for entry in entries]
-        assert metrics(trace)["tool_calls"] == sum(len(entry.get("tool_calls") or ()) for entry in entries)
-
-
-def test_real_anthropic_exchanges_are_read_and_end_on_an_answer() -> None:
-    rows = [row for row in _rows("traces_native_api.jsonl") if row["format"] == "anthropic"]
-    last = [row["exchanges"][-1] for row in rows]
-    traces = [convert({"messages": [*one["request"]["messages"], one["response"]]}) for one in last]
-    assert [bool(validate(trace)) for trace in traces] == [True] * len(rows)
