@@ -434,3 +434,27 @@ def test_agentic_parsing_goes_before_deep_judgment_with_one_warning(
         assert "DeepJudgmentParseTemplate" not in stages
     warned = [one.message for one in caplog.records if "deep judgment" in one.message]
     assert len(warned) == 1
+
+
+@pytest.mark.parametrize(("stated", "allowed"), [("work", True), ("../elsewhere", False), ("/", False)])
+def test_a_file_cannot_lead_the_workspace_root_out_of_its_own_folder(
+    tmp_path: Path, stated: str, allowed: bool
+) -> None:
+    from karenina_core.errors import ConfigError
+    from karenina_core.run.running import with_own_settings
+
+    folder = tmp_path / "given"
+    folder.mkdir()
+    made = Benchmark.create("Given")
+    made.workspace_root = Path(stated)
+    made.save(folder / "b.jsonld")
+    loaded = Benchmark.load(folder / "b.jsonld")
+    if allowed:
+        assert with_own_settings(loaded, VerificationConfig()).workspace_root == folder / "work"
+    else:
+        with pytest.raises(ConfigError, match="outside of its own folder"):
+            with_own_settings(loaded, VerificationConfig())
+    own = VerificationConfig(workspace_root=tmp_path)
+    assert with_own_settings(loaded, own).workspace_root == (folder / "work" if allowed else tmp_path)
+    loaded.workspace_root = tmp_path / "mine"
+    assert with_own_settings(loaded, own).workspace_root == tmp_path / "mine"

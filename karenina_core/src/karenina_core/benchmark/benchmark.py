@@ -44,6 +44,8 @@ class Benchmark:
         """Traits that every answer has in which their concept is present."""
         self.workspace_root: Path | None = None
         """Folder of the questions' workspaces; a relative one is kept as it was written."""
+        self.stated_root: Path | None = None
+        """The workspace root that the file named: what a stranger's file may not lead out of its own folder."""
         self.run_config: dict[str, JsonValue] = {}
         """Defaults for a run, as the file gives them; checked when a run begins."""
         self.metadata: dict[str, JsonValue] = {}

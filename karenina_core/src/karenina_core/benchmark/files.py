@@ -31,6 +31,7 @@ def load(path: Path) -> Benchmark:
 
         benchmark = read_readable(text, path)
     benchmark.path = path
+    benchmark.stated_root = benchmark.workspace_root
     return benchmark
 
 

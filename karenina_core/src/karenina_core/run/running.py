@@ -61,11 +61,28 @@ def prepare(
 def with_own_settings(benchmark: Benchmark, config: VerificationConfig) -> VerificationConfig:
     """The configuration with what the benchmark itself says: its `workspace_root` goes over that of the configuration.
 
-    Where no installed plugin owns the name, nobody would use it, and the configuration stays as it is.
+    A root that a file named is relative to that file and may not lead out of its folder, because judges are shown what
+    lies in it and the file may be a stranger's; one that the user gave, here or in Python, may. Where no installed
+    plugin owns the name, nobody would use it, and the configuration stays as it is. Raises `ConfigError`.
     """
-    if benchmark.workspace_root is None or not config.has("workspace_root"):
+    root = benchmark.workspace_root
+    if root is None or not config.has("workspace_root"):
         return config
-    return config.with_values(workspace_root=benchmark.workspace_root)
+    if benchmark.path is not None and root == benchmark.stated_root:
+        folder = benchmark.path.resolve().parent
+        inside = (folder / root).resolve()
+        if not inside.is_relative_to(folder):
+            if config.setting("workspace_root") is not None:
+                return config
+            raise ConfigError(
+                [
+                    f"{benchmark.path} names a workspace root outside of its own folder: {root}; models would be shown "
+                    "what lies there. If that is what you want, say it yourself: set workspace_root in the "
+                    "configuration, or benchmark.workspace_root in Python"
+                ]
+            )
+        root = inside
+    return config.with_values(workspace_root=root)
 
 
 def _refuse_without_judge(questions: Sequence[Question], config: VerificationConfig, trust: Trust) -> None:
