@@ -21,6 +21,10 @@ much by heart."""
 
 _WORD: Final = re.compile(r"\w+")
 _TOKEN: Final = re.compile(r"\S+")
+_BLANKS: Final = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+"""All white space but the blank itself."""
 _QUOTES: Final = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
 _WIDE_GAPS: Final = ("   ", "\t\t", "\n\n\n", "\n  ")
 """White space that may keep an alignment of characters from finding what stands there."""
@@ -79,7 +83,7 @@ class SearchedText:
         found = self._exactly(wanted) or (self._exactly(bare) if bare != wanted else None)
         if found is not None or not bare:
             return found
-        wanted = " ".join(bare.split())
+        wanted = _even(bare)
         if SHORTEST_CHANGED <= len(wanted) <= LONGEST_CHANGED:
             span = _align(wanted, self.text, threshold)
             if span is not None:
@@ -107,35 +111,41 @@ class SearchedText:
         return Match(at, at + len(wanted), 1.0, "exact") if at >= 0 else None
 
     @cached_property
-    def _spaced(self) -> str:
-        return _folded(self.text)
+    def _evened(self) -> str:
+        return _even(self.text)
 
     def _in_evened_text(self, wanted: str, threshold: float) -> Match | None:
-        """Look in the text with white space and case evened out, and lead back to the text as it is."""
-        same = self._spaced_out(wanted)
-        if same is not None or not any(gap in self.text for gap in _WIDE_GAPS):
-            return same
-        folded = _folded(wanted)
-        if not SHORTEST_CHANGED <= len(folded) <= LONGEST_CHANGED:
+        """Look in the text with white space evened out, and lead back to the text as it is.
+
+        Evening out the case of a long text takes longer than anything else here, so it is done only where no alignment
+        of characters can have looked past it.
+        """
+        for cased in (wanted, wanted.upper(), wanted.lower()):
+            at = _find_words(cased, self._evened)
+            if at >= 0:
+                return Match(*self._original(self._evened, at, at + len(cased)), 1.0, "spacing")
+        if wanted.isupper() or not SHORTEST_CHANGED <= len(wanted) <= LONGEST_CHANGED:
+            return self._past_case(wanted)
+        if not any(gap in self.text for gap in _WIDE_GAPS):
             return None
-        span = _align(folded, self._spaced, threshold)
-        return self._accepted(wanted, *self._original(*span), threshold) if span is not None else None
+        span = _align(wanted, self._evened, threshold)
+        return self._accepted(wanted, *self._original(self._evened, *span), threshold) if span is not None else None
 
-    def _spaced_out(self, wanted: str) -> Match | None:
+    def _past_case(self, wanted: str) -> Match | None:
         """Where the excerpt stands up to white space and case."""
-        folded = _folded(wanted)
-        at = _find_words(folded, self._spaced)
-        return Match(*self._original(at, at + len(folded)), 1.0, "spacing") if at >= 0 else None
+        folded, text = _folded(wanted), _folded(self.text)
+        at = _find_words(folded, text)
+        return Match(*self._original(text, at, at + len(folded)), 1.0, "spacing") if at >= 0 else None
 
-    def _original(self, start: int, end: int) -> tuple[int, int]:
+    def _original(self, evened: str, start: int, end: int) -> tuple[int, int]:
         """The place in the text of a span of the evened text: by counting words, which evening keeps."""
-        first = self._spaced.count(" ", 0, start)
-        last = first + self._spaced.count(" ", start, end)
+        first = evened.count(" ", 0, start)
+        last = first + evened.count(" ", start, end)
         tokens = islice(_TOKEN.finditer(self.text), first, last + 1)
         spans = [token.span() for token in tokens]
-        into = start - (self._spaced.rfind(" ", 0, start) + 1)
-        rest = self._spaced.find(" ", end)
-        left = (rest if rest >= 0 else len(self._spaced)) - end
+        into = start - (evened.rfind(" ", 0, start) + 1)
+        rest = evened.find(" ", end)
+        left = (rest if rest >= 0 else len(evened)) - end
         return min(spans[0][0] + into, spans[0][1]), max(spans[-1][1] - left, spans[-1][0])
 
     # ---- changed
@@ -143,7 +153,7 @@ class SearchedText:
     def _accepted(self, wanted: str, start: int, end: int, threshold: float) -> Match | None:
         """The match at a span, or near it, if it is near enough and no words are moved."""
         around = max(0, start - _AROUND)
-        near = SearchedText(self.text[around : end + len(wanted) + _AROUND])._spaced_out(wanted)
+        near = SearchedText(self.text[around : end + len(wanted) + _AROUND])._past_case(wanted)
         if near is not None:
             return Match(near.start + around, near.end + around, 1.0, "spacing")
         match = self._nearest(wanted, start, end)
@@ -262,8 +272,19 @@ def _without_quotes(wanted: str) -> str:
     return wanted
 
 
+def _even(text: str) -> str:
+    """The text with one blank for all white space between words. The words of a long text are never made apart:
+    thousands of small strings cost more than the search."""
+    for blank in _BLANKS:
+        if blank in text:
+            text = text.replace(blank, " ")
+    while "  " in text:
+        text = text.replace("  ", " ")
+    return text.strip(" ")
+
+
 def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
+    return _even(text.casefold())
 
 
 def _words(text: str) -> list[str]:
