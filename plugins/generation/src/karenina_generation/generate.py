@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Outcome, Slot, Stage, VerificationContext
+from karenina_core import Outcome, Question, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.errors import ConfigError
 from karenina_core.ports import AgentOptions, AgentReply, LLMReply, Message, PortError
 from karenina_core.prompts import PromptTask
+from karenina_core.stage import ModelNeed
 from karenina_core.traces import final_ai_message, metrics, render
+from karenina_generation.few_shot import examples_for, turns
+from karenina_generation.settings import GenerationSettings, few_shot
 
 GENERATION: Final = PromptTask("generation", "")
 """What the answering model is told besides the question: its own system prompt, and the user's `prompt_config`."""
+
+FEW_SHOT_GENERATION: Final = PromptTask("few_shot_generation", "", shows_truth=True, family=GENERATION.name)
+"""The same where examples come before the question: they hold truth, that of other questions."""
 
 
 class GenerateAnswer(Stage):
@@ -39,15 +47,34 @@ class GenerateAnswer(Stage):
         }
     )
     usage_key = "answer_generation"
-    prompts = (GENERATION,)
+    prompts = (GENERATION, FEW_SHOT_GENERATION)
+    settings = GenerationSettings
     fallback = True
     error_outcome = Outcome.MODEL_ERROR
+
+    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+        """Refuses a choice of examples that a question does not have."""
+        wanted = few_shot(config)
+        if wanted is None:
+            return ()
+        problems = []
+        for question in questions:
+            try:
+                examples_for(question, wanted)
+            except ValueError as error:
+                problems.append(str(error))
+        if problems:
+            raise ConfigError(problems)
+        return ()
 
     async def execute(self, context: VerificationContext) -> None:
         """Ask, and record what was said."""
         model = context.answering_model
-        task = replace(GENERATION, instructions=model.system_prompt or "")
-        messages = context.prompt(task, context.question.question, model)
+        wanted = few_shot(context.config)
+        examples = examples_for(context.question, wanted) if wanted is not None else []
+        task = replace(FEW_SHOT_GENERATION if examples else GENERATION, instructions=model.system_prompt or "")
+        *system, question = context.prompt(task, context.question.question, model)
+        messages = [*system, *turns(examples), question]
         context.set_artifact(Keys.ANSWERING_MCP_SERVERS, sorted(model.mcp_urls_dict) if model.mcp_urls_dict else None)
         if context.answers_through_agent():
             options = AgentOptions(timeout=model.agent_timeout, workspace=context.find_artifact(Keys.WORKSPACE_PATH))

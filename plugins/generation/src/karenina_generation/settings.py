@@ -1,0 +1,76 @@
+"""The configuration names that this distribution owns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
+
+from karenina_core.benchmark.question import FewShotExample
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationConfig
+
+
+def _spelled(mode: object) -> object:
+    return "k-shot" if mode == "k" else mode
+
+
+Mode = Annotated[Literal["none", "all", "k-shot", "custom"], BeforeValidator(_spelled)]
+Choice = Annotated[int, Field(ge=0)] | str
+"""An example by its place among the question's examples, from 0; by its question; or by the MD5 of its question."""
+
+
+class QuestionFewShot(BaseModel):
+    """Which examples one question is shown, where it differs from the others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    mode: Mode | Literal["inherit"] = Field(default="inherit", description="As for all questions, or its own.")
+    k: int | None = Field(default=None, ge=0, description="With k-shot: how many, where it differs.")
+    selected_examples: tuple[Choice, ...] = Field(default=(), description="With custom: which, in this order.")
+    excluded_examples: tuple[Choice, ...] = Field(default=(), description="Which are never shown.")
+    external_examples: tuple[FewShotExample, ...] = Field(default=(), description="Further ones, shown always.")
+
+
+class FewShotConfig(BaseModel):
+    """The value of `few_shot_config`: which examples a model is shown before it is asked a question.
+
+    The names are those of the reference project; `mode`, `k` and `external_examples` are accepted as short forms.
+    `custom` shows what `question_configs` selects, and nothing to questions that are not in it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    enabled: bool = Field(default=True, description="Show examples.")
+    global_mode: Mode = Field(
+        default="all",
+        validation_alias=AliasChoices("global_mode", "mode"),
+        description="Which of a question's examples: none, all, k of them, or those that are selected.",
+    )
+    global_k: int = Field(
+        default=3, ge=0, validation_alias=AliasChoices("global_k", "k"), description="With k-shot: how many."
+    )
+    seed: int = Field(default=0, description="With k-shot: which; the same seed draws the same ones.")
+    question_configs: dict[str, QuestionFewShot] = Field(default={}, description="By question id.")
+    global_external_examples: tuple[FewShotExample, ...] = Field(
+        default=(),
+        validation_alias=AliasChoices("global_external_examples", "external_examples"),
+        description="Examples for all questions, after their own, in every mode but none.",
+    )
+
+
+class GenerationSettings(BaseModel):
+    """Settings of answer generation."""
+
+    model_config = ConfigDict(frozen=True)
+
+    few_shot_config: FewShotConfig | None = Field(
+        default=None, description="Examples that answering models are shown before a question; none where absent."
+    )
+
+
+def few_shot(config: VerificationConfig) -> FewShotConfig | None:
+    """What the configuration says about examples; None where none are to be shown."""
+    found = config.section(GenerationSettings).few_shot_config
+    return found if found is not None and found.enabled else None
