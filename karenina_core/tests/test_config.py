@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
@@ -16,6 +17,7 @@ from karenina_core.config import settings
 from karenina_core.errors import ConfigError
 from karenina_core.known import known
 from karenina_core.plugins import Plugins
+from karenina_core.prompts import PromptTask
 
 
 class TasteSettings(BaseModel):
@@ -28,6 +30,7 @@ class TasteSettings(BaseModel):
 class Taste(Stage):
     name = "Taste"
     settings = TasteSettings
+    prompts = (PromptTask("taste_check", "Taste it.", family="senses"),)
 
 
 class TastePlugin:
@@ -197,3 +200,16 @@ def test_a_name_of_a_plugin_that_is_not_installed_says_what_to_install(name: str
         assert VerificationConfig().setting(name) == entry["default"]
     (problem,) = caught.value.problems
     assert problem == f"{name}: belongs to a plugin that is not installed: pip install {entry['distribution']}"
+
+
+@pytest.mark.parametrize(
+    ("task", "hint"), [("taste_checking", "did you mean 'taste_check'?"), ("sense", "did you mean 'senses'?")]
+)
+def test_instructions_for_a_task_that_nobody_has_are_refused(task: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match=rf"prompt_config\.{task}: .*{re.escape(hint)}"):
+        VerificationConfig(prompt_config={task: "Be strict."})
+
+
+@pytest.mark.parametrize("task", ["taste_check", "senses", "abstention_detection"])
+def test_instructions_are_taken_for_tasks_and_families_installed_or_known(task: str) -> None:
+    assert VerificationConfig(prompt_config={task: "Be strict."}).prompt_config == {task: "Be strict."}

@@ -316,9 +316,9 @@ def test_a_prompt_has_the_tasks_the_plugins_and_the_users_instructions_before_th
     class Advice:
         @hookimpl
         def karenina_prompt_instructions(self, task: str) -> str | None:
-            return "From a plugin." if task == "greeting" else None
+            return "From a plugin." if task == "parsing" else None
 
-    task = PromptTask("greeting", "From the task.")
+    task = PromptTask("parsing", "From the task.")
 
     async def greet(context: VerificationContext) -> None:
         await context.llm().invoke(context.prompt(task, "Hello."))
@@ -328,7 +328,7 @@ def test_a_prompt_has_the_tasks_the_plugins_and_the_users_instructions_before_th
     plugins.register(models)
     plugins.register(Advice())
     with plugin_room.using(plugins):
-        config = VerificationConfig(prompt_config={"greeting": "From the user."})
+        config = VerificationConfig(prompt_config={"parsing": "From the user."})
     greeter = stage("Greeter", greet)
 
     async def work() -> None:

@@ -7,7 +7,7 @@ come, in this order, from arguments, the environment, a file, and the owner's de
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -201,6 +201,7 @@ class VerificationConfig(BaseModel):
                 problems += [_reworded(problem, owned) for problem in error.errors(include_url=False)]
             else:
                 filled.update({name: getattr(made, name) for name in model.model_fields})
+        problems += _strange_tasks(filled.get("prompt_config", {}))
         if problems:
             raise ConfigError(problems)
         return filled
@@ -320,6 +321,26 @@ def _unknown(name: str, owned: Mapping[str, Setting]) -> str:
         distribution = entry["distribution"]
         return f"{name}: belongs to a plugin that is not installed: {install_line(distribution)}"
     return f"{name}: there is no such configuration name{nearest(name, owned)}"
+
+
+def prompt_tasks() -> frozenset[str]:
+    """The keys that `prompt_config` takes: names of prompt tasks and of their families.
+
+    Tasks of the plugins in force, and of members of this project that are not installed: instructions for a stage that
+    is not there do no more harm than those for one that is switched off.
+    """
+    tasks = [task for offered in plugin_room.current().stages() for task in offered.stage.prompts]
+    families = {task.family for task in tasks if task.family is not None}
+    return frozenset({*known()["prompts"], *(task.name for task in tasks), *families})
+
+
+def _strange_tasks(names: Iterable[str]) -> list[str]:
+    tasks = prompt_tasks()
+    return [
+        f"prompt_config.{name}: no stage asks a model by that name, so nobody would read it{nearest(name, tasks)}"
+        for name in names
+        if name not in tasks
+    ]
 
 
 def _reworded(problem: Any, owned: Mapping[str, Setting]) -> str:

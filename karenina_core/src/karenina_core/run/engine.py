@@ -22,6 +22,7 @@ from karenina_core.run.preflight import check_stages
 if TYPE_CHECKING:
     from karenina_core.benchmark import Question
     from karenina_core.config import VerificationConfig
+    from karenina_core.models import ModelConfig
     from karenina_core.outcome import Outcome
     from karenina_core.pipeline import Pipeline
     from karenina_core.plugins import Plugins
@@ -59,6 +60,8 @@ class Run:
             [("answering model", model) for model in core.answering_models]
             + [("judge", model) for model in core.parsing_models],
         )
+        if core.parsing_only:
+            _refuse_live(plugins, core.answering_models)
         self.matrix = Matrix(questions, config)
         self.config = config
         self._plugins = plugins
@@ -160,3 +163,19 @@ class Run:
         core = self.config.core
         allowed = sum(self._hub.concurrency(model) for model in (*core.answering_models, *core.parsing_models))
         return max(1, min(len(self), allowed + 2, MOST_ANSWERS))
+
+
+def _refuse_live(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
+    """Refuse models that would be asked in a run that only judges answers of earlier. Raises `ConfigError`."""
+    live = [model for model in models if not plugins.adapter(model.interface).spec.recorded]
+    if live:
+        recorded = ", ".join(sorted(one.spec.interface for one in plugins.adapters() if one.spec.recorded))
+        raise ConfigError(
+            [
+                f"parsing_only is true, and the answering model {model.id!r} would be asked: its interface "
+                f"{model.interface!r} does not replay recordings; "
+                + (f"give recorded answers ({recorded}), or" if recorded else "no installed adapter does;")
+                + " set parsing_only = false"
+                for model in live
+            ]
+        )

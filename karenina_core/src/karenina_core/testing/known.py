@@ -40,6 +40,9 @@ def survey(names: list[str]) -> Known:
         for name, info in stage.settings.model_fields.items() if stage.settings is not None else ():
             default = info.get_default(call_default_factory=True)
             found["settings"][name] = {"distribution": offered.distribution, "default": default}
+    for offered in plugins.stages():
+        for task in offered.stage.prompts:
+            found["prompts"].setdefault(task.family or task.name, offered.distribution)
     found["adapters"] = {one.spec.interface: one.distribution for one in plugins.adapters()}
     return found
 
