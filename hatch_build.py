@@ -3,8 +3,9 @@
 `karenina` holds no code: it requires the core and the members that say `[tool.karenina] default = true` in their
 `pyproject.toml`; the others are extras, named by `[tool.karenina] extra = "..."` (several members may share one), and
 `all` has every one of them. `with = [...]` names extras of such a member itself, with which it is required. In a
-checkout the requirements are the members' folders, because the index may not have them, or has older ones. A release (environment variable `KARENINA_RELEASE=1`) and every source distribution pin
-versions instead: a folder of the machine that built them means nothing elsewhere.
+checkout the requirements are the members' folders, because the index may not have them, or has older ones. A release
+(environment variable `KARENINA_RELEASE=1`) and every source distribution pin versions instead: a folder of the machine
+that built them means nothing elsewhere.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def _member(file: Path) -> Member:
     strangers = [one for one in wanted if one not in offered]
     if strangers or (wanted and extra is None):
         raise ValueError(
-            f"{file}: with = {list(wanted)} under [tool.karenina] names extras of this distribution ({sorted(offered)}), "
-            'beside extra = "NAME"'
+            f'{file}: with = {list(wanted)} under [tool.karenina] goes beside extra = "NAME", and names extras of this '
+            f"distribution ({', '.join(sorted(offered)) or 'it has none'})"
         )
     return Member(name, version, file.parent, extra, wanted)

@@ -193,7 +193,7 @@ def test_an_extra_that_a_member_does_not_have_is_refused(checkout: Path, tmp_pat
     with pytest.raises(BuildBackendException) as error:
         built("wheel", checkout, tmp_path)
 
-    assert "names extras of this distribution" in reason(error.value)
+    assert "names extras of this distribution (it has none)" in reason(error.value)
 
 
 @pytest.mark.parametrize(
