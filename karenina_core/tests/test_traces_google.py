@@ -90,7 +90,11 @@ def test_results_and_text_in_one_content_keep_their_order() -> None:
 
 
 def test_thoughts_are_no_part_of_the_answer_and_its_parts_are_one_text() -> None:
-    parts = [{"text": "Hmm.", "thought": True}, {"text": "On "}, {"text": "17q21.", "thoughtSignature": "s"}]
+    parts: list[dict[str, Any]] = [
+        {"text": "Hmm.", "thought": True},
+        {"text": "On "},
+        {"text": "17q21.", "thoughtSignature": "s"},
+    ]
     recording = [model(*parts)]
     assert convert(recording) == [Message.assistant("On 17q21.", reasoning="Hmm.")]
     assert final_ai_message(recording) == "On 17q21."
@@ -113,7 +117,8 @@ def test_data_and_unknown_parts_are_kept_as_what_they_are() -> None:
 
 
 def test_contents_without_a_role_are_the_users_and_empty_ones_are_kept() -> None:
-    assert convert([{"parts": [{"text": "x"}]}, {"role": "model"}]) == [Message.user("x"), Message.assistant("")]
+    recording: list[dict[str, Any]] = [{"parts": [{"text": "x"}]}, {"role": "model"}]
+    assert convert(recording) == [Message.user("x"), Message.assistant("")]
 
 
 @pytest.mark.parametrize(
