@@ -104,9 +104,16 @@ DECLARATIONS = [
     ({"ground_truth": "TRUE", "type": "bool"}, "bool", "True", "BooleanMatch()"),
     (
         {"ground_truth": 5, "verify_with": {"type": "NumericTolerance", "tolerance": 1, "mode": "absolute"}},
-        "int",
-        "5",
+        "float",  # the truth is whole, an answer within the tolerance need not be
+        "5.0",
         "NumericTolerance(tolerance=1, mode='absolute')",
+    ),
+    ({"ground_truth": 5, "verify_with": "NumericMinimum"}, "float", "5.0", "NumericMinimum()"),
+    (
+        {"ground_truth": 1985, "type": "int", "verify_with": {"type": "NumericTolerance", "tolerance": 1}},
+        "int",
+        "1985",
+        "NumericTolerance(tolerance=1)",
     ),
     (
         {

@@ -152,7 +152,10 @@ def _inferred(truth: Any, primitive: str | None, name: str) -> str:
         is_date = _DATE.fullmatch(truth) and (primitive is None or primitive.startswith("Date"))
         return "date" if is_date else "str"
     if isinstance(truth, int | float):
-        return "int" if isinstance(truth, int) else "float"
+        # A whole truth within a tolerance or a range says nothing of the answers: to 37, one may say 36.8, and a judge
+        # that may write whole numbers only would round it.
+        measured = primitive is not None and primitive.startswith("Numeric") and primitive != "NumericExact"
+        return "int" if isinstance(truth, int) and not measured else "float"
     if isinstance(truth, list) and truth:
         kinds = {type(entry) for entry in truth}
         if kinds <= {str}:
