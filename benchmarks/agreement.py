@@ -49,13 +49,20 @@ class Answer(BaseAnswer):
 
 
 def gold_pattern(gold: Iterable[str]) -> str:
-    """A pattern for texts that hold every telling word of one of the right answers, in any order."""
+    """A pattern for texts that say one of the right answers.
+
+    Either a text holds every telling word of a right answer, in any order ("in Landover, Maryland" for "Landover"), or
+    it is made of nothing but words of one, a telling one among them ("Maryland" for "Landover, Maryland").
+    """
     alternatives = []
     for answer in gold:
         words = re.findall(r"\w+", answer)
         telling = [word for word in words if word.casefold() not in STOP_WORDS] or words
         if telling:
             alternatives.append("".join(rf"(?=.*(?<!\w){re.escape(word)}(?!\w))" for word in telling))
+            one = "|".join(map(re.escape, dict.fromkeys(telling)))
+            any_of = "|".join(map(re.escape, dict.fromkeys([*telling, *sorted(STOP_WORDS)])))
+            alternatives.append(rf"(?=.*(?<!\w)(?:{one})(?!\w))\A\W*(?:(?:{any_of})(?:\W+|\Z))+\Z")
     return "|".join(dict.fromkeys(alternatives)) or r"(?!)"
 
 
@@ -140,6 +147,7 @@ def main() -> None:
     parser.add_argument("set", choices=sorted(FILES))
     parser.add_argument("--rows", type=int, help="a balanced sample of so many rows; all where absent")
     parser.add_argument("--judge", default="qwen2.5-coder-0.5b", help="the local model that extracts (nq301)")
+    parser.add_argument("--keep", type=Path, help="a folder in which the benchmark and result files stay")
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     arguments = parser.parse_args()
     file = arguments.data / FILES[arguments.set]
@@ -148,13 +156,15 @@ def main() -> None:
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
     rows = sample(rows, arguments.rows)
     extracted = arguments.set == "nq301"
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
         results = evaluate(
             rows,
             ON_EXTRACTED if extracted else ON_RESPONSE,
             arguments.judge if extracted else None,
-            Path(folder),
+            folder,
         )
         report(rows, results, time.monotonic() - began)
 

@@ -28,7 +28,7 @@ MOST_ANSWER_TOKENS: Final = 96
 def demo(
     ctx: typer.Context,
     answering: Annotated[str, typer.Option(help="The model under test: a name of `karenina model list`.")] = ANSWERING,
-    judge: Annotated[str, typer.Option(help="The judge: qwen2.5-coder-1.5b errs less and takes longer.")] = JUDGE,
+    judge: Annotated[str, typer.Option(help="The judge: qwen2.5-coder-1.5b is larger and slower.")] = JUDGE,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where the results go, one JSON object a line.")
     ] = OUTPUT,
