@@ -54,6 +54,12 @@ def test_a_plugins_names_are_flat_beside_the_cores() -> None:
     assert config.core.replicate_count == 3
 
 
+def test_a_table_in_the_environment_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KARENINA_SLOTS", '{"parse_template": "MyParse"}')
+
+    assert VerificationConfig().slots == {"parse_template": ("MyParse",)}
+
+
 def test_argument_beats_environment_beats_file_beats_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "run.toml"
     file.write_text('replicate_count = 2\nrun_name = "file"\ntaste_threshold = 0.1\n')

@@ -306,8 +306,9 @@ def _parse_table(suffix: str, text: str) -> Any:
 
 
 def _read_value(text: str, annotation: Any) -> Any:
-    accepts_text = annotation is str or str in get_args(annotation) or get_origin(annotation) is Literal
-    if accepts_text:
+    kind = get_origin(annotation)
+    one_of_several = get_args(annotation) if kind in (Union, UnionType) else ()
+    if annotation is str or str in one_of_several or kind is Literal:
         return text
     try:
         return TypeAdapter(Any).validate_json(text)
