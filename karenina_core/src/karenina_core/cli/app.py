@@ -32,6 +32,7 @@ def _core_app() -> typer.Typer:
         config_command,
         plan_command,
         plugins_command,
+        prompts_command,
         run_command,
         show_command,
         trust_command,
@@ -48,6 +49,7 @@ def _core_app() -> typer.Typer:
     app.command("run")(run_command.run)
     app.command("show")(show_command.show)
     app.command("plan")(plan_command.plan)
+    app.command("prompts")(prompts_command.prompts)
     app.command("plugins")(plugins_command.list_plugins)
     app.command("config")(config_command.config)
     app.command("trust")(trust_command.trust)
