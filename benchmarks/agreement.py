@@ -85,6 +85,11 @@ def contains(response: str, gold: str) -> bool:
     return gold.casefold() in response.casefold()
 
 
+def says_gold(response: str, gold: Iterable[str]) -> bool:
+    """What the templates here compare by, on the whole response: what Karenina would say without the judge."""
+    return re.search(gold_pattern(gold), response, re.IGNORECASE | re.DOTALL) is not None
+
+
 def _plain(text: str) -> str:
     return normalize(text, ["lowercase", "remove_punctuation", "strip", "collapse_whitespace"])
 
@@ -133,6 +138,7 @@ def report(rows: list[dict[str, Any]], results: VerificationResultSet, seconds: 
 
     line("exact match", lambda row: any(exact(row["response"], gold) for gold in row["gold"]))
     line("contains the gold answer", lambda row: any(contains(row["response"], gold) for gold in row["gold"]))
+    line("the comparison, no judge", lambda row: says_gold(row["response"], row["gold"]))
     line("karenina", lambda row: by_id[row["id"]].template.verify_result)
     for name in ("bem_judge", "davinci003_judge", "gpt4_judge"):
         if all(row.get(name) is not None for row in rows):
