@@ -45,6 +45,7 @@ def _concurrency(model: ModelConfig) -> int:  # noqa: ARG001 - nothing is called
 
 SPEC = AdapterSpec(
     interface="manual",
+    recorded=True,
     description="Recorded answers and conversations, by question id or text, from a file or a mapping.",
     llm=_llm,
     agent=_agent,
