@@ -98,7 +98,11 @@ def test_a_folder_with_broken_weights_says_so(folder: Path) -> None:
 
 
 def test_pickled_weights_are_not_loaded(folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    import torch
+    from safetensors.torch import load_file
+
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
     with pytest.raises(ModelUnavailable, match="cannot be loaded from"):
         embedder(str(folder))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from karenina_core.prompts import PromptTask, fence
+from karenina_core.structured import object_schema
 
 EMBEDDING_CHECK: Final = PromptTask(
     "embedding_check",
@@ -24,15 +25,12 @@ EMBEDDING_CHECK: Final = PromptTask(
 EQUIVALENT: Final = "equivalent"
 """The key of the verdict: true where both forms give the same answer."""
 
-EQUIVALENCE_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
+EQUIVALENCE_SCHEMA: Final = object_schema(
+    {
         "reasoning": {"type": "string", "description": "Why, in one or two sentences"},
         EQUIVALENT: {"type": "boolean", "description": "true if both forms give the same answer to the question"},
-    },
-    "required": ["reasoning", EQUIVALENT],
-    "additionalProperties": False,
-}
+    }
+)
 
 
 def equivalence_request(question: str, expected: str, extracted: str) -> str:
