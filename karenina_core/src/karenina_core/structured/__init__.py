@@ -6,6 +6,7 @@ Every adapter hands on what its model said as raw text; this package treats all 
 from karenina_core.structured.asking import InvalidReply, Structured, StructuredError, ask_for, spent_before
 from karenina_core.structured.fitting import misfits, repair
 from karenina_core.structured.reading import read_object
+from karenina_core.structured.schemas import object_schema
 
 __all__ = [
     "InvalidReply",
@@ -13,6 +14,7 @@ __all__ = [
     "StructuredError",
     "ask_for",
     "misfits",
+    "object_schema",
     "read_object",
     "repair",
     "spent_before",

@@ -19,6 +19,7 @@ from karenina_core import ModelConfig, Question, Skip, Slot, Stage, Verification
 from karenina_core.judge_input import JudgeInput, judge_input
 from karenina_core.ports import AgentOptions, PortError
 from karenina_core.rubrics import AgenticRubricTrait, RubricTrait
+from karenina_core.rubrics.scales import Score
 from karenina_core.stage import ModelNeed
 from karenina_core.structured import StructuredError
 
@@ -32,6 +33,10 @@ class _Scored:
     trace: str | None = None
     error: str | None = None
     kept_file: str | None = None
+
+    @property
+    def score(self) -> Score | None:
+        return None if self.verdict is None else self.verdict.score
 
 
 class AgenticRubricEvaluation(Stage):
@@ -111,7 +116,7 @@ class AgenticRubricEvaluation(Stage):
         counted = [one for one in scored if one not in absent]
         context.set_artifact(
             Keys.AGENTIC_TRAIT_SCORES,
-            {one.name: one.verdict.score if one.verdict is not None else None for one in counted},
+            {one.name: score.value if (score := one.score) is not None else None for one in counted},
         )
         context.set_artifact(
             Keys.AGENTIC_TRAIT_TRACES, {one.name: one.trace for one in scored if one.trace is not None}
@@ -195,7 +200,9 @@ class AgenticRubricEvaluation(Stage):
             context.extend_result_field("dynamic_rubric_promoted_traits", promoted)
         extensions: dict[str, dict[str, Any]] = {
             "agentic_trait_reasoning": {name: one.reasoning for name, one in verdicts.items()},
-            "agentic_trait_labels": {name: one.label for name, one in verdicts.items() if one.label is not None},
+            "agentic_trait_labels": {
+                one.name: score.label for one in scored if (score := one.score) is not None and score.label is not None
+            },
             "agentic_trait_files": {one.name: one.kept_file for one in scored if one.kept_file is not None},
         }
         for field, values in extensions.items():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, VerificationConfig, VerificationContext
 from karenina_core.parsing import ParsingStage, parsing_request, shown_hints
+from karenina_core.structured import object_schema
 from karenina_core.templates.schema import is_reasoning
 from karenina_deep_judgment.prompts import (
     PARAMETERS,
@@ -171,9 +172,4 @@ def _attributes(schema: Mapping[str, Any], hints: Mapping[str, str]) -> dict[str
 
 
 def _reasons_schema(items: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {name: {"type": "string", "maxLength": 2000} for name in items},
-        "required": list(items),
-        "additionalProperties": False,
-    }
+    return object_schema({name: {"type": "string", "maxLength": 2000} for name in items})

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from karenina_core.structured import object_schema
 from karenina_deep_judgment.excerpts import SearchedText
 from karenina_deep_judgment.prompts import EXCERPTS, excerpts_request
 
@@ -108,20 +109,12 @@ def _problem(words: str, searched: SearchedText) -> str:
 
 
 def _schema(items: Mapping[str, str], most: int) -> dict[str, Any]:
-    excerpt = {
-        "type": "object",
-        "properties": {
+    excerpt = object_schema(
+        {
             "text": {"type": "string", "maxLength": _LONGEST_QUOTE},
             "confidence": {"type": "string", "enum": list(CONFIDENCE)},
-        },
-        "required": ["text", "confidence"],
-        "additionalProperties": False,
-    }
+        }
+    )
     # Twice as many as are asked for: one too many shall not cost a reply, and there has to be some end.
     part = {"type": "array", "maxItems": 2 * most, "items": excerpt}
-    return {
-        "type": "object",
-        "properties": dict.fromkeys(items, part),
-        "required": list(items),
-        "additionalProperties": False,
-    }
+    return object_schema(dict.fromkeys(items, part))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from anyio import to_thread
 
 from karenina_core.errors import ConfigError
+from karenina_core.structured import object_schema
 from karenina_core.wording import nearest, whole
 from karenina_deep_judgment.prompts import RISK, risk_request
 from karenina_deep_judgment.settings import deep_judgment
@@ -108,18 +109,10 @@ def _tool(context: VerificationContext, name: str) -> SearchTool:
 
 
 def _schema(numbered: Mapping[str, object]) -> dict[str, Any]:
-    part = {
-        "type": "object",
-        "properties": {
+    part = object_schema(
+        {
             "justification": {"type": "string", "maxLength": 1000},
             "risk": {"type": "string", "enum": list(RISKS)},
-        },
-        "required": ["justification", "risk"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": dict.fromkeys(numbered, part),
-        "required": list(numbered),
-        "additionalProperties": False,
-    }
+        }
+    )
+    return object_schema(dict.fromkeys(numbered, part))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.rubrics.evaluation import TraitScore
-from karenina_core.structured import InvalidReply
+from karenina_core.rubrics.scales import read_score, scale_in_words, score_schema
+from karenina_core.structured import InvalidReply, object_schema
 from karenina_deep_judgment.prompts import TRAIT_REASONING, TRAIT_SCORE, reasoning_request, score_request
 from karenina_deep_judgment.quoting import quote
 from karenina_deep_judgment.searching import assess, overall_risk
@@ -65,7 +66,7 @@ class DeepJudgmentTraits:
         context: VerificationContext,
         metadata: dict[str, Any],
         fields: dict[str, object],
-    ) -> bool | int:
+    ) -> object:
         settings = deep_judgment(context.config)
         how = judged(trait, context.question.id, settings)
         assert how is not None
@@ -100,26 +101,23 @@ class DeepJudgmentTraits:
         fields["rubric_trait_reasoning"] = reasons.value
 
         described = " ".join(filter(None, [f"{trait.name}:", items[trait.name]]))
+        form = score_schema(trait)
         said = await context.ask(
             TRAIT_SCORE,
-            score_request(question, text, described, _scale(trait), {trait.name: reasons.value}),
-            _score_schema(trait),
-            lambda values: _score(trait, values),
+            score_request(question, text, described, scale_in_words(trait), {trait.name: reasons.value}),
+            form.complete(object_schema({"score": form.schema})),
+            lambda values: read_score(trait, values["score"]),
         )
         metadata["model_calls"] += said.tries
         metadata["stages_completed"].append("score_extraction")
-        fields["deep_judgment_rubric_scores"] = said.value
-        if trait.kind == "literal":
-            fields["llm_trait_labels"] = trait.class_names[said.value]
-        return said.value
+        score = said.value
+        fields["deep_judgment_rubric_scores"] = score.value
+        if score.label is not None:
+            fields["llm_trait_labels"] = score.label
+        return score.value
 
 
-_REASONS: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {"reasoning": {"type": "string", "maxLength": 2000}},
-    "required": ["reasoning"],
-    "additionalProperties": False,
-}
+_REASONS: Final = object_schema({"reasoning": {"type": "string", "maxLength": 2000}})
 
 
 def _reasoning(values: Mapping[str, Any]) -> str:
@@ -127,41 +125,3 @@ def _reasoning(values: Mapping[str, Any]) -> str:
     if not isinstance(said, str) or not said.strip():
         raise InvalidReply("reasoning must be some sentences")
     return said
-
-
-def _scale(trait: LLMRubricTrait) -> str:
-    """The scale in words."""
-    if trait.kind == "boolean":
-        return "true where the response has this quality, false where it has not"
-    if trait.classes is not None:
-        return "one of these classes:\n" + "\n".join(f"- {name}: {about}" for name, about in trait.classes.items())
-    return f"a whole number from {trait.min_score} to {trait.max_score}, both included"
-
-
-def _score_schema(trait: LLMRubricTrait) -> dict[str, Any]:
-    kinds: dict[str, dict[str, Any]] = {
-        "boolean": {"type": "boolean"},
-        "score": {"type": "integer"},
-        "literal": {"type": "string", "enum": list(trait.class_names)},
-    }
-    return {
-        "type": "object",
-        "properties": {"score": kinds[trait.kind]},
-        "required": ["score"],
-        "additionalProperties": False,
-    }
-
-
-def _score(trait: LLMRubricTrait, values: Mapping[str, Any]) -> bool | int:
-    """The score in a reply; a class is its position."""
-    said = values["score"]
-    if said is None:
-        raise InvalidReply("score must not be null")
-    if trait.kind == "literal":
-        return trait.class_names.index(said)
-    if trait.kind == "boolean":
-        return bool(said)
-    score = int(said)
-    if trait.min_score is not None and trait.max_score is not None and not trait.min_score <= score <= trait.max_score:
-        raise InvalidReply(f"score must be from {trait.min_score} to {trait.max_score}, not {score}")
-    return score

@@ -9,8 +9,8 @@ from karenina_core.ports import PortError
 from karenina_core.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.rubrics.evaluation import TraitScore
 from karenina_core.structured import read_object, repair
+from karenina_rubric.judgements import Judgement, batch_schema, read_judgement, trait_schema
 from karenina_rubric.prompts import RUBRIC, traits_request
-from karenina_rubric.scales import Judgement, batch_schema, read_judgement, trait_schema
 from karenina_rubric.settings import RubricSettings
 from karenina_rubric.together import each_alone
 
@@ -92,6 +92,6 @@ class LLMTraits:
 
 def _score(trait: LLMRubricTrait, judgement: Judgement) -> TraitScore:
     fields: dict[str, object] = {"llm_trait_reasoning": judgement.reasoning}
-    if judgement.label is not None:
-        fields["llm_trait_labels"] = judgement.label
-    return TraitScore(trait.name, FIELD, judgement.score, fields=fields)
+    if judgement.score.label is not None:
+        fields["llm_trait_labels"] = judgement.score.label
+    return TraitScore(trait.name, FIELD, judgement.score.value, fields=fields)

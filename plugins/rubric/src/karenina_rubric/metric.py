@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.rubrics import MetricRubricTrait, RubricTrait
 from karenina_core.rubrics.evaluation import TraitScore
-from karenina_core.structured import InvalidReply
+from karenina_core.structured import InvalidReply, object_schema
 from karenina_rubric.prompts import EVERY_TIME, EXTRA, METRIC, ONCE, REASONING, SAID, UNWANTED, metric_request
-from karenina_rubric.scales import Json, object_schema
 from karenina_rubric.together import each_alone
 
 if TYPE_CHECKING:
@@ -76,10 +75,10 @@ class MetricTraits:
         return await each_alone([one for one in traits if isinstance(one, MetricRubricTrait)], FIELD, score)
 
 
-def metric_schema(trait: MetricRubricTrait) -> Json:
+def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
     """What the judge fills: its reasoning, the numbers of what is said, and in `tp_only` what else is said."""
     repeats = ONCE if trait.repeated_extraction else EVERY_TIME
-    properties: dict[str, Json] = {
+    properties: dict[str, dict[str, Any]] = {
         "reasoning": {"type": "string", "description": REASONING},
         "said": _list_of("integer", SAID.format(repeats=repeats)),
     }
@@ -116,5 +115,5 @@ def _sorted_out(
     return tuple(there), tuple(thing for at, thing in enumerate(things, 1) if not said[at])
 
 
-def _list_of(kind: str, description: str) -> Json:
+def _list_of(kind: str, description: str) -> dict[str, Any]:
     return {"type": "array", "items": {"type": kind}, "description": description}

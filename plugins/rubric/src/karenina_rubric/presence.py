@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core.ports import PortError
 from karenina_core.rubrics import RubricTrait
-from karenina_core.structured import InvalidReply, StructuredError
+from karenina_core.structured import InvalidReply, StructuredError, object_schema
 from karenina_rubric.prompts import PRESENCE, PRESENT, REASONING, presence_request
-from karenina_rubric.scales import Json, object_schema
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
@@ -51,7 +50,7 @@ async def find_present(traits: Sequence[RubricTrait], text: str, context: Verifi
     )
 
 
-def presence_schema(traits: Sequence[RubricTrait]) -> Json:
+def presence_schema(traits: Sequence[RubricTrait]) -> dict[str, Any]:
     """What the judge fills: under each trait's name its reasoning, then whether the concept is present."""
     one = object_schema(
         {

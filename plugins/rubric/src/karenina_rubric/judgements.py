@@ -1,0 +1,50 @@
+"""A judge's judgement of LLM traits, its reasoning and the score, of one trait alone or of several in one reply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from karenina_core.rubrics import LLMRubricTrait
+from karenina_core.rubrics.scales import Json, Score, ScoreSchema, read_score, score_schema, with_definitions
+from karenina_core.structured import InvalidReply, misfits, object_schema, repair
+from karenina_rubric.prompts import REASONING
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a judge said of one trait."""
+
+    score: Score
+    reasoning: str
+
+
+def trait_schema(trait: LLMRubricTrait) -> Json:
+    """The schema of one trait's judgement, alone: `reasoning`, then `score`."""
+    score = score_schema(trait)
+    return score.complete(_judgement_schema(score))
+
+
+def batch_schema(traits: Sequence[LLMRubricTrait]) -> Json:
+    """The schema of several judgements: an object with a judgement under each trait's name."""
+    scores = {trait.name: score_schema(trait, prefix=f"t{position}_") for position, trait in enumerate(traits)}
+    definitions = {name: part for score in scores.values() for name, part in score.definitions.items()}
+    return with_definitions(
+        object_schema({name: _judgement_schema(score) for name, score in scores.items()}), definitions
+    )
+
+
+def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
+    """The judgement in one trait's part of a reply. Raises `InvalidReply`, which says what is wrong with it."""
+    if not isinstance(given, Mapping):
+        raise InvalidReply(f"there is no judgement of {trait.name!r}")
+    schema = trait_schema(trait)
+    fitted, _ = repair(given, schema)
+    problems = misfits(fitted, schema)
+    if problems:
+        raise InvalidReply("; ".join(problems[:5]))
+    return Judgement(read_score(trait, fitted["score"]), fitted["reasoning"] or "")
+
+
+def _judgement_schema(score: ScoreSchema) -> Json:
+    return object_schema({"reasoning": {"type": "string", "description": REASONING}, "score": score.schema})
