@@ -60,7 +60,7 @@ def benchmark(tmp_path: Path) -> Path:
         rubric=[
             LLMRubricTrait(name="clear", kind="boolean", description="It is clear."),
             MetricRubricTrait(
-                name="facts", evaluation_mode="tp_only", metrics=["recall"], tp_instructions=["names BCL2"]
+                name="facts", evaluation_mode="tp_only", metrics=("recall",), tp_instructions=("names BCL2",)
             ),
         ],
         dynamic_rubric=[LLMRubricTrait(name="risks", kind="score", description="Names risks", summary="risks")],
@@ -144,6 +144,15 @@ def test_the_metric_trait_and_the_examples_are_marked_as_showing_truth(benchmark
         benchmark, "--set", "evaluation_mode=template_and_rubric", "--set", 'few_shot_config={"mode":"all"}'
     )
     assert [one["task"] for one in shown["prompts"] if one["shows_truth"]] == ["few_shot_generation", "rubric_metric"]
+
+
+def test_an_answer_that_is_recorded_is_asked_of_nobody(benchmark: Path, tmp_path: Path) -> None:
+    recordings = tmp_path / "answers.jsonl"
+    recordings.write_text('{"question_id": "gene", "answer": "BCL2"}\n', "utf-8")
+    traces = json.dumps({"interface": "manual", "model_name": "m", "manual_traces": str(recordings)})
+    shown = prompts(benchmark, "--answering", traces)
+    assert [one["task"] for one in shown["prompts"]] == ["parsing"]
+    assert shown["unsaid"][0]["task"] == "generation"
 
 
 def test_tasks_are_listed_with_their_words_and_owners_without_a_benchmark() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from karenina_core import Question, VerificationConfig
 from karenina_core import plugins as plugin_room
+from karenina_core.benchmark.question import FewShotExample
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
 from karenina_core.testing import ScriptedModels, run_stage
@@ -20,7 +21,7 @@ from karenina_generation.few_shot import examples_for
 from karenina_generation.generate import GenerateAnswer
 from karenina_generation.settings import FewShotConfig
 
-EXAMPLES = tuple({"question": f"What is {name}?", "answer": f"It is {name.upper()}."} for name in "abcde")
+EXAMPLES = tuple(FewShotExample(question=f"What is {name}?", answer=f"It is {name.upper()}.") for name in "abcde")
 QUESTION = Question(id="q", question="What is z?", raw_answer="It is Z.", few_shot_examples=EXAMPLES)
 OTHER = {"question": "What is f?", "answer": "It is F."}
 
@@ -88,7 +89,7 @@ def test_an_example_that_asks_the_question_itself_is_left_out(place: str, text: 
 
 @given(st.text(min_size=1).filter(str.strip), st.sampled_from(["all", "k-shot"]))
 def test_whatever_is_asked_its_own_example_is_never_shown(text: str, mode: str) -> None:
-    own = {"question": f" {text.swapcase().swapcase()} ", "answer": "the truth"}
+    own = FewShotExample(question=f" {text} ", answer="the truth")
     question = Question(question=text, few_shot_examples=(own,))
     assert examples_for(question, FewShotConfig.model_validate({"mode": mode, "external_examples": [own]})) == []
 

@@ -1,0 +1,192 @@
+"""Whole runs of one question that has everything, for tests that look at what a configuration name changes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from karenina_core import (
+    Benchmark,
+    ModelConfig,
+    VerificationConfig,
+    VerificationResult,
+    VerificationResultSet,
+    hookimpl,
+)
+from karenina_core import plugins as plugin_room
+from karenina_core.adapters import AdapterSpec
+from karenina_core.errors import KareninaError
+from karenina_core.plugins import Plugins
+from karenina_core.ports import CallInfo, Message, ToolCall
+from karenina_core.rubrics import LLMRubricTrait, RegexRubricTrait
+from karenina_core.run.placeholder import fitting
+from karenina_core.testing import Request, ScriptedModels
+
+SAID = "It is BCL2, which keeps cells alive."
+FOUND = "a database knows of BCL2"
+TEMPLATE = """
+class Answer(BaseAnswer):
+    gene: str = VerifiedField(
+        description="The gene that is named",
+        ground_truth="BCL2",
+        verify_with=ExactMatch(),
+        extraction_hint="In capitals.",
+    )
+"""
+LOOKED_UP = ToolCall("c1", "look_up", {"gene": "BCL2"})
+TRACE = [Message.assistant("", [LOOKED_UP]), Message.tool(FOUND, LOOKED_UP), Message.assistant(SAID)]
+AGENT = {"mcp_urls_dict": {"genes": "http://localhost:1/mcp"}}
+"""Fields that make the model under test answer through its agent port, by `TRACE`."""
+
+
+class Models(ScriptedModels):
+    """Keeps also the models for which ports were made, with what the run made of them."""
+
+    made: list[ModelConfig]
+
+    @hookimpl
+    def karenina_adapters(self) -> Sequence[AdapterSpec]:
+        """The scripted interface."""
+        (spec,) = super().karenina_adapters()
+        self.made = []
+
+        def noting(factory: Callable[[ModelConfig], Any] | None) -> Callable[[ModelConfig], Any]:
+            def make(model: ModelConfig) -> Any:
+                self.made.append(model)
+                assert factory is not None
+                return factory(model)
+
+            return make
+
+        return [
+            AdapterSpec(
+                interface=spec.interface,
+                description=spec.description,
+                llm=noting(spec.llm),
+                parser=noting(spec.parser),
+                agent=noting(spec.agent),
+            )
+        ]
+
+
+@dataclass
+class Seen:
+    """What a run left to look at. `error` is why there was none."""
+
+    models: Models
+    root: Path
+    results: VerificationResultSet = field(default_factory=VerificationResultSet)
+    error: str | None = None
+
+    @property
+    def result(self) -> VerificationResult:
+        """The first result."""
+        return self.results[0]
+
+    def asked(self, task: str) -> list[Request]:
+        """The requests of one `usage_key`."""
+        return [request for request in self.models.requests if request.info.task == task]
+
+    def texts(self, task: str) -> str:
+        """All that was said to models in these requests."""
+        return "\n".join(request.text for request in self.asked(task))
+
+    @property
+    def for_excerpts(self) -> list[str]:
+        """What judges were told where they were asked for excerpts."""
+        return [one.text for one in self.models.requests if one.schema is not None and "confidence" in str(one.schema)]
+
+    @property
+    def for_risks(self) -> list[str]:
+        """What judges were told where they were asked how likely excerpts are invented."""
+        return [one.text for one in self.models.requests if one.schema is not None and "'risk'" in str(one.schema)]
+
+    def agents(self, task: str) -> list[Any]:
+        """The options of the agents of one `usage_key`."""
+        return [request.options for request in self.asked(task) if request.options is not None]
+
+    @property
+    def stages(self) -> list[str]:
+        """The names of the stages of the plan."""
+        return [record.name for record in self.result.stages]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What a judge says: `says` by name of the field, `quote` as excerpt, and whatever fits everywhere else."""
+
+    says: Mapping[str, Any] = field(default_factory=dict)
+    quote: str = "It is BCL2"
+
+    def fill(self, _messages: object, schema: Mapping[str, Any], _info: CallInfo) -> dict[str, Any]:
+        """A reply that fits."""
+        found: dict[str, Any] = json.loads(fitting(schema, SAID))
+        said = {"gene": "BCL2", "abstained": False, **self.says}
+        for name, part in schema["properties"].items():
+            if "confidence" in str(part):
+                found[name] = [{"text": self.quote, "confidence": "high"}]
+            elif name in said and not isinstance(found[name], dict):
+                found[name] = said[name]
+        return found
+
+
+def whole_run(root: Path, settings: Mapping[str, Any], judge: Judge, answering: Mapping[str, Any]) -> Seen:
+    """Run the question with these settings. `root` holds the folder `task`, its workspace."""
+    models = Models(say=lambda *_: SAID, act=lambda *_: TRACE, fill=judge.fill)
+    (root / "task").mkdir(parents=True, exist_ok=True)
+    benchmark = Benchmark.create(name="everything")
+    benchmark.add_question(
+        "Which gene?",
+        "BCL2",
+        TEMPLATE,
+        question_id="q",
+        workspace_path="task",
+        few_shot_examples=[{"question": "Which protein?", "answer": "P53"}, {"question": "Which drug?", "answer": "A"}],
+        rubric=[
+            LLMRubricTrait(name="clear", kind="boolean", description="It is clear."),
+            LLMRubricTrait(name="warm", kind="boolean", description="It is warm.", deep_judgment_enabled=True),
+            RegexRubricTrait(name="named", pattern="BCL2"),
+        ],
+    )
+    plugins = Plugins.discover()
+    plugins.register(models)
+    seen = Seen(models, root)
+    values = {"answering_models": [models.model("a", **answering)], "parsing_models": [models.model("j")], **settings}
+    try:
+        with plugin_room.using(plugins):
+            seen.results = benchmark.run_verification(VerificationConfig(**values))
+    except KareninaError as error:
+        seen.error = str(error)
+    return seen
+
+
+class _Rows(list[list[float]]):
+    def tolist(self) -> list[list[float]]:
+        return list(self)
+
+
+def embedding_library() -> ModuleType:
+    """A stand-in for sentence-transformers: every two texts are alike by 0.8."""
+
+    class SentenceTransformer:
+        def __init__(self, name: str, **_: object) -> None:
+            self.name = name
+
+        def encode(self, texts: list[str], **_: object) -> _Rows:
+            return _Rows([[1.0, 0.0] if at % 2 else [0.8, 0.6] for at, _ in enumerate(texts)])
+
+    library = ModuleType("sentence_transformers")
+    library.__spec__ = ModuleSpec("sentence_transformers", None)
+    library.SentenceTransformer = SentenceTransformer  # type: ignore[attr-defined]  # a module made here
+    return library
+
+
+def install_embedding_library(put: Callable[[Any, str, ModuleType], None]) -> None:
+    """Put the stand-in where it is imported from, by `monkeypatch.setitem`."""
+    put(sys.modules, "sentence_transformers", embedding_library())

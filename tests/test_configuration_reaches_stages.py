@@ -1,0 +1,258 @@
+"""Every configuration name has an effect that a whole run shows: each is run with two values.
+
+A plugin that brings a name adds its `Case` to `CASES`: the two values, what a run shows of each, and what else has to
+be set for it. A name without a case fails here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from configured_runs import AGENT, FOUND, SAID, Judge, Seen, install_embedding_library, whole_run
+
+from karenina_core.config import settings
+
+
+@dataclass(frozen=True)
+class Case:
+    """`shows(run)` is `seen[0]` under `values[0]` and `seen[1]` under `values[1]`. `ROOT` in a value is the folder of
+    workspaces."""
+
+    values: tuple[Any, Any]
+    shows: Callable[[Seen], Any]
+    seen: tuple[Any, Any]
+    others: Mapping[str, Any] = field(default_factory=dict)
+    judge: Judge = field(default_factory=Judge)
+    answering: Mapping[str, Any] = field(default_factory=dict)
+
+
+ROOT: Final = Path("ROOT")
+WITH_RUBRIC: Final = {"evaluation_mode": "template_and_rubric"}
+AGENTIC: Final = {"agentic_parsing": True, "workspace_root": ROOT}
+DEEP: Final = {"deep_judgment_mode": "full"}
+DEEP_RUBRIC: Final = {**WITH_RUBRIC, "deep_judgment_rubric_mode": "enable_all"}
+EMBEDDING: Final = {
+    "embedding_check_enabled": True,
+    "embedding_check_model": str(ROOT),
+    "embedding_check_threshold": 0.5,
+}
+NEARLY: Final = Judge(quote="It was BCL2, that keeps cells alive")
+INVENTED: Final = Judge(quote="Nothing of the kind was ever said by anybody at all")
+WRONG: Final = Judge(says={"gene": "TP53"})
+RECORDED: Final = {"id": "r", "interface": "manual", "model_name": "r", "manual_traces": {"q": SAID}}
+
+
+def found(_query: str) -> str:
+    return "FOUND-BY-ONE"
+
+
+def found_otherwise(_query: str) -> str:
+    return "FOUND-BY-ANOTHER"
+
+
+def tool_names(run: Seen) -> set[str]:
+    return {name for name in ("FOUND-BY-ONE", "FOUND-BY-ANOTHER") for text in run.for_risks if name in text}
+
+
+def performed(run: Seen) -> bool:
+    return run.result.deep_judgment is not None and run.result.deep_judgment.deep_judgment_performed
+
+
+def left_in_root(run: Seen) -> int:
+    return len(list(run.root.iterdir()))
+
+
+def scored(run: Seen) -> list[str]:
+    rubric = run.result.rubric
+    assert rubric is not None
+    return sorted({**(rubric.llm_trait_scores or {}), **(rubric.regex_trait_scores or {})})
+
+
+def verdict(run: Seen) -> bool | None:
+    return run.result.template.verify_result
+
+
+CASES: Final[dict[str, Case]] = {
+    # karenina-core
+    "evaluation_mode": Case(("template_only", "rubric_only"), lambda run: run.result.outcome, ("correct", "scored")),
+    "answering_models": Case(
+        ([RECORDED], [RECORDED, {**RECORDED, "id": "s"}]),
+        lambda run: sorted(one.metadata.answering_id for one in run.results),
+        (["r"], ["r", "s"]),
+    ),
+    "parsing_models": Case(
+        tuple([{"id": id, "interface": "scripted", "model_name": "x"}] for id in "jk"),  # type: ignore[arg-type]  # two
+        lambda run: run.result.metadata.parsing_id,
+        ("j", "k"),
+    ),
+    "replicate_count": Case((1, 3), lambda run: len(run.asked("answer_generation")), (1, 3)),
+    "parsing_only": Case((False, True), lambda run: "would be asked" in (run.error or ""), (False, True)),
+    "run_name": Case(("one", None), lambda run: run.result.metadata.run_name, ("one", None)),
+    "use_full_trace_for_template": Case(
+        (False, True), lambda run: FOUND in run.texts("parsing"), (False, True), answering=AGENT
+    ),
+    "use_full_trace_for_rubric": Case(
+        (False, True), lambda run: FOUND in run.texts("rubric_evaluation"), (False, True), WITH_RUBRIC, answering=AGENT
+    ),
+    "rubric_trait_names": Case((None, ["named"]), scored, (["clear", "named", "warm"], ["named"]), WITH_RUBRIC),
+    "prompt_config": Case(
+        ({"parsing": "HEAR ME"}, {"generation": "HEAR ME"}),
+        lambda run: ("HEAR ME" in run.texts("parsing"), "HEAR ME" in run.texts("answer_generation")),
+        ((True, False), (False, True)),
+    ),
+    "request_timeout": Case((7.0, 8.0), lambda run: {one.request_timeout for one in run.models.made}, ({7.0}, {8.0})),
+    "slots": Case(
+        ({}, {"recursion_limit_auto_fail": []}), lambda run: "RecursionLimitAutoFail" in run.stages, (True, False)
+    ),
+    "plugins": Case(
+        ({}, {"block": ["RecursionLimitAutoFail"]}),
+        lambda run: "RecursionLimitAutoFail" in run.stages,
+        (True, False),
+        {
+            "answering_models": [RECORDED],
+            "parsing_models": [],
+            "evaluation_mode": "rubric_only",
+            "rubric_trait_names": ["named"],
+        },
+    ),
+    # karenina-generation
+    "few_shot_config": Case(
+        ({"mode": "all"}, {"mode": "k", "k": 1}),
+        lambda run: [len(request.messages) for request in run.asked("answer_generation")],
+        ([5], [3]),
+    ),
+    # karenina-template
+    "include_extraction_hints": Case((True, False), lambda run: "In capitals." in run.texts("parsing"), (True, False)),
+    # karenina-checks
+    "abstention_enabled": Case((False, True), lambda run: len(run.asked("abstention_check")), (0, 1)),
+    "sufficiency_enabled": Case((False, True), lambda run: len(run.asked("sufficiency_check")), (0, 1)),
+    # karenina-embedding
+    "embedding_check_enabled": Case((False, True), verdict, (False, True), EMBEDDING, WRONG),
+    "embedding_check_model": Case(
+        (str(ROOT / "task"), str(ROOT)),
+        lambda run: Path(run.result.template.embedding_model_used or "").name,
+        ("task", "root"),
+        EMBEDDING,
+        WRONG,
+    ),
+    "embedding_check_threshold": Case((0.7, 0.9), verdict, (True, False), EMBEDDING, WRONG),
+    # karenina-rubric
+    "rubric_evaluation_strategy": Case(
+        ("batch", "sequential"), lambda run: len(run.asked("rubric_evaluation")), (1, 2), WITH_RUBRIC
+    ),
+    # karenina-deep_judgment
+    "deep_judgment_enabled": Case((False, True), performed, (False, True)),
+    "deep_judgment_mode": Case(
+        ("reasoning_only", "full"), lambda run: (performed(run), bool(run.for_excerpts)), ((True, False), (True, True))
+    ),
+    "deep_judgment_max_excerpts_per_attribute": Case(
+        (2, 5), lambda run: ["at most 2" in text for text in run.for_excerpts], ([True], [False]), DEEP
+    ),
+    "deep_judgment_fuzzy_match_threshold": Case((0.5, 1.0), verdict, (True, False), DEEP, NEARLY),
+    "deep_judgment_excerpt_retry_attempts": Case((0, 2), lambda run: len(run.for_excerpts), (1, 3), DEEP, INVENTED),
+    "deep_judgment_search_enabled": Case(
+        (False, True), lambda run: len(run.for_risks), (0, 1), {**DEEP, "deep_judgment_search_tool": found}
+    ),
+    "deep_judgment_search_tool": Case(
+        (found, found_otherwise),
+        tool_names,
+        ({"FOUND-BY-ONE"}, {"FOUND-BY-ANOTHER"}),
+        {**DEEP, "deep_judgment_search_enabled": True},
+    ),
+    "deep_judgment_rubric_mode": Case(
+        ("use_checkpoint", "enable_all"), lambda run: len(run.for_excerpts), (1, 2), WITH_RUBRIC
+    ),
+    "deep_judgment_rubric_global_excerpts": Case((True, False), lambda run: len(run.for_excerpts), (2, 0), DEEP_RUBRIC),
+    "deep_judgment_rubric_config": Case(
+        ({"global": {"warm": {"max_excerpts": 2}}}, {"question_specific": {"q": {"warm": {"max_excerpts": 4}}}}),
+        lambda run: ["at most 2" in text for text in run.for_excerpts],
+        ([True], [False]),
+        {**WITH_RUBRIC, "deep_judgment_rubric_mode": "custom"},
+    ),
+    "deep_judgment_rubric_max_excerpts_default": Case(
+        (2, 5), lambda run: ["at most 2" in text for text in run.for_excerpts], ([True] * 2, [False] * 2), DEEP_RUBRIC
+    ),
+    "deep_judgment_rubric_fuzzy_match_threshold_default": Case((0.5, 1.0), verdict, (True, False), DEEP_RUBRIC, NEARLY),
+    "deep_judgment_rubric_excerpt_retry_attempts_default": Case(
+        (0, 2), lambda run: len(run.for_excerpts), (2, 6), DEEP_RUBRIC, INVENTED
+    ),
+    "deep_judgment_rubric_search_enabled": Case(
+        (False, True),
+        lambda run: len(run.for_risks),
+        (0, 2),
+        {**DEEP_RUBRIC, "deep_judgment_rubric_search_tool": found},
+    ),
+    "deep_judgment_rubric_search_tool": Case(
+        (found, found_otherwise),
+        tool_names,
+        ({"FOUND-BY-ONE"}, {"FOUND-BY-ANOTHER"}),
+        {**DEEP_RUBRIC, "deep_judgment_rubric_search_enabled": True},
+    ),
+    # karenina-agentic
+    "agentic_parsing": Case((False, True), lambda run: len(run.agents("agentic_parsing")), (0, 1), AGENTIC),
+    "agentic_judge_context": Case(
+        ("workspace_only", "trace_only"),
+        lambda run: (SAID in run.asked("agentic_parsing")[0].text, run.agents("agentic_parsing")[0].workspace is None),
+        ((False, False), (True, True)),
+        AGENTIC,
+    ),
+    "agentic_parsing_max_turns": Case(
+        (5, 9), lambda run: [one.max_turns for one in run.agents("agentic_parsing")], ([5], [9]), AGENTIC
+    ),
+    "agentic_parsing_timeout": Case(
+        (5.0, 9.0), lambda run: [one.timeout for one in run.agents("agentic_parsing")], ([5.0], [9.0]), AGENTIC
+    ),
+    "workspace_root": Case(
+        (ROOT, ROOT / "nowhere"), lambda run: run.result.metadata.error is None, (True, False), AGENTIC
+    ),
+    "workspace_copy": Case(
+        (True, False),
+        lambda run: [one.workspace.name == "task" for one in run.agents("answer_generation")],
+        ([False], [True]),
+        AGENTIC,
+        answering=AGENT,
+    ),
+    "workspace_cleanup": Case((True, False), left_in_root, (1, 2), AGENTIC),
+}
+
+
+def placed(value: Any, root: Path) -> Any:
+    """`value` with `root` for `ROOT`."""
+    if isinstance(value, Path):
+        return root / value.relative_to(ROOT)
+    if isinstance(value, str) and value.partition(os.sep)[0] == str(ROOT):
+        return str(root / Path(value).relative_to(ROOT))
+    return value
+
+
+def test_every_name_has_a_case_and_every_case_a_name() -> None:
+    missing = {setting.name: setting.owner for setting in settings().values() if setting.name not in CASES}
+    assert missing == {}
+    from karenina_core.known import known
+
+    assert set(CASES) <= set(settings()) | set(known()["settings"])
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_name_has_its_effect(name: str, which: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name not in settings():
+        pytest.skip("its owner is not installed")
+    install_embedding_library(monkeypatch.setitem)
+    case = CASES[name]
+    root = tmp_path / "root"
+    for folder in (root, root / "task"):
+        folder.mkdir()
+    if "embedding" in name:
+        for folder in (root, root / "task"):
+            (folder / "config.json").write_text("{}", "utf-8")
+    chosen = {**case.others, name: case.values[which]}
+    run = whole_run(root, {key: placed(value, root) for key, value in chosen.items()}, case.judge, case.answering)
+    assert name == "parsing_only" or run.error is None, run.error
+    assert case.shows(run) == case.seen[which]
+    assert case.seen[0] != case.seen[1]
