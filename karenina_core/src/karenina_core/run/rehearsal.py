@@ -136,6 +136,7 @@ class _Notes:
     latest: str = ""
     why_not: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    replayed: dict[str, str] = field(default_factory=dict)
     planned: list[PlannedStage] = field(default_factory=list)
 
     def add(
@@ -213,7 +214,9 @@ def _unsaid(notes: _Notes) -> Iterable[Unsaid]:
         for task in planned.stage.prompts:
             if task not in said:
                 said.add(task)
-                yield Unsaid(task, planned.name, notes.why_not[planned.name])
+                replayed = notes.replayed.get(planned.name)
+                why = f"what {replayed} says is recorded" if replayed is not None else notes.why_not[planned.name]
+                yield Unsaid(task, planned.name, why)
 
 
 def _nobody(role: str) -> ModelConfig:
@@ -297,8 +300,11 @@ class _Port:
         schema: Mapping[str, Any] | None = None,
         options: AgentOptions | None = None,
     ) -> None:
+        notes = self.ports.notes
         if not self.ports.recorded(self.model):
-            self.ports.notes.add(self.model, port, messages, schema, options)
+            notes.add(self.model, port, messages, schema, options)
+        elif notes.on is not None:
+            notes.replayed[notes.on.name] = self.model.id
 
 
 def _silent(tool: SearchTool) -> SearchTool:
