@@ -2,7 +2,7 @@
 
 import pytest
 
-from karenina_core.benchmark import Benchmark
+from karenina_core.benchmark import Benchmark, CheckpointError
 from karenina_core.benchmark.declarative import DeclarationError, template_source
 
 HEAD = "karenina: 1\nname: b\n"
@@ -219,13 +219,25 @@ questions:
     assert question.template() is not None
 
 
-def test_a_primitive_that_is_not_there_is_named_with_the_nearest(tmp_path):
-    (question,) = load(
-        tmp_path,
-        "questions:\n  - question: a\n    answer: {x: {description: d, ground_truth: v, verify_with: ExactMtch}}\n",
-    )
-    with pytest.raises(ValueError, match=r"ExactMtch.*ExactMatch"):
-        question.template()
+@pytest.mark.parametrize(
+    ("field", "says"),
+    [
+        ("{description: d, ground_truth: v, verify_with: ExactMtch}", "ExactMtch.*ExactMatch"),
+        ("{description: d, ground_truth: v, verify_with: {type: RegexMatch, pattern: '('}}", "pattern"),
+        ("{description: d, ground_truth: 1, verify_with: {type: NumericRange, min: 3, max: 2}}", "min"),
+    ],
+)
+def test_a_declared_template_that_cannot_be_built_is_refused_at_its_line_of_the_file(tmp_path, field: str, says: str):
+    with pytest.raises(CheckpointError, match=rf"(?s)line 8.*{says}"):
+        load(
+            tmp_path,
+            "questions:\n"
+            "  - question: a\n"
+            "    answer:\n"
+            "      fine: {description: d, ground_truth: v}\n"
+            "      # the next one is not\n"
+            f"      bad: {field}\n",
+        )
 
 
 def test_rows_of_a_file_become_questions(tmp_path):

@@ -1,6 +1,7 @@
 """A file that is no benchmark is refused whole, with file, place, problem and cure."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -167,3 +168,18 @@ def test_a_save_that_fails_midway_leaves_nothing_behind(tmp_path):
 def test_saving_into_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(CheckpointError, match="check that the folder exists"):
         Benchmark.create("b").save(tmp_path / "absent" / "b.jsonld")
+
+
+def test_what_a_file_says_beyond_what_is_known_is_warned_about_and_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    benchmark = Benchmark.create("b")
+    benchmark.add_question("a", question_id="q")
+    benchmark.save(tmp_path / "b.jsonld")
+    document = json.loads((tmp_path / "b.jsonld").read_text())
+    document["colour"] = "blue"
+    (tmp_path / "b.jsonld").write_text(json.dumps(document))
+    with caplog.at_level("WARNING", logger="karenina"):
+        loaded = Benchmark.load(tmp_path / "b.jsonld")
+    assert "not known, kept, and without effect: colour" in caplog.text
+    assert loaded.unread == {"colour": "blue"}

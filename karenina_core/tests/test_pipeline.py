@@ -390,3 +390,12 @@ def test_a_finalizer_that_fails_still_leaves_a_result() -> None:
 
     result = asyncio.run(work())
     assert (result.outcome, result.metadata.error) == (Outcome.STAGE_ERROR, "FinalizeResult: RuntimeError: no")
+
+
+def test_an_error_after_a_veto_changes_the_outcome_and_not_the_verdict() -> None:
+    def objects_and_fails(context: VerificationContext) -> None:
+        context.veto("refused", Outcome.ABSTAINED)
+        raise ValueError("oops")
+
+    (result,) = run(stage("Objects", objects_and_fails))
+    assert (result.outcome, result.template.verify_result) == (Outcome.STAGE_ERROR, False)

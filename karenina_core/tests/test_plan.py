@@ -282,3 +282,16 @@ def test_two_stages_of_one_name_are_a_problem_that_names_both_and_the_line() -> 
     offered = [OfferedStage(one, "test-plugin", "1.0") for one in skeleton()]
     with pytest.raises(PlanError, match=r'left 1\.0 and right 1\.0; pick one.*Twin = "left"'):
         make_plan([*offered, *twins], config, Question(question="Which?"))
+
+
+def test_a_slot_that_stays_empty_is_told_once_and_not_again_by_who_needs_it() -> None:
+    needy = stage("Needy", requires={ArtifactKeys.PARSED_ANSWER})
+    told = problems([*skeleton(), needy], failures={"Brk": "ImportError: x"}, slots={"parse_template": "Brk"})
+    assert told == "[slots] parse_template names Brk: its plugin cannot be used: ImportError: x"
+
+
+def test_what_the_plugin_selection_leaves_out_is_named_as_left_out_and_not_as_missing() -> None:
+    blocked = {"ParseTemplate": "left out by the plugin selection"}
+    told = problems(skeleton(Slot.PARSE_TEMPLATE), failures=blocked)
+    assert "ParseTemplate (left out by the plugin selection)" in told
+    assert "pip install" not in told

@@ -15,6 +15,7 @@ from karenina_core.results import (
     VerificationResultMetadata,
     VerificationResultRubric,
     VerificationResultTemplate,
+    rate,
     summarize,
     wilson,
 )
@@ -116,14 +117,42 @@ def test_every_item_is_in_exactly_one_part_of_the_summary(outcomes: list[Outcome
     [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0), (81, 263, 0.2553, 0.3662)],
 )
 def test_the_interval_is_wilsons(hits: int, out_of: int, low: float, high: float) -> None:
-    rate = wilson(hits, out_of)
-    assert (rate.low, rate.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+    assert wilson(hits, out_of) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+    found = rate((at, at < hits) for at in range(out_of))
+    assert (found.low, found.high) == wilson(hits, out_of)
 
 
-@pytest.mark.parametrize(("hits", "out_of"), [(-1, 3), (4, 3)])
+@pytest.mark.parametrize(("hits", "out_of"), [(-1, 3), (4, 3), (0, 0)])
 def test_no_proportion_has_no_interval(hits: int, out_of: int) -> None:
     with pytest.raises(ValueError, match="is no proportion"):
         wilson(hits, out_of)
+
+
+def test_items_of_one_question_are_no_independent_witnesses() -> None:
+    alike = rate((question, question < 5) for question in range(10) for _ in range(12))
+    assert (alike.hits, alike.out_of, alike.clusters) == (60, 120, 10)
+    assert alike.low == pytest.approx(wilson(5, 10)[0], abs=0.03)
+    never = rate((question, False) for question in range(2) for _ in range(12))
+    assert (never.low, never.high) == wilson(0, 2)
+
+
+def test_replicates_that_differ_as_much_as_questions_do_count_in_full() -> None:
+    mixed = rate((question, (question + replicate) % 2 == 0) for question in range(10) for replicate in range(4))
+    assert mixed.low == pytest.approx(wilson(20, 40)[0], abs=0.13)
+    assert mixed.low <= wilson(20, 40)[0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1))
+def test_the_interval_holds_the_rate_and_is_never_narrower_than_of_independent_items(
+    items: list[tuple[int, bool]],
+) -> None:
+    found = rate(items)
+    assert found.value is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low - 1e-9 <= found.value <= found.high + 1e-9
+    low, high = wilson(found.hits, found.out_of)
+    assert found.high - found.low >= high - low - 1e-9
 
 
 def test_summaries_by_models_keep_the_judges_apart() -> None:

@@ -109,12 +109,13 @@ def make_result(state: State) -> VerificationResult:
 
 
 def verify_result(state: State) -> bool | None:
-    """The verdict: any veto fails it; else the fields and the patterns decide; None where nothing was compared."""
-    if state.first_error() is not None:
-        return None
+    """The verdict: any veto fails it; else the fields and the patterns decide; None where nothing was compared.
+
+    An error after a veto changes the outcome (the item is not judged, and enters no rate), not the verdict.
+    """
     if state.all_vetoes():
         return False
-    if not state.has(Keys.FIELD_VERIFICATION_RESULT.name):
+    if state.first_error() is not None or not state.has(Keys.FIELD_VERIFICATION_RESULT.name):
         return None
     fields = bool(state.read(Keys.FIELD_VERIFICATION_RESULT.name))
     return fields and state.read(Keys.REGEX_OVERALL_SUCCESS.name) is not False

@@ -35,6 +35,7 @@ class Selection:
     stages: list[Selected] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    empty: set[Slot] = field(default_factory=set)
 
 
 def select(
@@ -113,6 +114,7 @@ def _take_named(
             found.problems.append(f"{line} names {name}, which is a stage for {place}: name a stage for this slot")
         else:
             found.problems.append(f"{line} names {name}: {_absent(name, failures, by_name)}")
+            found.empty.add(slot)
     found.left_out += [(one.stage.name, f"{line} names others") for one in here if one.stage.name not in names]
 
 
@@ -147,6 +149,7 @@ def _take_one(
                 found.left_out.append((one.stage.name, why))
         return
     line = f'[slots] {slot.config_name} = "..."'
+    found.empty.add(slot)
     if best:
         names = " and ".join(one.stage.name for one in best)
         found.problems.append(
@@ -264,12 +267,13 @@ def _settle_needs(found: Selection, candidates: list[Selected], named: set[str],
     need is a problem, and so is a need of a stage that the configuration names or that alone fills its slot.
     """
     reasons = dict(found.left_out)
+    told = {key for slot in found.empty for key in SLOT_RULES[slot].produces}
     changed = True
     while changed:
         changed = False
         produced = {key for one in found.stages for key in one.stage.produces}
         for one in list(found.stages):
-            for key in sorted(one.stage.requires - produced, key=lambda key: key.name):
+            for key in sorted(one.stage.requires - produced - told, key=lambda key: key.name):
                 makers = [other.stage.name for other in candidates if key in other.stage.produces]
                 outside = [name for name in makers if name in reasons]
                 stage = one.stage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from karenina_core.benchmark.benchmark import Benchmark
+
+logger = logging.getLogger("karenina")
 
 CHECKPOINT_ENDINGS = (".jsonld", ".json")
 READABLE_ENDINGS = (".yaml", ".yml")
@@ -31,8 +34,17 @@ def load(path: Path) -> Benchmark:
 
         benchmark = read_readable(text, path)
     benchmark.path = path
+    _warn_of_unread(benchmark, path)
     benchmark.stated_root = benchmark.workspace_root
     return benchmark
+
+
+def _warn_of_unread(benchmark: Benchmark, path: Path) -> None:
+    """Say what a file holds that this version does not know: it is kept, and it has no effect."""
+    found = [*benchmark.unread, *(f"{name} (question {one.id})" for one in benchmark for name in one.unread)]
+    if found:
+        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+        logger.warning("%s: not known, kept, and without effect: %s%s", path, ", ".join(found[:5]), more)
 
 
 def save(benchmark: Benchmark, path: Path) -> None:

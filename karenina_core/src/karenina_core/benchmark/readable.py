@@ -23,6 +23,7 @@ read (`no` is a text, a date is the text that stands there) is said in `yamlform
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -70,6 +71,7 @@ _QUESTION = (
     "metadata",
     "unread",
 )
+_FIELD = re.compile(r" {4}(\w+): ")
 _FROM = ("file", "sheet", "columns", "separator", "answer", "strategy", "template", "rubric")
 
 
@@ -163,9 +165,29 @@ def _template(section: Section) -> str | None:
     if source is not None:
         raise section.error("there are both `answer` and `template`", "keep one of the two", "template")
     try:
-        return template_source(fields.value, section.value.get("strategy"))
+        made = template_source(fields.value, section.value.get("strategy"))
     except DeclarationError as error:
         raise section.error(error.what, error.cure, *error.path) from error
+    _check(made, section)
+    return made
+
+
+def _check(source: str, section: Section) -> None:
+    """Refuse a declared template that cannot be built, at the field of the file and not at a line of its source.
+
+    It holds declarations only, so nothing is executed. Plugins are looked up because they may bring the primitive.
+    """
+    from karenina_core import plugins
+    from karenina_core.templates import load_template
+
+    plugins.current()
+    try:
+        load_template(source)
+    except TemplateError as error:
+        above = source.splitlines()[: error.line or 0]
+        field = next((found[1] for line in reversed(above) if (found := _FIELD.match(line))), None)
+        place = ("answer",) if field is None else ("answer", field)
+        raise section.error(error.reason, "correct it there", *place) from error
 
 
 def _rows(section: Section) -> list[Question]:

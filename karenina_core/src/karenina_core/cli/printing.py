@@ -185,9 +185,9 @@ def rate_text(rate: Rate) -> str:
     """A rate with its denominator and interval: `8 of 10 judged (80.0%, 95% CI 49.0%-94.3%)`."""
     if rate.value is None:
         return "none: no item has a verdict"
-    return (
-        f"{rate.hits} of {rate.out_of} judged ({percent(rate.value)}, 95% CI {percent(rate.low)}-{percent(rate.high)})"
-    )
+    about = "" if rate.clusters == rate.out_of else f" on {rate.clusters} question{'' if rate.clusters == 1 else 's'}"
+    bounds = f"95% CI {percent(rate.low)}-{percent(rate.high)}"
+    return f"{rate.hits} of {rate.out_of} judged{about} ({percent(rate.value)}, {bounds})"
 
 
 def percent(share: float | None) -> str:

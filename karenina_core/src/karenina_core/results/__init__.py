@@ -14,7 +14,7 @@ from karenina_core.results.sections import (
     VerificationResultTemplate,
     VetoRecord,
 )
-from karenina_core.results.summary import Rate, Summary, summarize, wilson
+from karenina_core.results.summary import Rate, Summary, rate, summarize, wilson
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -33,6 +33,7 @@ __all__ = [
     "VerificationResultSet",
     "VerificationResultTemplate",
     "VetoRecord",
+    "rate",
     "read_results",
     "summarize",
     "wilson",

@@ -82,5 +82,5 @@ class VerificationResult(Section):
         if self.outcome is Outcome.CORRECT:
             return "every field matches" if not failed else f"passes although {parts[0]}"
         if self.outcome is Outcome.SCORED:
-            return "scored by traits only"
+            return "scored by traits only" if self.rubric is not None else "nothing to evaluate: there is no trait"
         return "; ".join(parts) or "verify() says no"

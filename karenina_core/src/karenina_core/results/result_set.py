@@ -53,7 +53,9 @@ class VerificationResultSet:
             for result in self.results
             if result.outcome.has_verdict and isinstance(value := result.template.verify_granular_result, (int, float))
         ]
-        return summarize((result.outcome for result in self.results), granular)
+        return summarize(
+            (result.outcome for result in self.results), granular, (result.question_id for result in self.results)
+        )
 
     def by_models(self) -> dict[tuple[str, str], Summary]:
         """A summary for each pair of answering model and judge (by their ids)."""

@@ -68,11 +68,22 @@ class Run:
         self._trust = trust
         planner = Planner(config, plugins)
         self._pipelines: dict[str, Pipeline] = {question.id: planner.pipeline(question) for question in questions}
+        self._warn_of_nothing_to_do(questions)
         check_stages(plugins, config, questions, self._pipelines)
         self._hub = PortHub(plugins, core.request_timeout)
         if policy is not None:
             self._hub.policy = policy
         self._announces = plugins.observed("karenina_item_started")
+
+    def _warn_of_nothing_to_do(self, questions: Sequence[Question]) -> None:
+        bare = sum(not question.trait_names() for question in questions)
+        if bare and self.config.core.evaluation_mode == "rubric_only":
+            logger.warning(
+                "%d of %d questions have no rubric traits, and rubric_only evaluates nothing else: their answers are "
+                "recorded and not judged; give them traits, or set another evaluation_mode",
+                bare,
+                len(questions),
+            )
 
     def __len__(self) -> int:
         """How many items the run has."""

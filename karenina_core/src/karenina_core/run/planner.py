@@ -21,7 +21,7 @@ class Planner:
         self._config = config
         self._plugins = plugins
         self._pipelines: dict[tuple[tuple[str, str], ...], Pipeline] = {}
-        bad = [info for info in plugins.describe() if info.kind == "stage" and info.state in ("failed", "conflict")]
+        bad = [info for info in plugins.describe() if info.kind == "stage" and info.state not in ("loaded", "found")]
         self._failures = {info.name: info.failure or "unknown" for info in bad}
         self._conflicts = [info.failure or "unknown" for info in bad if info.state == "conflict"]
 
