@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -154,6 +155,7 @@ def _load(name: str, path: Path) -> Embedder:
                 with ZipFile(path) as archive:
                     archive.extractall(folder)
                 path = folder
+            stack.enter_context(_without_progress_bars())
             model = library.SentenceTransformer(
                 str(path), local_files_only=True, trust_remote_code=False, model_kwargs={"use_safetensors": True}
             )
@@ -167,6 +169,20 @@ def _load(name: str, path: Path) -> Embedder:
         return [tuple(row) for row in rows]
 
     return Embedder(encode)
+
+
+@contextmanager
+def _without_progress_bars() -> Iterator[None]:
+    """Keep the library, where it is the real one, from drawing over the run's own progress."""
+    bars = sys.modules.get("transformers.utils.logging")
+    if bars is None or not bars.is_progress_bar_enabled():
+        yield
+        return
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        bars.enable_progress_bar()
 
 
 def _encodable(text: str) -> str:
