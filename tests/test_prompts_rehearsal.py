@@ -146,6 +146,16 @@ def test_the_metric_trait_and_the_examples_are_marked_as_showing_truth(benchmark
     assert [one["task"] for one in shown["prompts"] if one["shows_truth"]] == ["few_shot_generation", "rubric_metric"]
 
 
+@pytest.mark.skipif(
+    not installed({"deep_judgment_rubric_mode": "", "evaluation_mode": ""}), reason="the plugins are not installed"
+)
+def test_a_task_is_its_owners_whichever_stage_asks(benchmark: Path) -> None:
+    both = ("--set", "evaluation_mode=rubric_only", "--set", "deep_judgment_rubric_mode=enable_all")
+    owners = {(one["stage"], one["task"]): one["distribution"] for one in prompts(benchmark, *both)["prompts"]}
+    assert owners["RubricEvaluation", "deep_judgment"] == "karenina-deep_judgment"
+    assert owners["RubricEvaluation", "rubric_metric"] == "karenina-rubric"
+
+
 def test_an_answer_that_is_recorded_is_asked_of_nobody(benchmark: Path, tmp_path: Path) -> None:
     recordings = tmp_path / "answers.jsonl"
     recordings.write_text('{"question_id": "gene", "answer": "BCL2"}\n', "utf-8")

@@ -17,6 +17,8 @@ from karenina_core.stage import Detection
 MOOD = PromptTask("mood", "Is the response cheerful?")
 TOUR = PromptTask("tour", "Look around.", shows_truth=True, family="travel")
 NEVER = PromptTask("never", "Nobody says this.")
+SHORT = PromptTask("mood", "Is the response", shows_truth=True)
+"""Never asked: another task of the same name says more than these words."""
 SCHEMA = {"type": "object", "properties": {"cheerful": {"type": "boolean"}}, "required": ["cheerful"]}
 
 
@@ -26,7 +28,7 @@ class Mood(CheckStage):
     name = "Mood"
     requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
     prefix = "mood"
-    prompts = (MOOD, NEVER)
+    prompts = (SHORT, MOOD, NEVER)
 
     async def detect(self, context: VerificationContext) -> Detection:
         response = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
@@ -54,6 +56,10 @@ def plugins() -> Plugins:
         def karenina_extra_stages(self) -> Sequence[type[Stage]]:
             return [Mood, Tour]
 
+        @hookimpl
+        def karenina_prompt_instructions(self, task: str) -> str | None:
+            return "Smiles count." if task == "mood" else None
+
     found = asking()
     found.register(Offer(), distribution="karenina-moods", version="1")
     return found
@@ -72,16 +78,16 @@ def test_stages_are_rehearsed_with_a_judge_whose_answers_fail_nothing(tmp_path: 
     ]
     mood, tour = done.json["prompts"][1:3]
     assert (mood["schema"], mood["distribution"]) == (SCHEMA, "karenina-moods")
-    assert [one["content"] for one in mood["messages"]] == ["Is the response cheerful?", "Hello."]
-    assert tour["options"] == {"max_turns": 3, "timeout": None, "workspace": False}
-    assert done.json["unsaid"] == [
-        {
-            "task": "never",
-            "stage": "Mood",
-            "why": "the placeholder did not bring it up",
-            "instructions": NEVER.instructions,
-        }
+    assert [one["content"] for one in mood["messages"]] == [
+        "Is the response cheerful?\n\nSmiles count.",
+        "Hello.",
     ]
+    assert tour["options"] == {"max_turns": 3, "timeout": None, "workspace": False}
+    assert [(one["task"], one["stage"], one["instructions"]) for one in done.json["unsaid"]] == [
+        ("mood", "Mood", SHORT.instructions),
+        ("never", "Mood", NEVER.instructions),
+    ]
+    assert {one["why"] for one in done.json["unsaid"]} == {"the placeholder did not bring it up"}
     assert done.json["failed"] == [{"stage": "Tour", "error": "RuntimeError: lost"}]
 
 
@@ -102,7 +108,7 @@ def test_one_task_or_family_can_be_chosen(tmp_path: Path, task: str, expected: l
     found = karenina("prompts", file, *ONLY, "--task", task, "--json", plugins=plugins()).json
     assert [one["task"] for one in found["prompts"]] == expected
     listed = karenina("prompts", "--task", task, "--json", plugins=plugins()).json
-    assert [one["task"] for one in listed["tasks"]] == expected
+    assert {one["task"] for one in listed["tasks"]} == set(expected)
 
 
 def test_the_question_can_be_chosen(tmp_path: Path) -> None:
