@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from karenina_core.failed import unless_failed
 from karenina_core.form import field_list
 from karenina_core.judge_input import judge_input
 from karenina_core.keys import ArtifactKeys as Keys
@@ -16,6 +17,8 @@ from karenina_core.structured import StructuredError
 
 if TYPE_CHECKING:
     from karenina_core.context import VerificationContext
+    from karenina_core.prompts import PromptTask
+    from karenina_core.structured import Structured
     from karenina_core.templates import BaseAnswer, BoundTemplate
 
 EXTRACTION: Final = """\
@@ -99,8 +102,13 @@ class ParsingStage(Stage):
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Skips what an earlier stage has failed already."""
-        why = parsing_skip(context)
-        return True if why is None else why
+        return unless_failed(
+            context,
+            Keys.RECURSION_LIMIT_REACHED,
+            Keys.TRACE_VALIDATION_FAILED,
+            Keys.ABSTENTION_DETECTED,
+            Keys.SUFFICIENCY_DETECTED,
+        )
 
     async def execute(self, context: VerificationContext) -> None:
         """Parse where there is something to ask, and bind what the judge says to the question's truths."""
@@ -125,17 +133,18 @@ class ParsingStage(Stage):
         context.set_artifact(Keys.PARSED_ANSWER, answer)
 
 
-def parsing_skip(context: VerificationContext) -> Skip | None:
-    """Why an answer is not parsed, or None where it is: an earlier stage has failed it already."""
-    if context.find_artifact(Keys.RECURSION_LIMIT_REACHED):
-        return Skip("the turn limit was reached")
-    if context.find_artifact(Keys.TRACE_VALIDATION_FAILED):
-        return Skip("the trace does not end in an answer")
-    if context.find_artifact(Keys.ABSTENTION_DETECTED):
-        return Skip("the model abstained")
-    if context.find_artifact(Keys.SUFFICIENCY_DETECTED) is False:
-        return Skip("the answer is insufficient")
-    return None
+async def fill(
+    context: VerificationContext, bound: BoundTemplate, task: PromptTask, request: str
+) -> Structured[BaseAnswer]:
+    """Have the judge fill the template and bind what it says to the question's truths.
+
+    How the reply was had (way, tries, repaired) is recorded in the result field `parsing`. Raises `PortError` and
+    `StructuredError` as `context.ask` does.
+    """
+    response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
+    found = await context.ask(task, request, bound.judge_schema(), lambda values: bound.bind(values, response))
+    context.set_result_field("parsing", {"way": found.way, "tries": found.tries, "repaired": found.repaired})
+    return found
 
 
 def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str, str], response: str) -> str:

@@ -13,7 +13,7 @@ from karenina_agentic.settings import PARSING_STAGE, AgenticSettings
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, VerificationConfig, VerificationContext
 from karenina_core.judge_input import judge_input
-from karenina_core.parsing import ParsingStage, shown_hints
+from karenina_core.parsing import ParsingStage, fill, shown_hints
 from karenina_core.ports import AgentOptions
 from karenina_core.stage import ModelNeed
 from karenina_core.structured import StructuredError
@@ -120,18 +120,12 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     async def _extract(context: VerificationContext, bound: BoundTemplate, report: str) -> None:
-        response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
+        request = extraction_request(context.question.question, shown_hints(context, bound), report)
         try:
-            found = await context.ask(
-                EXTRACTION,
-                extraction_request(context.question.question, shown_hints(context, bound), report),
-                bound.judge_schema(),
-                lambda values: bound.bind(values, response),
-            )
+            found = await fill(context, bound, EXTRACTION, request)
         except StructuredError as error:
             context.mark_error(f"the extraction from the report could not be read: {error}", Outcome.PARSE_ERROR)
             return
-        context.set_result_field("parsing", {"way": found.way, "tries": found.tries, "repaired": found.repaired})
         context.set_artifact(Keys.PARSED_ANSWER, found.value)
         context.set_artifact(Keys.AGENTIC_PARSING_PERFORMED, True)
 

@@ -7,6 +7,7 @@ from karenina_checks.prompts import ABSTAINED, ABSTENTION_DETECTION, ABSTENTION_
 from karenina_checks.settings import ChecksSettings
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, Slot, VerificationConfig, VerificationContext
+from karenina_core.failed import unless_failed
 from karenina_core.stage import Detection
 
 
@@ -37,7 +38,7 @@ class AbstentionCheck(JudgedCheck):
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Skips answers that the turn limit broke off."""
-        return Skip("the turn limit was reached") if context.find_artifact(Keys.RECURSION_LIMIT_REACHED) else True
+        return unless_failed(context, Keys.RECURSION_LIMIT_REACHED)
 
     def request(self, context: VerificationContext, response: str) -> str:
         """The question, without which no evasion could be told, and the response."""

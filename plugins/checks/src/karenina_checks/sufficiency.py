@@ -7,6 +7,7 @@ from karenina_checks.prompts import SUFFICIENCY_DETECTION, SUFFICIENCY_SCHEMA, S
 from karenina_checks.settings import ChecksSettings
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, Slot, VerificationConfig, VerificationContext
+from karenina_core.failed import unless_failed
 from karenina_core.stage import Detection
 
 
@@ -38,12 +39,10 @@ class SufficiencyCheck(JudgedCheck):
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Skips what an earlier stage has failed already, and templates that no judge fills."""
-        if context.find_artifact(Keys.RECURSION_LIMIT_REACHED):
-            return Skip("the turn limit was reached")
-        if context.find_artifact(Keys.TRACE_VALIDATION_FAILED):
-            return Skip("the trace does not end in an answer")
-        if context.find_artifact(Keys.ABSTENTION_DETECTED):
-            return Skip("the model abstained")
+        failing = (Keys.RECURSION_LIMIT_REACHED, Keys.TRACE_VALIDATION_FAILED, Keys.ABSTENTION_DETECTED)
+        not_failed = unless_failed(context, *failing)
+        if not not_failed:
+            return not_failed
         if not context.get_artifact(Keys.ANSWER_CLASS).judge_fields:
             return Skip("the template has no field that a judge fills")
         return True

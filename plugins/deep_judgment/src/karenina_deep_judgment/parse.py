@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, VerificationConfig, VerificationContext
-from karenina_core.parsing import ParsingStage, parsing_request, shown_hints
+from karenina_core.parsing import ParsingStage, fill, parsing_request, shown_hints
 from karenina_core.structured import object_schema
 from karenina_core.templates.schema import is_reasoning
 from karenina_deep_judgment.prompts import (
@@ -105,17 +105,10 @@ class DeepJudgmentParseTemplate(ParsingStage):
         progress.reasoning = {name: said for name in items if (said := reasons.value.get(name))}
         progress.steps.append("reasoning")
 
-        response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         form = parsing_request(context.question.question, schema, shown_hints(context, bound), text)
-        found = await context.ask(
-            PARAMETERS,
-            f"{conclusion(progress.reasoning)}\n\n{form}",
-            schema,
-            lambda values: bound.bind(values, response),
-        )
+        found = await fill(context, bound, PARAMETERS, f"{conclusion(progress.reasoning)}\n\n{form}")
         progress.calls += found.tries
         progress.steps.append("parameters")
-        context.set_result_field("parsing", {"way": found.way, "tries": found.tries, "repaired": found.repaired})
         return found.value
 
     @staticmethod

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from karenina_core import ArtifactKeys as Keys
 from karenina_core import VerificationContext
-from karenina_core.parsing import EXTRACTION, ParsingStage, parsing_request, shown_hints
+from karenina_core.parsing import EXTRACTION, ParsingStage, fill, parsing_request, shown_hints
 from karenina_core.prompts import PromptTask
 from karenina_template.settings import TemplateSettings
 
@@ -26,13 +25,6 @@ class ParseTemplate(ParsingStage):
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
         """Ask the judge once, and once more where its reply cannot be read."""
-        response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
-        schema = bound.judge_schema()
-        found = await context.ask(
-            PARSING,
-            parsing_request(context.question.question, schema, shown_hints(context, bound), text),
-            schema,
-            lambda values: bound.bind(values, response),
-        )
-        context.set_result_field("parsing", {"way": found.way, "tries": found.tries, "repaired": found.repaired})
-        return found.value
+        hints = shown_hints(context, bound)
+        request = parsing_request(context.question.question, bound.judge_schema(), hints, text)
+        return (await fill(context, bound, PARSING, request)).value

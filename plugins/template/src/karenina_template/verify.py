@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.errors import ConfigError
+from karenina_core.failed import unless_failed
 from karenina_core.stage import ModelNeed
 
 if TYPE_CHECKING:
@@ -72,11 +73,7 @@ class VerifyTemplate(Stage):
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Skips what an earlier stage has failed already."""
-        if context.find_artifact(Keys.RECURSION_LIMIT_REACHED):
-            return Skip("the turn limit was reached")
-        if context.find_artifact(Keys.ABSTENTION_DETECTED):
-            return Skip("the model abstained")
-        return True
+        return unless_failed(context, Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED)
 
     def execute(self, context: VerificationContext) -> None:
         """Compare the fields, then search the patterns in the raw response."""

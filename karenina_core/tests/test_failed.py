@@ -1,0 +1,80 @@
+"""A stage skips what an earlier stage has failed, and says which finding it was."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, ClassVar
+
+import pytest
+
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Skip, Slot, Stage, VerificationContext
+from karenina_core.failed import unless_failed
+from karenina_core.testing import run_stage
+
+FINDINGS = (
+    Keys.RECURSION_LIMIT_REACHED,
+    Keys.TRACE_VALIDATION_FAILED,
+    Keys.ABSTENTION_DETECTED,
+    Keys.SUFFICIENCY_DETECTED,
+)
+
+
+class Reader(Stage):
+    """Reads an answer that nothing has failed."""
+
+    name: ClassVar[str] = "Reader"
+    slot: ClassVar[Slot | None] = None
+    optional = frozenset(FINDINGS)
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        return unless_failed(context, *FINDINGS)
+
+    async def execute(self, context: VerificationContext) -> None:
+        """Nothing is left to do."""
+
+
+class OnlyTurns(Reader):
+    """Looks at the turn limit alone."""
+
+    name: ClassVar[str] = "OnlyTurns"
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        return unless_failed(context, Keys.RECURSION_LIMIT_REACHED)
+
+
+def outcome(stage: type[Stage], found: dict[Any, object]) -> tuple[str, str | None]:
+    record = asyncio.run(run_stage(stage, artifacts=found)).record
+    return record.status, record.reason
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        ({Keys.RECURSION_LIMIT_REACHED: True}, "the turn limit was reached"),
+        ({Keys.TRACE_VALIDATION_FAILED: True}, "the trace does not end in an answer"),
+        ({Keys.ABSTENTION_DETECTED: True}, "the model abstained"),
+        ({Keys.SUFFICIENCY_DETECTED: False}, "the answer is insufficient"),
+        ({Keys.SUFFICIENCY_DETECTED: False, Keys.RECURSION_LIMIT_REACHED: True}, "the turn limit was reached"),
+    ],
+)
+def test_a_finding_that_fails_is_named_and_the_first_of_several(found: dict[Any, object], why: str) -> None:
+    assert outcome(Reader, found) == ("skipped", why)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {},
+        {Keys.RECURSION_LIMIT_REACHED: False, Keys.TRACE_VALIDATION_FAILED: False, Keys.ABSTENTION_DETECTED: False},
+        {Keys.SUFFICIENCY_DETECTED: True},
+        {Keys.ABSTENTION_DETECTED: None, Keys.SUFFICIENCY_DETECTED: None},
+    ],
+    ids=["nobody looked", "all is well", "sufficient", "the checks could not say"],
+)
+def test_where_nothing_fails_the_stage_runs(found: dict[Any, object]) -> None:
+    assert outcome(Reader, found)[0] == "ran"
+
+
+def test_findings_that_a_stage_does_not_name_are_nothing_to_it() -> None:
+    assert outcome(OnlyTurns, {Keys.ABSTENTION_DETECTED: True})[0] == "ran"
