@@ -107,9 +107,10 @@ def test_an_answer_that_cannot_be_had_is_a_model_error_for_each_of_its_judges_an
         for judge in ("j0", "j1")
     }
     assert len(judge.of_port("parser")) == 2 * 2
-    assert {result.metadata.error for result in results if result.outcome is Outcome.MODEL_ERROR} == {
-        "GenerateAnswer: PortError: no server at 127.0.0.1:1"
-    }
+    errors = {result.metadata.error or "" for result in results if result.outcome is Outcome.MODEL_ERROR}
+    (error,) = errors
+    assert "GenerateAnswer" in error
+    assert str(AWAY) in error
 
 
 def test_a_judge_that_fails_leaves_the_items_of_the_others_alone() -> None:
