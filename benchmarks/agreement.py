@@ -133,6 +133,9 @@ def report(rows: list[dict[str, Any]], results: VerificationResultSet, seconds: 
 
     def line(name: str, verdict: Callable[[dict[str, Any]], bool | None]) -> None:
         pairs = [(found, bool(row["human_label"])) for row in rows if (found := verdict(row)) is not None]
+        if not pairs:
+            errors = [result.metadata.error for result in results if result.metadata.error]
+            raise SystemExit(f"{name}: no row was judged; the first error: {errors[0] if errors else 'none'}")
         accuracy, kappa = agreement([pair[0] for pair in pairs], [pair[1] for pair in pairs])
         print(f"{name:<32}{len(pairs):>8}{accuracy:>10.3f}{kappa:>8.3f}")
 

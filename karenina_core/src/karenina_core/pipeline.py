@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core.context import Item, ItemError, State, VerificationContext
-from karenina_core.errors import MissingProduct
+from karenina_core.errors import KareninaError, MissingProduct
 from karenina_core.finalize import VERIFICATION_RESULT, make_result
+from karenina_core.ports import PortError
 from karenina_core.results.sections import StageRecord
 from karenina_core.run.events import StageStarted
 from karenina_core.stage import Skip
+from karenina_core.structured import StructuredError
 from karenina_core.wording import whole
 
 if TYPE_CHECKING:
@@ -155,7 +157,10 @@ class Pipeline:
 
 
 def _words(failure: Exception) -> str:
+    """What an error says; of the core's own the sentence alone, of others with the type before it."""
     text = whole(str(failure))
+    if text and isinstance(failure, (KareninaError, PortError, StructuredError)):
+        return text
     return f"{type(failure).__name__}: {text}" if text else type(failure).__name__
 
 

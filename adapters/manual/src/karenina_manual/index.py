@@ -91,7 +91,11 @@ class Index:
         if found is None:
             found = self._by_text.get(text)
         if not found:
-            raise Missing(f"no recorded answer for {sought} in {self.name}, which holds {self.count} recordings")
+            several = "recording" if self.count == 1 else "recordings"
+            raise Missing(
+                f"no recorded answer for {sought} in {self.name}, which holds {self.count} {several}: add one with "
+                "this id or this question text"
+            )
         chosen = [one for one in found if one.replicate == replicate] or [one for one in found if one.replicate is None]
         if not chosen:
             there = ", ".join(str(one.replicate) for one in found)

@@ -54,7 +54,8 @@ class Run:
         if not questions:
             raise ConfigError(["there is no question to ask: add some to the benchmark, or widen the choice of ids"])
         if not core.answering_models:
-            raise ConfigError(["there is no model to ask: set answering_models"])
+            cure = "set answering_models (--answering), or give recorded answers (--recordings)"
+            raise ConfigError([f"there is no model to ask: {cure}"])
         check_models(
             plugins,
             [("answering model", model) for model in core.answering_models]
