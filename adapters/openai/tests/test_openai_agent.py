@@ -72,7 +72,7 @@ async def test_the_tools_of_the_workspace_are_offered_and_nothing_without_one(
     await port.run(ASK, AgentOptions(workspace=workspace))
     await port.run(ASK, AgentOptions())
     offered = [tool["function"]["name"] for tool in server.bodies[0]["tools"]]
-    assert offered == ["list_files", "read_file", "search_files", "write_file"]
+    assert offered == ["read_file", "list_files", "search_files", "write_file"]
     assert "tools" not in server.bodies[1]
 
 
@@ -217,3 +217,13 @@ async def test_a_workspace_that_is_gone_is_said_before_anything_is_sent(
 def test_mcp_servers_are_refused_before_a_run() -> None:
     with pytest.raises(AdapterConfigError, match="mcp_urls_dict"):
         check(model("http://127.0.0.1:1/v1", mcp_urls_dict={"time": "uvx mcp-server-time"}))
+
+
+async def test_the_first_turn_can_be_made_to_call_a_tool(
+    server: Scripted, open_port: Callable[[Any], Any], workspace: Path
+) -> None:
+    server.says(body=completion())
+    port = open_port(OpenAIAgent(model(server.url, extra={"first_turn": "tool"})))
+    await port.run(ASK, AgentOptions(workspace=workspace))
+    await port.run(ASK, AgentOptions())
+    assert [body.get("tool_choice") for body in server.bodies] == ["required", None]

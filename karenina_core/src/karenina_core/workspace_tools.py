@@ -247,7 +247,7 @@ class WriteFile(_WorkspaceTool):
 
 
 def workspace_tools(workspace: Path) -> tuple[Tool, ...]:
-    """The tools for one workspace: `list_files`, `read_file`, `search_files` and `write_file`.
+    """The tools for one workspace: `read_file`, `list_files`, `search_files` and `write_file`.
 
     Paths are relative to it; `..`, absolute paths and links that lead out of it are refused. Raises `ValueError` where
     it is no folder.
@@ -255,7 +255,7 @@ def workspace_tools(workspace: Path) -> tuple[Tool, ...]:
     root = workspace.resolve()
     if not root.is_dir():
         raise ValueError(f"the workspace {workspace} is no folder")
-    return (ListFiles(root), ReadFile(root), SearchFiles(root), WriteFile(root))
+    return (ReadFile(root), ListFiles(root), SearchFiles(root), WriteFile(root))
 
 
 def _below(folder: Path) -> Iterator[os.DirEntry[str]]:

@@ -20,6 +20,7 @@ from karenina_core.ports import (
 from karenina_core.tools import run_tool, tools_for
 from karenina_openai.client import Client
 from karenina_openai.conversion import ChatReply, from_wire, to_wire
+from karenina_openai.settings import extra_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +36,7 @@ class OpenAIAgent:
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
+        self._first = {"tool_choice": "required"} if extra_of(model).first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """Let the model work until it answers without calling a tool, or has had `options.max_turns` turns.
@@ -70,7 +72,8 @@ class OpenAIAgent:
     ) -> AgentReply:
         offered = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         for turn in range(1, options.max_turns + 1):
-            reply = await self._turn([*messages, *done.trace], options, offered)
+            asked = {**offered, **self._first} if turn == 1 and tools else offered
+            reply = await self._turn([*messages, *done.trace], options, asked)
             done.add(reply)
             calls = done.trace[-1].tool_calls
             if not calls:

@@ -31,6 +31,9 @@ class OpenAIExtra(BaseModel):
     query: dict[str, SecretStr] = Field(default_factory=dict, description="Query parameters added to each request.")
     body: dict[str, Any] = Field(default_factory=dict, description="Fields added to each request, such as seed.")
     max_concurrency: int = Field(default=32, ge=1, description="Most requests under way at once.")
+    first_turn: Literal["free", "tool"] = Field(
+        default="free", description="tool: an agent has to call a tool in its first turn, before it may answer."
+    )
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = Field(
         default=None, description="What the server calls the limit of tokens; found out where absent."
     )
