@@ -115,7 +115,7 @@ async def test_one_recording_serves_every_replicate() -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([{"id": "q2", "response": "x"}], r"question 'q1' \('Where\?'\) in .*answers.jsonl, which holds 1 recording: add one"),
+        ([{"id": "q2", "response": "x"}], r"'q1' \('Where\?'\) in .*answers.jsonl, which holds 1 recording: add one"),
         ([{"id": "q1", "response": None}], r"question 'q1' .* is null \(.*answers.jsonl, line 1\)"),
         ([{"id": "q1", "replicates": ["a", None]}], "is null"),
         (
