@@ -68,10 +68,13 @@ def real_plan(mode: EvaluationMode, **switches: Any) -> Plan:
     return make_plan(plugin_room.current().stages(), VerificationConfig(evaluation_mode=mode, **switches), question)
 
 
-@pytest.mark.parametrize(("slot", "mode", "cell"), CELLS, ids=[f"{slot.config_name}-{mode}" for slot, mode, _ in CELLS])
+REAL_CELLS = [one for one in CELLS if one[0] in INSTALLED]
+
+
+@pytest.mark.parametrize(
+    ("slot", "mode", "cell"), REAL_CELLS, ids=[f"{slot.config_name}-{mode}" for slot, mode, _ in REAL_CELLS]
+)
 def test_the_plan_of_what_is_installed_follows_the_table(slot: Slot, mode: EvaluationMode, cell: Cell) -> None:
-    if slot not in INSTALLED:
-        pytest.skip("no installed plugin fills the slot")
     assert (slot in slots(real_plan(mode))) == (cell == "yes")
     if cell != "yes" and slot in SWITCHES:
         assert (slot in slots(real_plan(mode, **SWITCHES[slot]))) == (cell == "optional")
