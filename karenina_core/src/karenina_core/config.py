@@ -123,8 +123,7 @@ class Setting:
     @property
     def type_name(self) -> str:
         """The type in words of Python."""
-        annotation = self.info.annotation
-        return getattr(annotation, "__name__", None) if isinstance(annotation, type) else _type_words(annotation)  # type: ignore[return-value]
+        return _type_words(self.info.annotation)
 
     @property
     def default(self) -> Any:

@@ -37,97 +37,97 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 @hookspec
-def karenina_validate_template() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+def karenina_validate_template() -> Sequence[type[Stage]]:
     """Offer stages for slot 1, which turns a question's template into classes that the judge and the check can use."""
 
 
 @hookspec
-def karenina_generate_answer() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+def karenina_generate_answer() -> Sequence[type[Stage]]:
     """Offer stages for slot 2, which gets the answer of the model under test."""
 
 
 @hookspec
-def karenina_recursion_limit_auto_fail() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+def karenina_recursion_limit_auto_fail() -> Sequence[type[Stage]]:
     """Offer stages for slot 3, which fails answers of agents that ran into their turn limit."""
 
 
 @hookspec
-def karenina_trace_validation_auto_fail() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+def karenina_trace_validation_auto_fail() -> Sequence[type[Stage]]:
     """Offer stages for slot 4, which fails conversations that do not end in an answer."""
 
 
 @hookspec
-def karenina_abstention_check() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+def karenina_abstention_check() -> Sequence[type[Stage]]:
     """Offer stages for slot 5, which finds refusals."""
 
 
 @hookspec
-def karenina_sufficiency_check() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+def karenina_sufficiency_check() -> Sequence[type[Stage]]:
     """Offer stages for slot 6, which finds answers that cannot fill the template."""
 
 
 @hookspec
-def karenina_parse_template() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+def karenina_parse_template() -> Sequence[type[Stage]]:
     """Offer stages for slot 7, which has a judge fill the template from the answer."""
 
 
 @hookspec
-def karenina_verify_template() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+def karenina_verify_template() -> Sequence[type[Stage]]:
     """Offer stages for slot 8, which compares the filled template with the truth."""
 
 
 @hookspec
-def karenina_embedding_check() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+def karenina_embedding_check() -> Sequence[type[Stage]]:
     """Offer stages for slot 9, which may reverse a failure where truth and value mean the same."""
 
 
 @hookspec
-def karenina_deep_judgment_auto_fail() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+def karenina_deep_judgment_auto_fail() -> Sequence[type[Stage]]:
     """Offer stages for slot 10, which fails extracted values that nothing in the answer supports."""
 
 
 @hookspec
-def karenina_rubric_evaluation() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+def karenina_rubric_evaluation() -> Sequence[type[Stage]]:
     """Offer stages for slot 11, which scores rubric traits."""
 
 
 @hookspec
-def karenina_deep_judgment_rubric_auto_fail() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+def karenina_deep_judgment_rubric_auto_fail() -> Sequence[type[Stage]]:
     """Offer stages for slot 12, which fails trait scores that nothing in the answer supports."""
 
 
 @hookspec
-def karenina_finalize_result() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+def karenina_finalize_result() -> Sequence[type[Stage]]:
     """Offer stages for slot 13, which makes the `VerificationResult`, whatever happened before."""
 
 
 @hookspec
-def karenina_extra_stages() -> Sequence[type[Stage]]:  # type: ignore[empty-body]
+def karenina_extra_stages() -> Sequence[type[Stage]]:
     """Offer stages without a slot; each stands where its artifacts and its `after` and `before` put it."""
 
 
 @hookspec
-def karenina_adapters() -> Sequence[AdapterSpec]:  # type: ignore[empty-body]
+def karenina_adapters() -> Sequence[AdapterSpec]:
     """Offer adapters: ways to reach models, each under an interface name."""
 
 
 @hookspec
-def karenina_primitives() -> Sequence[type[Primitive]]:  # type: ignore[empty-body]
+def karenina_primitives() -> Sequence[type[Primitive]]:
     """Offer verification primitives; templates then use them by class name like the built-in ones."""
 
 
 @hookspec
-def karenina_trait_kinds() -> Sequence[type[RubricTrait]]:  # type: ignore[empty-body]
+def karenina_trait_kinds() -> Sequence[type[RubricTrait]]:
     """Offer kinds of rubric traits; benchmarks then hold them like the built-in ones."""
 
 
 @hookspec
-def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:  # type: ignore[empty-body]
+def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
     """Offer what scores rubric traits; each trait goes to the first evaluator that claims it."""
 
 
 @hookspec
-def karenina_search_tools() -> Sequence[SearchTool]:  # type: ignore[empty-body]
+def karenina_search_tools() -> Sequence[SearchTool]:
     """Offer ways to look up what an answer claims, each under the name by which a configuration chooses it."""
 
 
