@@ -242,13 +242,29 @@ def test_a_workspace_that_is_gone_already_is_no_warning(root: Path, caplog: pyte
     assert caplog.records == []
 
 
-def test_a_judges_copy_leaves_out_links_that_leave_the_root(root: Path) -> None:
-    leaving(root, "/etc/passwd")
-    seen: list[Path] = []
-    copy_folder(root / "task", root / "copy", root, seen.append)
-    assert seen == [root / "task/data/link"]
+@pytest.mark.parametrize(
+    ("points_at", "why"),
+    [
+        ("/etc/passwd", "leaves the workspace root"),
+        ("link", "leads in a circle"),
+        (".", "leads back to a folder that it is in"),
+        ("../..", "leads back to a folder that it is in"),
+        (None, "is neither a file nor a folder"),
+    ],
+)
+def test_a_judges_copy_leaves_out_what_an_answering_agent_may_have_put_in_its_way(
+    root: Path, points_at: str | None, why: str
+) -> None:
+    place = root / "task/data/link"
+    if points_at is None:
+        os.mkfifo(place)
+    else:
+        place.symlink_to(points_at)
+    seen: list[tuple[Path, str]] = []
+    copy_folder(root / "task", root / "copy", root, lambda *said: seen.append(said))
+    assert [(one, why in reason) for one, reason in seen] == [(place, True)]
     assert [one.name for one in (root / "copy/data").iterdir()] == ["code.txt"]
-    with pytest.raises(WorkspaceError):
+    with pytest.raises(WorkspaceError, match=f"task/data/link .*{why}"):
         copy_folder(root / "task", root / "other", root)
 
 

@@ -17,7 +17,8 @@ LONGEST_BASE: Final = 80
 
 _MADE_HERE = re.compile(r"_(run|judge)_\d{8}T\d{6}_pid\d+(_rep\d+)?_[0-9a-f]{8}(_trace_.*\.txt)?$")
 
-Refusal = Callable[[Path], None]
+LeftOut = Callable[[Path, str], None]
+"""Told of what is not copied, and why."""
 
 
 class WorkspaceError(ValueError):
@@ -76,15 +77,15 @@ def slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:LONGEST_BASE] or "question"
 
 
-def copy_folder(source: Path, target: Path, root: Path, leaves_root: Refusal | None = None) -> None:
+def copy_folder(source: Path, target: Path, root: Path, left_out: LeftOut | None = None) -> None:
     """Copy `source` to `target`, which must not exist. What links point at is copied in their place.
 
-    So nothing in the copy leads to the original. A link that leaves `root` is handed to `leaves_root` and left out; by
-    default it raises. Links that lead nowhere stay as they are, and workspaces that runs have made inside `source` are
-    left out. Raises `WorkspaceError` for links that lead in a circle and for what is neither file nor folder.
+    So nothing in the copy leads to the original. Links that leave `root` or lead in a circle, and what is neither file
+    nor folder, are handed to `left_out` and not copied; without it they raise `WorkspaceError`. Links that lead nowhere
+    stay as they are, and workspaces that runs have made inside `source` are left out.
     """
     try:
-        _copy(source, target, root, leaves_root or _refuse, (source.resolve(),))
+        _copy(source, target, root, left_out or _refuse, (source.resolve(),))
     except OSError as error:
         raise WorkspaceError(f"the workspace {source} cannot be copied: {error}") from None
 
@@ -94,8 +95,9 @@ def check_links(folder: Path, root: Path) -> None:
     for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):
             place = Path(parent, name)
-            if place.is_symlink() and not _target(place).is_relative_to(root):
-                _refuse(place)
+            why = _wrong_link(place, root, ()) if place.is_symlink() else None
+            if why is not None:
+                _refuse(place, why)
 
 
 def remove(folder: Path) -> None:
@@ -104,7 +106,7 @@ def remove(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def _copy(source: Path, target: Path, root: Path, leaves_root: Refusal, inside: tuple[Path, ...]) -> None:
+def _copy(source: Path, target: Path, root: Path, left_out: LeftOut, inside: tuple[Path, ...]) -> None:
     target.mkdir()
     with os.scandir(source) as entries:
         for entry in entries:
@@ -113,32 +115,37 @@ def _copy(source: Path, target: Path, root: Path, leaves_root: Refusal, inside: 
                 continue
             real = place
             if entry.is_symlink():
-                real = _target(place)
-                if not real.is_relative_to(root):
-                    leaves_root(place)
+                why = _wrong_link(place, root, inside)
+                if why is not None:
+                    left_out(place, why)
                     continue
+                real = place.resolve()
                 if not real.exists():
                     copied.symlink_to(place.readlink())
                     continue
             if real.is_dir():
-                actual = real.resolve()
-                if actual in inside:
-                    raise WorkspaceError(f"the link {place} leads back to a folder that it is in: remove it")
-                _copy(real, copied, root, leaves_root, (*inside, actual))
+                _copy(real, copied, root, left_out, (*inside, real.resolve()))
             elif real.is_file():
                 shutil.copy2(real, copied)
             else:
-                raise WorkspaceError(f"{place} is neither a file nor a folder and cannot be copied: remove it")
+                left_out(place, "is neither a file nor a folder")
     # The copy must be one that can be worked in and removed, whatever the original allows.
     target.chmod(stat.S_IMODE(source.stat().st_mode) | stat.S_IRWXU)
 
 
-def _target(link: Path) -> Path:
+def _wrong_link(link: Path, root: Path, inside: tuple[Path, ...]) -> str | None:
+    """Why a link cannot be followed from within the folders `inside`; None where it can."""
     try:
-        return link.resolve()
+        target = link.resolve()
     except RuntimeError:
-        raise WorkspaceError(f"the link {link} leads in a circle: remove it") from None
+        return "is a link that leads in a circle"
+    if not target.is_relative_to(root):
+        return "leaves the workspace root"
+    # Caught at the link: one folder later it would be an original of the user's that seems to be in the way.
+    if any(folder.is_relative_to(target) for folder in inside):
+        return "is a link that leads back to a folder that it is in"
+    return None
 
 
-def _refuse(link: Path) -> None:
-    raise WorkspaceError(f"the link {link} leaves the workspace root: replace it by what it points at, or remove it")
+def _refuse(place: Path, why: str) -> None:
+    raise WorkspaceError(f"{place} {why} and cannot be copied: remove it, or replace it by an ordinary file or folder")

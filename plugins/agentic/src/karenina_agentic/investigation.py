@@ -36,8 +36,9 @@ class InvestigationFailed(Exception):
 async def own_copy(context: VerificationContext) -> AsyncIterator[Path]:
     """A copy of the answer's workspace for one judge, as long as the block lasts.
 
-    The answering agent may have made links that leave the workspace root (a virtual environment has some): they are
-    left out, with a warning. Raises `WorkspaceError` where there is no workspace to copy.
+    The answering agent may have made what cannot be copied (a virtual environment has links that leave the workspace
+    root): it is left out, with a warning, or an agent could spare its answer the judgement by making some. Raises
+    `WorkspaceError` where there is no workspace to copy.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     if workspace is None:
@@ -46,8 +47,8 @@ async def own_copy(context: VerificationContext) -> AsyncIterator[Path]:
         raise WorkspaceError(f"the answer's workspace {workspace} is gone")
     root = existing_root(context.config.section(AgenticSettings).workspace_root)
 
-    def left_out(link: Path) -> None:
-        context.log.warning("the link %s leaves the workspace root and is not shown to the judge", link)
+    def left_out(place: Path, why: str) -> None:
+        context.log.warning("%s %s and is not shown to the judge", place, why)
 
     folder = workspace.parent / fresh_name(workspace.name, "judge", None)
     try:
