@@ -195,3 +195,18 @@ def test_show_refuses_a_question_and_an_outcome_that_do_not_exist(tmp_path: Path
 
     assert "did you mean 'alpha'?" in karenina("show", file, "-q", "alpa").err
     assert karenina("show", file, "--outcome", "fine").code == 2
+
+
+def test_a_trait_that_was_not_scored_says_why(tmp_path: Path) -> None:
+    from karenina_core.results import VerificationResultRubric
+
+    one = result("a").model_copy(
+        update={
+            "rubric": VerificationResultRubric(
+                llm_trait_scores={"clarity": None, "depth": 4}, trait_errors={"clarity": "the judge said 10 of 1..5"}
+            )
+        }
+    )
+    shown = karenina("show", str(result_file(tmp_path / "r.jsonl", one)))
+    assert "clarity: not scored: the judge said 10 of 1..5" in shown.out
+    assert "depth = 4" in shown.out

@@ -175,7 +175,7 @@ def test_a_report_that_nobody_can_extract_from_is_a_parse_error(workspace: Path)
 @pytest.mark.parametrize("gone", ["unset", "removed"])
 def test_a_workspace_that_is_not_there_is_a_parse_error(workspace: Path, gone: str) -> None:
     folder = None if gone == "unset" else workspace.parent / "removed"
-    run = parse(folder, Looking().models(), workspace_root=workspace.parent)
+    run = parse(folder, Looking().models(), workspace_root=workspace.parent, workspace_copy=False)
     assert run.error is not None
     assert run.error.outcome is Outcome.PARSE_ERROR
     assert "workspace" in run.error.message
@@ -251,3 +251,10 @@ def test_it_stands_in_slot_seven_only_where_the_configuration_says_so() -> None:
         stage = AgenticParseTemplate()
         assert stage.included(VerificationConfig(agentic_parsing=True), question())
         assert not stage.included(VerificationConfig(), question())
+
+
+def test_an_agent_that_removes_its_workspace_does_not_spare_its_answer_the_judgement(workspace: Path) -> None:
+    run = parse(workspace.parent / "removed", Looking().models(), workspace_root=workspace.parent)
+    assert run.error is None
+    assert run.artifact(Keys.PARSED_ANSWER) is not None
+    assert sorted(path.name for path in workspace.parent.iterdir()) == [workspace.name]

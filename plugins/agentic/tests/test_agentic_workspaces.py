@@ -285,3 +285,30 @@ def test_it_is_in_the_plan_where_an_agent_judges(
     config = VerificationConfig(agentic_parsing=parsing, workspace_root=root)
     asked = question(rubric=Rubric.of(trait) if trait is not None else None)
     assert bool(PrepareWorkspace().included(config, asked)) is included
+
+
+def test_a_copy_is_bounded_in_depth_and_in_links_and_the_deepest_folder_can_be_removed(tmp_path: Path) -> None:
+    from karenina_agentic.folders import DEEPEST, MOST_LINKED, copy_folder, remove
+
+    source = tmp_path / "deep"
+    source.mkdir()
+    here = os.open(source, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("a", dir_fd=here)
+        below = os.open("a", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    left: list[str] = []
+    copy_folder(source, tmp_path / "copy", tmp_path, lambda _place, why: left.append(why))
+    assert left == [f"stands in more than {DEEPEST} folders"]
+    remove(source)
+    assert not source.exists()
+
+    many = tmp_path / "many"
+    (many / "real").mkdir(parents=True)
+    for number in range(MOST_LINKED + 3):
+        (many / f"link{number}").symlink_to(many / "real")
+    left.clear()
+    copy_folder(many, tmp_path / "copied", tmp_path, lambda _place, why: left.append(why))
+    assert len(left) == 3

@@ -76,7 +76,12 @@ def print_result(
     elif meta.raw_answer:
         grid.add_row("Truth", Text(clean(meta.raw_answer)))
     if result.rubric is not None and (scores := result.rubric.get_all_trait_scores()):
-        grid.add_row("Traits", Text("\n".join(f"{name} = {as_text(value)}" for name, value in scores.items())))
+        errors = result.rubric.trait_errors or {}
+        lines = [
+            f"{name}: not scored: {errors[name]}" if name in errors else f"{name} = {as_text(value)}"
+            for name, value in {**dict.fromkeys(errors), **scores}.items()
+        ]
+        grid.add_row("Traits", Text(clean("\n".join(lines))))
     grid.add_row("Why", Text(clean(result.why())))
     if detailed:
         _add_details(grid, result)

@@ -12,6 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
+DEEPEST: Final = 100
+"""Folders in folders that a copy goes down to."""
+MOST_LINKED: Final = 200
+"""Links to folders that one copy follows."""
 LONGEST_BASE: Final = 80
 """Characters of a folder's own name that its copies keep."""
 
@@ -85,7 +89,7 @@ def copy_folder(source: Path, target: Path, root: Path, left_out: LeftOut | None
     stay as they are, and workspaces that runs have made inside `source` are left out.
     """
     try:
-        _copy(source, target, root, left_out or _refuse, (source.resolve(),))
+        _Copying(root, left_out or _refuse).folder(source, target, (source.resolve(),))
     except OSError as error:
         raise WorkspaceError(f"the workspace {source} cannot be copied: {error}") from None
 
@@ -102,35 +106,70 @@ def check_links(folder: Path, root: Path) -> None:
 
 def remove(folder: Path) -> None:
     """Remove a folder with all that is in it; one that is not there is no error. Raises `OSError`."""
-    if folder.exists():
+    if not folder.exists():
+        return
+    try:
         shutil.rmtree(folder)
+    except RecursionError:  # of folders in folders beyond all use
+        _remove_deep(folder)
 
 
-def _copy(source: Path, target: Path, root: Path, left_out: LeftOut, inside: tuple[Path, ...]) -> None:
-    target.mkdir()
-    with os.scandir(source) as entries:
-        for entry in entries:
-            place, copied = Path(entry.path), target / entry.name
-            if _MADE_HERE.search(entry.name):
-                continue
-            real = place
-            if entry.is_symlink():
-                why = _wrong_link(place, root, inside)
-                if why is not None:
-                    left_out(place, why)
-                    continue
-                real = place.resolve()
-                if not real.exists():
-                    copied.symlink_to(place.readlink())
-                    continue
-            if real.is_dir():
-                _copy(real, copied, root, left_out, (*inside, real.resolve()))
-            elif real.is_file():
-                shutil.copy2(real, copied)
-            else:
-                left_out(place, "is neither a file nor a folder")
-    # The copy must be one that can be worked in and removed, whatever the original allows.
-    target.chmod(stat.S_IMODE(source.stat().st_mode) | stat.S_IRWXU)
+def _remove_deep(folder: Path) -> None:
+    pending, found = [str(folder)], []
+    while pending:
+        found.append(pending.pop())
+        with os.scandir(found[-1]) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                else:
+                    Path(entry.path).unlink()
+    for empty in reversed(found):
+        Path(empty).rmdir()
+
+
+class _Copying:
+    """One copy of a folder, bounded: a few links to folders that link on could else fill any disk."""
+
+    def __init__(self, root: Path, left_out: LeftOut) -> None:
+        self._root = root
+        self._left_out = left_out
+        self._followed = 0
+
+    def folder(self, source: Path, target: Path, inside: tuple[Path, ...]) -> None:
+        """Copy `source`, which stands in the folders `inside`, to `target`."""
+        target.mkdir()
+        with os.scandir(source) as entries:
+            for entry in entries:
+                if not _MADE_HERE.search(entry.name):
+                    self._entry(Path(entry.path), target / entry.name, inside, linked=entry.is_symlink())
+        # The copy must be one that can be worked in and removed, whatever the original allows.
+        target.chmod(stat.S_IMODE(source.stat().st_mode) | stat.S_IRWXU)
+
+    def _entry(self, place: Path, copied: Path, inside: tuple[Path, ...], *, linked: bool) -> None:
+        real = place
+        if linked:
+            why = _wrong_link(place, self._root, inside)
+            if why is not None:
+                self._left_out(place, why)
+                return
+            real = place.resolve()
+            if not real.exists():
+                copied.symlink_to(place.readlink())
+                return
+        if real.is_dir():
+            if len(inside) > DEEPEST:
+                self._left_out(place, f"stands in more than {DEEPEST} folders")
+                return
+            self._followed += linked
+            if linked and self._followed > MOST_LINKED:
+                self._left_out(place, f"is a link beyond the {MOST_LINKED} links to folders that are followed")
+                return
+            self.folder(real, copied, (*inside, real.resolve()))
+        elif real.is_file():
+            shutil.copy2(real, copied)
+        else:
+            self._left_out(place, "is neither a file nor a folder")
 
 
 def _wrong_link(link: Path, root: Path, inside: tuple[Path, ...]) -> str | None:

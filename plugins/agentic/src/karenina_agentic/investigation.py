@@ -37,13 +37,15 @@ async def own_copy(context: VerificationContext) -> AsyncIterator[Path]:
     """A copy of the answer's workspace for one judge, as long as the block lasts.
 
     The answering agent may have made what cannot be copied (a virtual environment has links that leave the workspace
-    root): it is left out, with a warning, or an agent could spare its answer the judgement by making some. Raises
-    `WorkspaceError` where there is no workspace to copy.
+    root): it is left out, with a warning, or an agent could spare its answer the judgement by making some. For the
+    same reason a copy that the agent removed is judged as an empty one. Raises `WorkspaceError` where there is no
+    workspace to copy.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     if workspace is None:
         raise WorkspaceError("the answer has no workspace: the stage PrepareWorkspace did not make one")
-    if not workspace.is_dir():
+    gone = not workspace.is_dir()
+    if gone and not context.config.section(AgenticSettings).workspace_copy:
         raise WorkspaceError(f"the answer's workspace {workspace} is gone")
     root = existing_root(context.config.section(AgenticSettings).workspace_root)
 
@@ -52,7 +54,11 @@ async def own_copy(context: VerificationContext) -> AsyncIterator[Path]:
 
     folder = workspace.parent / fresh_name(workspace.name, "judge", None)
     try:
-        await to_the_end(context, copy_folder, workspace, folder, root, left_out)
+        if gone:
+            context.log.warning("the answering agent removed its workspace %s: the judge gets an empty one", workspace)
+            folder.mkdir()
+        else:
+            await to_the_end(context, copy_folder, workspace, folder, root, left_out)
         yield folder
     finally:
         await removal(context, folder)()

@@ -115,6 +115,6 @@ def _schema(items: Mapping[str, str], most: int) -> dict[str, Any]:
             "confidence": {"type": "string", "enum": list(CONFIDENCE)},
         }
     )
-    # Twice as many as are asked for: one too many shall not cost a reply, and there has to be some end.
-    part = {"type": "array", "maxItems": 2 * most, "items": excerpt}
+    # Far more than are asked for: some too many shall not cost a reply, and there has to be some end.
+    part = {"type": "array", "maxItems": max(20, 4 * most), "items": excerpt}
     return object_schema(dict.fromkeys(items, part))
