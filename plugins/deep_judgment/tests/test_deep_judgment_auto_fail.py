@@ -86,3 +86,29 @@ def test_traits_without_excerpts_fail_the_answer() -> None:
 def test_stage_12_skips_itself(artifacts: dict[Any, Any], why: str) -> None:
     found = run(DeepJudgmentRubricAutoFail, UNSUPPORTED_TRAITS | artifacts)
     assert (found.record.status, found.record.reason) == ("skipped", why)
+
+
+def test_names_in_the_configuration_that_no_question_has_are_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    from karenina_core import Question, VerificationConfig, hookimpl
+    from karenina_core import plugins as plugin_room
+    from karenina_core.plugins import Plugins
+    from karenina_core.rubrics import LLMRubricTrait, Rubric
+
+    class Offers:
+        @hookimpl
+        def karenina_deep_judgment_rubric_auto_fail(self) -> list[type[DeepJudgmentRubricAutoFail]]:
+            return [DeepJudgmentRubricAutoFail]
+
+    plugins = Plugins()
+    plugins.register(Offers())
+    with plugin_room.using(plugins):
+        config = VerificationConfig(
+            deep_judgment_rubric_mode="custom",
+            deep_judgment_rubric_config={"global": {"claritty": {}}, "question_specific": {"q9": {"clarity": {}}}},
+        )
+    trait = LLMRubricTrait(name="clarity", kind="boolean", description="It is clear")
+    asked = Question(id="q1", question="Which?", rubric=Rubric.of(trait))
+    with caplog.at_level("WARNING", logger="karenina"):
+        assert list(DeepJudgmentRubricAutoFail().before_run(config, [asked])) == []
+    assert "no trait of this run is called 'claritty'; did you mean 'clarity'?" in caplog.text
+    assert "no question of this run is called 'q9'" in caplog.text

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable, Sequence
+
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import AutoFailStage, Question, Skip, Slot, VerificationConfig, VerificationContext
+from karenina_core.stage import ModelNeed
+from karenina_core.wording import nearest
 from karenina_deep_judgment.prompts import TRAIT_PROMPTS
 from karenina_deep_judgment.searching import check_search_tool
 from karenina_deep_judgment.settings import DeepJudgmentSettings, deep_judgment
 from karenina_deep_judgment.wishes import searches
+
+logger = logging.getLogger("karenina")
 
 
 class DeepJudgmentAutoFail(AutoFailStage):
@@ -79,6 +86,21 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
         if searches(config, question):
             check_search_tool(config, "deep_judgment_rubric_search_tool")
         return True
+
+    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+        """Warn of traits and questions in `deep_judgment_rubric_config` that this run does not have."""
+        wishes = deep_judgment(config).deep_judgment_rubric_config
+        if wishes is None:
+            return ()
+        traits = {name for question in questions for name in question.trait_names()}
+        ids = {question.id for question in questions}
+        wished = [*wishes.everywhere, *(name for own in wishes.question_specific.values() for name in own)]
+        for what, names, known in (("trait", wished, traits), ("question", [*wishes.question_specific], ids)):
+            for name in dict.fromkeys(names):
+                if name not in known:
+                    near = nearest(name, known)
+                    logger.warning("deep_judgment_rubric_config: no %s of this run is called %r%s", what, name, near)
+        return ()
 
     def skip_because(self, context: VerificationContext) -> str | None:
         """No trait was judged so, every trait is supported, or the model abstained."""
