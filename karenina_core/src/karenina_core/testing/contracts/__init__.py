@@ -1,0 +1,39 @@
+"""What every adapter has to hold, as test classes: subclass them, and pytest runs them against your adapter.
+
+Needs pytest. Say once, in a subclass of `Wire`, how your provider's server speaks; then mix it into the contracts of
+the ports that the adapter has:
+
+    class Telegraph(Wire):
+        entry_point = "telegraph:plugin"
+        interface = "telegraph"
+
+        def reply(self, said, usage, finish_reason): ...  # the JSON body of a good reply
+        def read(self, request): ...                      # the messages that a request holds
+
+    class TestAdapter(Telegraph, AdapterContract): ...
+    class TestLLM(Telegraph, LLMContract): ...
+
+The server is scripted, on loopback, and in a thread of its own; no test needs a plugin for asynchronous tests.
+"""
+
+import pytest
+
+pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in ("adapter", "agent", "calls", "llm", "parser")))
+
+from karenina_core.testing.contracts.adapter import AdapterContract  # noqa: E402 - what it asserts is shown in full
+from karenina_core.testing.contracts.agent import AgentContract  # noqa: E402
+from karenina_core.testing.contracts.llm import LLMContract  # noqa: E402
+from karenina_core.testing.contracts.parser import ParserContract  # noqa: E402
+from karenina_core.testing.contracts.server import Reply, Request, ScriptedServer  # noqa: E402
+from karenina_core.testing.contracts.wire import Wire  # noqa: E402
+
+__all__ = [
+    "AdapterContract",
+    "AgentContract",
+    "LLMContract",
+    "ParserContract",
+    "Reply",
+    "Request",
+    "ScriptedServer",
+    "Wire",
+]

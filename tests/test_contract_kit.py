@@ -1,0 +1,119 @@
+"""The contract kit: somebody else's adapter passes it with a page of its own, and every flaw is noticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import EXAMPLES, Site, Wheels
+
+OWN = EXAMPLES / "teletype" / "tests" / "test_teletype_contract.py"
+FLAWS = Path(__file__).parent / "contract_flaws.py"
+
+HEAVY = """
+import aiohttp
+from karenina_core import hookimpl
+from karenina_core.adapters import AdapterSpec
+
+class plugin:
+    @staticmethod
+    @hookimpl
+    def karenina_adapters():
+        return [AdapterSpec(interface="teletype", description="", check=lambda model: None)]
+"""
+
+NOTICED = {
+    "TestRetries": [
+        "test_a_failed_request_is_not_repeated_by_the_port",
+        "test_a_broken_connection_is_not_tried_again_by_the_port",
+    ],
+    "TestForgetful": ["test_the_server_gets_the_messages_in_order"],
+    "TestTalkative": ["test_the_bookkeeping_of_a_call_is_not_sent"],
+    "TestCareless": [
+        "test_no_secret_is_in_an_error_or_a_log",
+        "test_no_secret_is_in_a_log_of_a_call_that_went_well",
+    ],
+    "TestMuddled": [
+        "test_a_status_decides_the_category",
+        "test_the_time_that_the_server_asks_for_is_data",
+        "test_a_silent_server_is_a_time_out_that_leaves_nothing_behind",
+        "test_cut_json_is_the_servers_fault",
+        "test_a_reply_that_is_none_is_the_servers_fault",
+    ],
+    "TestMiserly": ["test_usage_is_what_the_server_counted"],
+    "TestOneAtATime": ["test_calls_are_under_way_side_by_side"],
+    "TestStubborn": ["test_a_call_that_is_cancelled_ends_and_leaves_nothing_behind"],
+    "TestUntidy": ["test_a_call_that_is_cancelled_ends_and_leaves_nothing_behind"],
+    "TestHoldingOn": ["test_a_closed_port_has_no_connection_open"],
+    "TestBreeding": ["test_a_closed_port_has_no_connection_open"],
+    "TestClosedOnce": ["test_a_port_may_be_closed_twice"],
+    "TestBlind": ["test_the_schema_and_the_messages_reach_the_server"],
+    "TestJudging": ["test_json_that_does_not_fit_is_handed_on", "test_prose_in_place_of_json_is_handed_on"],
+    "TestFragile": [
+        "test_a_tool_that_fails_is_an_entry_of_the_trace_and_the_agent_goes_on",
+        "test_a_tool_that_does_not_exist_is_an_entry_of_the_trace",
+    ],
+    "TestLosing": [
+        "test_the_turn_limit_is_exact_and_keeps_the_trace",
+        "test_a_time_out_keeps_the_trace_and_leaves_nothing_behind",
+        "test_a_failure_in_the_middle_keeps_the_trace_and_the_usage",
+    ],
+    "TestMute": ["test_a_tool_is_called_and_what_it_said_goes_back_to_the_model"],
+    "TestHeavy": [
+        "test_loading_the_entry_point_imports_nothing_but_the_core_and_the_standard_library",
+        "test_the_entry_point_is_installed",
+        "test_the_adapter_says_what_it_is",
+        "test_a_setting_that_the_adapter_does_not_know_is_refused_before_the_run",
+    ],
+    "TestEager": ["test_making_a_port_asks_nobody", "test_no_secret_is_in_the_repr_of_a_model_or_a_port"],
+}
+
+RUN = """
+import contextlib, json, sys
+import pytest
+
+class Notes:
+    outcomes = {{}}
+    def pytest_runtest_logreport(self, report):
+        name = "::".join(report.nodeid.split("[")[0].split("::")[1:])
+        if report.when == "call" or report.outcome != "passed":
+            self.outcomes.setdefault(name, []).append(report.outcome)
+
+with contextlib.redirect_stdout(sys.stderr):
+    pytest.main(["-q", "-p", "no:cacheprovider", *{arguments!r}], plugins=[Notes()])
+print(json.dumps(dict(Notes.outcomes, LOADED=sorted({{name.partition(".")[0] for name in sys.modules}}))))
+"""
+
+
+def run_in(site: Site, *arguments: str) -> dict[str, list[str]]:
+    """The outcomes of the tests that pytest runs there, by class and function; and the modules that were loaded."""
+    found = site.python(RUN.format(arguments=arguments))
+    assert isinstance(found, dict)
+    return found
+
+
+def test_an_adapter_of_somebody_else_passes_with_a_page_of_its_own(site: Site, wheels: Wheels) -> None:
+    site.install(wheels.example("teletype"))
+    own = site.write("test_teletype_contract.py", OWN.read_text("utf-8"))
+    outcomes = run_in(site, str(own))
+    loaded = outcomes.pop("LOADED")
+    assert {name.partition("::")[0] for name in outcomes} == {"TestAdapter", "TestLLM", "TestParser", "TestAgent"}
+    assert {name for name, seen in outcomes.items() if set(seen) != {"passed"}} == {
+        "TestAgent::test_a_guarded_request_is_repeated_alone"  # skipped: this port leaves that to the run
+    }
+    assert "aiohttp" not in loaded
+    assert len(OWN.read_text("utf-8").splitlines()) <= 60
+
+
+@pytest.fixture(scope="module")
+def noticed(tmp_path_factory: pytest.TempPathFactory, wheels: Wheels) -> dict[str, list[str]]:
+    site = Site(tmp_path_factory.mktemp("flawed"))
+    site.install(wheels.example("teletype"))
+    site.write("site/heavy.py", HEAVY)
+    flaws = site.write(FLAWS.name, FLAWS.read_text("utf-8"))
+    return run_in(site, *(f"{flaws}::{flawed}::{test}" for flawed, tests in NOTICED.items() for test in tests))
+
+
+@pytest.mark.parametrize(("flawed", "test"), [(flawed, test) for flawed, tests in NOTICED.items() for test in tests])
+def test_a_flaw_is_noticed(flawed: str, test: str, noticed: dict[str, list[str]]) -> None:
+    assert "failed" in noticed[f"{flawed}::{test}"]

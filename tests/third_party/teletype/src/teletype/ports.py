@@ -1,0 +1,103 @@
+"""The ports: one JSON list of lines goes there, one line comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from karenina_core.models import ModelConfig
+from karenina_core.ports import (
+    NO_INFO,
+    AgentOptions,
+    AgentReply,
+    CallInfo,
+    ErrorCategory,
+    LLMReply,
+    Message,
+    ParserReply,
+    PortError,
+    Usage,
+    category_of_status,
+)
+from karenina_core.tools import run_tool, tools_for
+
+
+class Teletype:
+    """All ports of one model; each call has a connection of its own."""
+
+    def __init__(self, model: ModelConfig) -> None:
+        self._model = model
+        self._key = model.endpoint_api_key.get_secret_value() if model.endpoint_api_key else ""
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        """Type the messages, and read the line that comes back."""
+        said, usage = await self._typed(messages)
+        return LLMReply(said.content, usage)
+
+    async def parse(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
+    ) -> ParserReply:
+        """The same with the schema as a last line."""
+        asked = [*messages, Message.user(json.dumps(schema, ensure_ascii=False))]
+        said, usage = await self._typed(asked)
+        return ParserReply(said.content, "prompt", usage)
+
+    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        """The loop with tools."""
+        tools, trace, usage = tools_for(options), list[Message](), Usage()
+        try:
+            async with asyncio.timeout(options.timeout):
+                for turn in range(1, options.max_turns + 1):
+                    said, spent = await self._typed([*messages, *trace])
+                    trace.append(said)
+                    usage += spent
+                    if not said.tool_calls or turn == options.max_turns:
+                        break
+                    trace += [await run_tool(call, tools) for call in said.tool_calls]
+        except TimeoutError:
+            partial = AgentReply(tuple(trace), usage)
+            raise PortError("the agent has no time left", category=ErrorCategory.TIMEOUT, partial=partial) from None
+        except PortError as error:
+            error.partial = AgentReply(tuple(trace), usage)
+            raise
+        return AgentReply(tuple(trace), usage, limit_reached=bool(trace[-1].tool_calls))
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    async def _typed(self, messages: Sequence[Message]) -> tuple[Message, Usage]:
+        lines = [message.to_dict() for message in messages]
+        model = self._model
+        body = json.dumps([model.model_name, model.temperature, model.max_tokens, lines], ensure_ascii=False).encode()
+        try:
+            async with asyncio.timeout(self._model.request_timeout):
+                status, headers, raw = await self._exchange(body)
+        except TimeoutError:
+            raise PortError("the teletype is silent", category=ErrorCategory.TIMEOUT) from None
+        except (OSError, EOFError) as error:
+            raise PortError(f"no line to the teletype: {error}", category=ErrorCategory.CONNECTION) from None
+        if status >= 400:
+            wait = headers.get("retry-after")
+            category = category_of_status(status)
+            told = f"the teletype says {status}: {raw.decode().replace(self._key, '***')}"
+            raise PortError(told, category=category, status=status, retry_after=float(wait) if wait else None)
+        try:
+            data = json.loads(raw)
+            return Message.from_dict(data["line"]), Usage(data["read"], data["typed"], calls=1)
+        except (ValueError, KeyError, TypeError):
+            raise PortError("the teletype types nonsense", category=ErrorCategory.SERVER, status=status) from None
+
+    async def _exchange(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        url = urlsplit(self._model.endpoint_base_url or "")
+        reader, writer = await asyncio.open_connection(url.hostname, url.port)
+        try:
+            head = f"POST {url.path} HTTP/1.1\r\nHost: teletype\r\nConnection: close\r\nKey: {self._key}\r\n"
+            writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            line, *rest = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+            headers = {name.lower(): value.strip() for name, _, value in (entry.partition(":") for entry in rest)}
+            return int(line.split()[1]), headers, await reader.readexactly(int(headers["content-length"]))
+        finally:
+            writer.close()
