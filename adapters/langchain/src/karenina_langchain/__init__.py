@@ -1,0 +1,68 @@
+"""Karenina adapter for the chat models of LangChain: `langchain`, `openai_endpoint` and `openrouter`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from karenina_core import hookimpl
+from karenina_core.adapters import AdapterSpec
+from karenina_langchain.providers import unavailable
+from karenina_langchain.settings import LangchainExtra, check, concurrency
+
+if TYPE_CHECKING:
+    from karenina_core.models import ModelConfig
+    from karenina_core.ports import AgentPort, LLMPort, ParserPort
+
+__all__ = ["LangchainExtra", "plugin"]
+
+_INTERFACES = {
+    "langchain": "Any provider that LangChain has a chat model for; model_provider names it (openai, anthropic, ...).",
+    "openai_endpoint": "Any server that speaks OpenAI's chat completions, through langchain-openai.",
+    "openrouter": "The models of openrouter.ai, through langchain-openai.",
+}
+
+
+def _llm(model: ModelConfig) -> LLMPort:
+    from karenina_langchain.llm import LangchainLLM
+
+    return LangchainLLM(model)
+
+
+def _parser(model: ModelConfig) -> ParserPort:
+    from karenina_langchain.parser import LangchainParser
+
+    return LangchainParser(model)
+
+
+def _agent(model: ModelConfig) -> AgentPort:
+    from karenina_langchain.agent import LangchainAgent
+
+    return LangchainAgent(model)
+
+
+def _spec(interface: str, description: str) -> AdapterSpec:
+    return AdapterSpec(
+        interface=interface,
+        description=description,
+        llm=_llm,
+        parser=_parser,
+        agent=_agent,
+        extra=LangchainExtra,
+        check=check,
+        unavailable=partial(unavailable, interface),
+        concurrency=concurrency,
+    )
+
+
+SPECS = [_spec(interface, description) for interface, description in _INTERFACES.items()]
+
+
+class plugin:  # noqa: N801 - the entry point's name
+    """What this distribution offers to Karenina."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_adapters() -> list[AdapterSpec]:
+        """The interfaces `langchain`, `openai_endpoint` and `openrouter`."""
+        return list(SPECS)

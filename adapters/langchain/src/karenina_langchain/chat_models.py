@@ -1,0 +1,172 @@
+"""LangChain's chat model for one of Karenina's, made without a request."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from karenina_core.adapters import AdapterConfigError
+from karenina_langchain.providers import provider_name, provider_of
+from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, is_trusted, key_of
+from karenina_openai.settings import is_loopback
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from langchain_core.language_models import BaseChatModel
+
+    from karenina_core.models import ModelConfig
+
+_TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2")
+_NO_KEY = "none"
+_KEY_HEADERS = ("authorization", "x-api-key")
+_OWNERS_HEADERS = ("openai-organization", "openai-project")
+_HEADERS_VARIABLES = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
+
+
+def make(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
+    """The chat model, which neither repeats nor remembers calls, and what closes its connections.
+
+    Nothing is sent to LangSmith, unless the user's environment turns that on. Raises `AdapterConfigError`.
+    """
+    if not any(name in os.environ for name in _TRACING):
+        os.environ["LANGSMITH_TRACING"] = "false"
+    provider = provider_of(model)
+    try:
+        if provider is None:
+            return _any(model)
+        return _anthropic(model) if provider.name == "anthropic" else _openai(model)
+    except ImportError as error:
+        raise AdapterConfigError(f"model {model.id!r}: {error.msg}") from None
+    except (TypeError, ValueError) as error:  # pydantic's errors show what they were given
+        raise AdapterConfigError(
+            f"model {model.id!r}: LangChain's chat model refused its arguments ({type(error).__name__}"
+            f"{_places(error)}); see extra.parameters"
+        ) from None
+
+
+def _openai(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
+    import openai
+    from langchain_openai import ChatOpenAI
+
+    http = openai.DefaultAsyncHttpxClient(**_http_settings(model))
+    own_service = model.interface == "langchain" and model.endpoint_base_url is None
+    arguments: dict[str, Any] = {
+        # Elsewhere LangChain would turn to the Responses API for models with certain names.
+        **({} if own_service else {"use_responses_api": False}),
+        **_common(model),
+        "base_url": base_url_of(model),
+        "api_key": key_of(model) or _NO_KEY,
+        "http_async_client": http,
+        "openai_proxy": None,
+    }
+    return ChatOpenAI(**arguments), http.aclose
+
+
+def _anthropic(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
+    import anthropic
+    from langchain_anthropic import ChatAnthropic
+
+    key = key_of(model) or _NO_KEY
+    arguments: dict[str, Any] = {
+        **_common(model),
+        "base_url": base_url_of(model),
+        "api_key": key,
+        "anthropic_proxy": None,
+    }
+    chat = ChatAnthropic(**arguments)
+    http = anthropic.DefaultAsyncHttpxClient(**_http_settings(model))
+    # Its own client is shared by all models of the process, and cannot be closed for one of them.
+    chat.__dict__["_async_client"] = anthropic.AsyncAnthropic(
+        api_key=key,
+        base_url=base_url_of(model),
+        max_retries=0,
+        timeout=_timeout(model),
+        default_headers=chat.default_headers,
+        http_client=http,
+    )
+    return chat, http.aclose
+
+
+def _any(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
+    """A provider of which nothing is known here: it gets what chat models of LangChain have in common."""
+    from langchain.chat_models import init_chat_model
+
+    arguments = _common(model)
+    name = arguments.pop("model")
+    if not arguments["default_headers"]:
+        del arguments["default_headers"]
+    base_url, key = base_url_of(model), key_of(model)
+    if base_url is not None:
+        arguments["base_url"] = base_url
+    if key is not None:
+        arguments["api_key"] = key
+    chat: BaseChatModel = init_chat_model(name, model_provider=provider_name(model), **arguments)
+
+    async def nothing() -> None:
+        """Its connections are LangChain's own affair."""
+
+    return chat, nothing
+
+
+def _common(model: ModelConfig) -> dict[str, Any]:
+    extra = extra_of(model)
+    found: dict[str, Any] = {
+        **extra.parameters,
+        "model": model.model_name,
+        "max_retries": 0,
+        "timeout": _timeout(model),
+        "cache": False,
+        "default_headers": {name: value.get_secret_value() for name, value in extra.headers.items()},
+    }
+    if model.temperature is not None:
+        found["temperature"] = model.temperature
+    if model.max_tokens is not None:
+        found["max_tokens"] = model.max_tokens
+    return found
+
+
+def _http_settings(model: ModelConfig) -> dict[str, Any]:
+    """Of the HTTP client: no redirects, no proxy to this machine, and no header that the server must not see."""
+    unwanted = _unwanted_headers(model)
+
+    async def strip(request: Any) -> None:
+        for name in unwanted:
+            request.headers.pop(name, None)
+
+    loopback = is_loopback(urlsplit(base_url_of(model) or "").hostname or "")
+    return {
+        "timeout": _timeout(model),
+        "follow_redirects": False,
+        "trust_env": not loopback,
+        "event_hooks": {"request": [strip]},
+    }
+
+
+def _unwanted_headers(model: ModelConfig) -> list[str]:
+    """The headers that the SDKs take from the environment, where the server is none of the environment's."""
+    own = {name.lower() for name in extra_of(model).headers}
+    found = [] if key_of(model) is not None else [*_KEY_HEADERS]
+    if not is_trusted(model):
+        found += _OWNERS_HEADERS
+        for variable in _HEADERS_VARIABLES:
+            lines = os.environ.get(variable, "").splitlines()
+            found += [line.partition(":")[0].strip().lower() for line in lines if ":" in line]
+    sent = {"content-type", "content-length", "host", "accept", *own}
+    if key_of(model) is not None:
+        sent.update(_KEY_HEADERS)
+    return [name for name in found if name not in sent]
+
+
+def _timeout(model: ModelConfig) -> float:
+    return model.request_timeout or DEFAULT_TIMEOUT
+
+
+def _places(error: Exception) -> str:
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return ""
+    found = error.errors(include_input=False, include_url=False, include_context=False)
+    return f" at {', '.join(sorted({'.'.join(map(str, one['loc'])) for one in found if one['loc']}))}"

@@ -1,0 +1,102 @@
+"""One chat model of LangChain, and its calls with Karenina's errors."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage
+
+from karenina_core.ports import ErrorCategory, PortError
+from karenina_langchain.chat_models import make
+from karenina_langchain.failures import cut_reply, port_error
+from karenina_langchain.providers import provider_of
+from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
+from karenina_openai.conversion import from_wire
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import Runnable
+
+    from karenina_core.models import ModelConfig
+    from karenina_core.ports import Message
+
+
+class Client:
+    """Calls the model. Made without I/O; connections are opened by the first call, inside the loop that runs it."""
+
+    def __init__(self, model: ModelConfig) -> None:
+        base_url = base_url_of(model)
+        self.extra = extra_of(model)
+        self.provider = provider_of(model)
+        self.base_url = base_url
+        self.where = f"{model.display_string} at {base_url}" if base_url else model.display_string
+        self.timeout = model.request_timeout or DEFAULT_TIMEOUT
+        self.chat, self._close = make(model)
+        values = [key_of(model) or "", *(value.get_secret_value() for value in self.extra.headers.values())]
+        self._secrets = [value for value in values if len(value) > 3]
+        self._closed = False
+
+    async def ask(
+        self, runnable: Runnable[Any, Any], messages: Sequence[Message], sent: list[BaseMessage]
+    ) -> AIMessage:
+        """What `runnable`, which is the chat model with something bound to it, says to `sent`.
+
+        `sent` stands for `messages`. Of a structured runnable the raw reply is given. Raises `PortError`.
+        """
+        if self._closed:
+            raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
+        deadline = asyncio.timeout(self.timeout)
+        try:
+            async with deadline:
+                said = await runnable.ainvoke(sent)
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise port_error(self.where, error, self._secrets, messages) from None
+            raise PortError(
+                f"{self.where} did not answer within {self.timeout:g} s; raise request_timeout",
+                category=ErrorCategory.TIMEOUT,
+            ) from None
+        except Exception as error:
+            cut = cut_reply(error)
+            if cut is None:
+                raise port_error(self.where, error, self._secrets, messages) from None
+            return _rebuilt(cut)
+        raw = said["raw"] if isinstance(said, dict) else said
+        if not isinstance(raw, AIMessage):
+            raise PortError(
+                f"{self.where} sent no usable reply: it is none of the model's", category=ErrorCategory.SERVER
+            )
+        return raw
+
+    def lacking(self, way: str) -> PortError:
+        """The error for a chat model that cannot be asked for JSON in this way at all."""
+        return PortError(
+            f"{self.where}: LangChain's chat model has no {way}; set extra.structured to auto or prompt",
+            category=ErrorCategory.PERMANENT,
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections. A call after it raises `PortError`."""
+        if not self._closed:
+            self._closed = True
+            await self._close()
+
+
+def _rebuilt(completion: Any) -> AIMessage:
+    """The message of a completion that the SDK read, and then refused to hand out."""
+    reply = from_wire(completion)
+    usage = reply.usage
+    return AIMessage(
+        reply.message.content,
+        usage_metadata={
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "total_tokens": usage.total_tokens,
+            "input_token_details": {"cache_read": usage.cached_tokens},
+            "output_token_details": {"reasoning": usage.reasoning_tokens},
+        },
+        response_metadata={"finish_reason": reply.finish_reason, "model_name": reply.model},
+    )

@@ -1,0 +1,145 @@
+"""Karenina's messages to LangChain's, and replies back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from karenina_core.ports import FinishReason, Message, ToolCall, Usage
+from karenina_core.traces.openai_chat import UNREADABLE_ARGUMENTS
+
+_FINISH: dict[str, FinishReason] = {
+    "stop": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "completed": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_calls": "tool_calls",
+    "tool_use": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+    "refusal": "content_filter",
+    "safety": "content_filter",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """A reply in Karenina's terms."""
+
+    message: Message
+    usage: Usage
+    finish_reason: FinishReason
+    model: str | None
+
+
+def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
+    """`messages` as LangChain's. Reasoning is not sent back."""
+    return [_to_langchain(message) for message in messages]
+
+
+def from_langchain(said: AIMessage) -> ChatReply:
+    """A reply of the model. A refusal counts as its text; calls whose arguments are no JSON object are kept."""
+    refusal = said.additional_kwargs.get("refusal")
+    texts = (str(said.text), refusal if isinstance(refusal, str) else "")
+    calls = [ToolCall(call["id"] or "", call["name"], call["args"]) for call in said.tool_calls]
+    calls += [
+        ToolCall(call["id"] or "", call["name"] or "", {UNREADABLE_ARGUMENTS: call["args"] or ""})
+        for call in said.invalid_tool_calls
+    ]
+    metadata = said.response_metadata
+    model = metadata.get("model_name") or metadata.get("model")
+    message = Message.assistant("\n".join(text for text in texts if text), calls, _reasoning(said))
+    return ChatReply(message, _usage(said), _finish_reason(metadata), model if isinstance(model, str) else None)
+
+
+def arguments_of(said: AIMessage) -> str:
+    """The arguments of the tool that the model called, as JSON; of several calls all, as the core refuses to choose.
+
+    What it said, where it called none.
+    """
+    reply = from_langchain(said)
+    if not reply.message.tool_calls:
+        return reply.message.content
+    return "\n".join(_written(call.arguments) for call in reply.message.tool_calls)
+
+
+def _written(arguments: Mapping[str, Any]) -> str:
+    unreadable = arguments.get(UNREADABLE_ARGUMENTS)
+    if len(arguments) == 1 and isinstance(unreadable, str):
+        return unreadable
+    return json.dumps(dict(arguments), ensure_ascii=False)
+
+
+def _to_langchain(message: Message) -> BaseMessage:
+    if message.role == "system":
+        return SystemMessage(message.content)
+    if message.role == "user":
+        return HumanMessage(message.content)
+    if message.role == "tool":
+        return ToolMessage(
+            message.content,
+            tool_call_id=message.tool_call_id or "",
+            name=message.tool_name,
+            status="error" if message.is_error else "success",
+        )
+    readable = [call for call in message.tool_calls if set(call.arguments) != {UNREADABLE_ARGUMENTS}]
+    return AIMessage(
+        message.content,
+        tool_calls=[
+            {"type": "tool_call", "id": call.id, "name": call.name, "args": dict(call.arguments)} for call in readable
+        ],
+        invalid_tool_calls=[
+            {
+                "type": "invalid_tool_call",
+                "id": call.id,
+                "name": call.name,
+                "args": _written(call.arguments),
+                "error": None,
+            }
+            for call in message.tool_calls
+            if call not in readable
+        ],
+    )
+
+
+def _reasoning(said: AIMessage) -> str | None:
+    apart = said.additional_kwargs.get("reasoning_content")
+    if isinstance(apart, str) and apart:
+        return apart
+    if isinstance(said.content, str):
+        return None
+    blocks: Sequence[Mapping[str, Any]] = said.content_blocks
+    thoughts = [str(block.get("reasoning") or "") for block in blocks if block.get("type") == "reasoning"]
+    return "\n".join(thought for thought in thoughts if thought) or None
+
+
+def _usage(said: AIMessage) -> Usage:
+    counted = said.usage_metadata
+    if counted is None:
+        return Usage(calls=1)
+    return Usage(
+        counted["input_tokens"],
+        counted["output_tokens"],
+        counted.get("input_token_details", {}).get("cache_read") or 0,
+        counted.get("output_token_details", {}).get("reasoning") or 0,
+        calls=1,
+    )
+
+
+def _finish_reason(metadata: Mapping[str, Any]) -> FinishReason:
+    incomplete = metadata.get("incomplete_details")
+    given = (
+        (incomplete.get("reason") if isinstance(incomplete, Mapping) else None)
+        or metadata.get("finish_reason")
+        or metadata.get("stop_reason")
+        or metadata.get("status")
+    )
+    return _FINISH.get(str(given).lower(), "other")

@@ -1,0 +1,133 @@
+"""What LangChain and the SDKs below it raise, as `PortError`s that show no secret and no prompt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from langchain_core import exceptions as langchain_errors
+
+from karenina_core.ports import ErrorCategory, Message, PortError, category_of_status
+from karenina_openai.failures import HTTPFailure, failure, shown_text
+
+_BY_CLASS: Final[tuple[tuple[type[Exception], ErrorCategory], ...]] = (
+    (langchain_errors.ModelTimeoutError, ErrorCategory.TIMEOUT),
+    (langchain_errors.ModelConnectionError, ErrorCategory.CONNECTION),
+    (langchain_errors.ModelRateLimitError, ErrorCategory.RATE_LIMIT),
+    (langchain_errors.ModelAPIError, ErrorCategory.SERVER),
+    (langchain_errors.ModelError, ErrorCategory.PERMANENT),
+    (TimeoutError, ErrorCategory.TIMEOUT),
+    (OSError, ErrorCategory.CONNECTION),
+)
+# Classes of HTTP clients and SDKs, by name: several packages have them, and none of them is a requirement.
+_BY_NAME: Final = {
+    "TimeoutException": ErrorCategory.TIMEOUT,
+    "APITimeoutError": ErrorCategory.TIMEOUT,
+    "APIResponseValidationError": ErrorCategory.SERVER,
+    "RemoteProtocolError": ErrorCategory.CONNECTION,
+    "TransportError": ErrorCategory.CONNECTION,
+    "APIConnectionError": ErrorCategory.CONNECTION,
+}
+_UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError)
+_CURES: Final = {
+    400: "; see whether the server knows all parameters of this model's configuration",
+    401: "; check the API key",
+    403: "; check that the key may use this model",
+    404: "; check model_name, and the base URL of the server",
+}
+
+
+class ServerRefusal(PortError):
+    """An HTTP status of 300 or more. `server_text` is all that the server said, for the adapter's own eyes."""
+
+    def __init__(
+        self, message: str, server_text: str, category: ErrorCategory, status: int, retry_after: float | None
+    ) -> None:
+        super().__init__(message, category=category, status=status, retry_after=retry_after)
+        self.server_text = server_text
+
+
+def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
+    """The `PortError` for `error`, by its class and by the HTTP status that it carries, never by its words."""
+    status, headers, body = _response(error)
+    if status is not None and status >= 300:
+        return _refusal(where, failure(where, status, headers, body, secrets, prompt), secrets, prompt)
+    passed_on = error.args[0] if error.args else None
+    if isinstance(error, ValueError) and isinstance(passed_on, Mapping):
+        return _passed_on(where, passed_on, secrets, prompt)
+    shown = shown_text(str(error), secrets, prompt)
+    reason = f"{type(error).__name__}{f': {shown}' if shown else ''}"
+    category = _category(error)
+    if category is ErrorCategory.TIMEOUT:
+        return PortError(f"{where} did not answer in time; raise request_timeout", category=category)
+    if category is ErrorCategory.CONNECTION:
+        cause = shown_text(str(error.__cause__ or error), secrets, prompt) or type(error).__name__
+        return PortError(
+            f"{where}: no connection, or it broke ({cause}); is the server running, and is its base URL right?",
+            category=category,
+        )
+    if category is None and isinstance(error, _UNREADABLE):
+        return PortError(f"{where} sent no usable reply ({reason})", category=ErrorCategory.SERVER)
+    return PortError(f"{where}: the call failed ({reason})", category=category or ErrorCategory.PERMANENT)
+
+
+def cut_reply(error: Exception) -> Mapping[str, Any] | None:
+    """The completion that the openai SDK threw away because the model was cut short or filtered; else None."""
+    if type(error).__name__ not in ("LengthFinishReasonError", "ContentFilterFinishReasonError"):
+        return None
+    status, _, body = _response(error)
+    if status != 200:
+        return None
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _refusal(where: str, found: HTTPFailure, secrets: Sequence[str], prompt: Sequence[Message]) -> ServerRefusal:
+    status = found.status or 0
+    shown = shown_text(found.server_text, secrets, prompt)
+    cure = _CURES.get(status, "")
+    if status < 400:
+        cure = "; the server redirects: set its base URL to where it really is"
+    elif found.category is not category_of_status(status):
+        cure = "; the account has no credit left"
+    message = f"{where} answered HTTP {status}{f': {shown}' if shown else ''}{cure}"
+    return ServerRefusal(message, found.server_text, found.category, status, found.retry_after)
+
+
+def _passed_on(where: str, error: Mapping[str, Any], secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
+    """Gateways pass on a provider's error as a reply of status 200, with the real status inside."""
+    code = error.get("code")
+    shown = shown_text(str(error.get("message") or dict(error)), secrets, prompt)
+    if isinstance(code, int) and 400 <= code < 600:
+        return PortError(f"{where} passed on HTTP {code}: {shown}", category=category_of_status(code), status=code)
+    return PortError(f"{where} sent no usable reply: {shown}", category=ErrorCategory.SERVER)
+
+
+def _category(error: Exception) -> ErrorCategory | None:
+    for kind, category in _BY_CLASS:
+        if isinstance(error, kind):
+            return category
+    for ancestor in type(error).__mro__:
+        if ancestor.__name__ in _BY_NAME:
+            return _BY_NAME[ancestor.__name__]
+    return None
+
+
+def _response(error: Exception) -> tuple[int | None, Mapping[str, str], str]:
+    """The HTTP status, headers and body that an SDK's error carries; (None, {}, "") where it has none."""
+    response: Any = getattr(error, "response", None)
+    status = getattr(response, "status_code", None)
+    if not isinstance(status, int):
+        status = next(
+            (value for name in ("status_code", "code") if isinstance(value := getattr(error, name, None), int)), None
+        )
+        return (status, {}, str(error)) if status is not None and 300 <= status < 600 else (None, {}, "")
+    try:
+        body = str(response.text)
+    except Exception:  # a body that was never read is not worth another error
+        body = str(error)
+    return status, response.headers, body

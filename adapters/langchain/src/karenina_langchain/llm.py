@@ -1,0 +1,31 @@
+"""Plain text from a chat model of LangChain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core.ports import NO_INFO, CallInfo, LLMReply, Message
+from karenina_langchain.client import Client
+from karenina_langchain.conversion import from_langchain, to_langchain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karenina_core.models import ModelConfig
+
+
+class LangchainLLM:
+    """The LLM port. A refusal counts as the answer; thoughts that LangChain hands on apart are `reasoning`."""
+
+    def __init__(self, model: ModelConfig) -> None:
+        self._client = Client(model)
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        """The model's reply to `messages`. Raises `PortError`."""
+        said = await self._client.ask(self._client.chat, messages, to_langchain(messages))
+        reply = from_langchain(said)
+        return LLMReply(reply.message.content, reply.usage, reply.finish_reason, reply.model, reply.message.reasoning)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()

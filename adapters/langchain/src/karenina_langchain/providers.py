@@ -1,0 +1,104 @@
+"""Which provider serves a model, and whether its package is installed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.adapters import AdapterConfigError
+
+if TYPE_CHECKING:
+    from karenina_core.models import ModelConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A provider whose chat model this adapter makes itself, and the variables that name its server and key."""
+
+    name: str
+    package: str
+    base_url: str
+    base_url_variable: str | None
+    key_variable: str
+
+
+OPENAI: Final = Provider("openai", "langchain_openai", "https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY")
+ANTHROPIC: Final = Provider(
+    "anthropic", "langchain_anthropic", "https://api.anthropic.com", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"
+)
+OPENROUTER: Final = Provider("openai", "langchain_openai", "https://openrouter.ai/api/v1", None, "OPENROUTER_API_KEY")
+
+_OWN: Final = {"openai": OPENAI, "anthropic": ANTHROPIC}
+_BEGINNINGS: Final = {
+    "claude": "anthropic",
+    "gpt-": "openai",
+    "chatgpt-": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+}
+# The packages of providers that are not named for them.
+_PACKAGES: Final = {
+    "azure_openai": "langchain_openai",
+    "bedrock": "langchain_aws",
+    "bedrock_converse": "langchain_aws",
+    "anthropic_bedrock": "langchain_aws",
+    "google_anthropic_vertex": "langchain_google_vertexai",
+    "nvidia": "langchain_nvidia_ai_endpoints",
+    "azure_ai": "langchain_azure_ai",
+}
+
+
+def provider_name(model: ModelConfig) -> str:
+    """The provider of `model`: the one that it names, else the one that its model's name gives away.
+
+    Raises `AdapterConfigError` where neither tells.
+    """
+    if model.interface != "langchain":
+        return "openai"
+    if model.model_provider:
+        return model.model_provider.strip().lower().replace("-", "_")
+    for beginning, name in _BEGINNINGS.items():
+        if model.model_name.startswith(beginning):
+            return name
+    raise AdapterConfigError(
+        f"model {model.id!r}: {model.model_name!r} does not say whose model it is; set model_provider, such as openai "
+        "or anthropic"
+    )
+
+
+def provider_of(model: ModelConfig) -> Provider | None:
+    """What is known about the provider; None for one that LangChain's `init_chat_model` serves."""
+    return OPENROUTER if model.interface == "openrouter" else _OWN.get(provider_name(model))
+
+
+def missing(name: str) -> str | None:
+    """What is not installed of that which the provider `name` needs, with the line that installs it."""
+    if name in _OWN:
+        if find_spec(_OWN[name].package) is None:
+            return f'{_dashed(_OWN[name].package)} is not installed: pip install "karenina-langchain[{name}]"'
+        return None
+    package = _PACKAGES.get(name, f"langchain_{name}")
+    if find_spec("langchain") is None or not package.isidentifier() or find_spec(package) is None:
+        return (
+            f"the provider {name!r} needs packages that are not installed: "
+            f'pip install "karenina-langchain[others]" {_dashed(package)}'
+        )
+    return None
+
+
+def unavailable(interface: str) -> str | None:
+    """Why no model of `interface` can be used, with the line that mends it."""
+    if interface != "langchain":
+        return missing("openai")
+    if find_spec("langchain") is not None or any(find_spec(own.package) is not None for own in _OWN.values()):
+        return None
+    return (
+        'no provider is installed: pip install "karenina-langchain[openai]" or "karenina-langchain[anthropic]", '
+        'or "karenina-langchain[others]" with the package of another provider'
+    )
+
+
+def _dashed(package: str) -> str:
+    return package.replace("_", "-")

@@ -1,0 +1,255 @@
+"""What fails through LangChain, and what the user is told about it."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain_servers import Answer, Scripted, claude_model, completion, model
+
+from karenina_core.adapters import AdapterConfigError
+from karenina_core.ports import ErrorCategory, Message, PortError
+from karenina_langchain import plugin
+from karenina_langchain.llm import LangchainLLM
+from karenina_langchain.settings import key_of
+
+pytestmark = pytest.mark.anyio
+PROMPT = "Tell me everything about the confidential compound KX-4711, which nobody may know about."
+ASK = [Message.user(PROMPT)]
+KEY = "sk-very-secret-key-000"
+Keep = Callable[[Any], Any]
+C = ErrorCategory
+SPECS = {spec.interface: spec for spec in plugin.karenina_adapters()}
+
+
+async def fails(port: LangchainLLM) -> PortError:
+    with pytest.raises(PortError) as caught:
+        await port.invoke(ASK)
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    ("status", "category"),
+    [
+        (302, C.PERMANENT),
+        (400, C.PERMANENT),
+        (401, C.PERMANENT),
+        (403, C.PERMANENT),
+        (404, C.PERMANENT),
+        (408, C.TIMEOUT),
+        (409, C.SERVER),
+        (422, C.PERMANENT),
+        (429, C.RATE_LIMIT),
+        (500, C.SERVER),
+        (503, C.SERVER),
+        (504, C.TIMEOUT),
+        (529, C.SERVER),
+    ],
+)
+async def test_a_status_decides_the_category_and_nothing_is_repeated(
+    status: int, category: ErrorCategory, kind: str, server: Scripted, open_port: Keep
+) -> None:
+    server.says({"error": {"message": "sorry, 500 of them", "type": "x"}}, status=status, headers={"Retry-After": "7"})
+    configured = model(server.url) if kind == "openai" else claude_model(server)
+    error = await fails(open_port(LangchainLLM(configured)))
+    assert (error.category, error.status, error.retry_after) == (category, status, 7)
+    assert f"answered HTTP {status}: sorry, 500 of them" in str(error)
+    assert len(server.bodies) == 1
+
+
+async def test_an_account_without_credit_is_not_tried_again(server: Scripted, open_port: Keep) -> None:
+    server.says({"error": {"message": "quota", "code": "insufficient_quota"}}, status=429)
+    error = await fails(open_port(LangchainLLM(model(server.url))))
+    assert (error.category, error.retriable) == (C.PERMANENT, False)
+    assert "no credit left" in str(error)
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_no_secret_and_no_prompt_is_in_an_error_a_repr_or_a_log(
+    kind: str, server: Scripted, open_port: Keep, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    server.says({"error": {"message": f"{KEY} header-secret: bad {PROMPT[:50]}! and {PROMPT}"}}, status=400)
+    fields: dict[str, Any] = {"endpoint_api_key": KEY, "extra": {"headers": {"X-Token": "header-secret"}}}
+    configured = model(server.url, **fields) if kind == "openai" else claude_model(server, **fields)
+    port = open_port(LangchainLLM(configured))
+    error = await fails(port)
+    assert "*** ***: bad [prompt]! and [prompt]" in str(error)
+    told = f"{error} {error!r} {port!r} {configured!r} {caplog.text}"
+    assert not [word for word in (KEY, "header-secret", "KX-4711") if word in told]
+    assert server.headers[0]["x-token"] == "header-secret"
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_a_refused_connection_is_one(kind: str, server: Scripted, open_port: Keep) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        server.url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
+    error = await fails(open_port(LangchainLLM(model(server.url) if kind == "openai" else claude_model(server))))
+    assert error.category is C.CONNECTION
+    assert server.url.removesuffix("/v1") in str(error)
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_a_reply_that_breaks_off_is_a_connection_error(kind: str, server: Scripted, open_port: Keep) -> None:
+    server.answer = lambda _: Answer(completion(), cut=True)
+    error = await fails(open_port(LangchainLLM(model(server.url) if kind == "openai" else claude_model(server))))
+    assert error.category is C.CONNECTION
+
+
+async def test_a_silent_server_is_a_time_out(fake_openai: Callable[..., str], open_port: Keep) -> None:
+    error = await fails(open_port(LangchainLLM(model(fake_openai("--latency-ms", "20000"), request_timeout=0.3))))
+    assert error.category is C.TIMEOUT
+    assert "raise request_timeout" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("fault", "category"),
+    [("429", C.RATE_LIMIT), ("500", C.SERVER), ("503", C.SERVER), ("reset", C.CONNECTION)],
+)
+async def test_faults_of_a_real_server_are_told_apart(
+    fault: str, category: ErrorCategory, fake_openai: Callable[..., str], open_port: Keep
+) -> None:
+    error = await fails(open_port(LangchainLLM(model(fake_openai("--fault", f"{fault}:1")))))
+    assert error.category is category
+
+
+@pytest.mark.parametrize("body", ["Hello!", '{"choices": [', [], {}, {"choices": []}, {"error": {"message": "down"}}])
+async def test_a_reply_that_is_none_is_the_servers_fault(body: Any, server: Scripted, open_port: Keep) -> None:
+    server.says(body)
+    error = await fails(open_port(LangchainLLM(model(server.url))))
+    assert error.category is C.SERVER
+    assert "sent no usable reply" in str(error)
+
+
+async def test_an_error_passed_on_by_a_gateway_keeps_its_status(server: Scripted, open_port: Keep) -> None:
+    server.says({"error": {"message": "slow down", "code": 429}})
+    error = await fails(open_port(LangchainLLM(model(server.url))))
+    assert (error.category, error.status) == (C.RATE_LIMIT, 429)
+
+
+@pytest.mark.parametrize(
+    ("interface", "url", "fields", "problem"),
+    [
+        ("langchain", None, {"model_provider": "openai"}, "api.openai.com needs an API key; set OPENAI_API_KEY"),
+        ("langchain", None, {"model_name": "claude-x"}, "api.anthropic.com needs an API key; set ANTHROPIC_API_KEY"),
+        ("langchain", None, {}, "set model_provider"),
+        ("langchain", None, {"model_provider": "no-such"}, "langchain-no-such"),
+        ("openrouter", None, {}, "openrouter.ai needs an API key; set OPENROUTER_API_KEY"),
+        ("openrouter", "http://elsewhere/v1", {}, "remove endpoint_base_url"),
+        ("openai_endpoint", None, {}, "needs endpoint_base_url"),
+        ("openai_endpoint", "localhost:8000/v1", {}, "must begin with http"),
+        ("openai_endpoint", "http://me:pw-secret@host/v1", {}, "endpoint_api_key"),
+        ("openai_endpoint", "http://host/v1?key=pw-secret", {}, "query"),
+        ("openai_endpoint", "http://host/v1/chat/completions", {}, "base URL"),
+        ("openai_endpoint", "http://host/v1", {"endpoint_api_key": "pw-secret\n"}, "line break"),
+        ("openai_endpoint", "http://host/v1", {"mcp_urls_dict": {"t": "uvx x"}}, "mcp_urls_dict"),
+        ("openai_endpoint", "http://host/v1", {"extra": {"headers": {"X": "pw-secret\r\n"}}}, "line break"),
+        ("openai_endpoint", "http://host/v1", {"extra": {"structured": "pw-secret"}}, "extra.structured: "),
+        ("openai_endpoint", "http://host/v1", {"extra": {"parameters": {"openai_api_key": "pw-secret"}}}, "is set by"),
+        ("openai_endpoint", "http://host/v1", {"extra": {"parameters": {"max_retries": 3}}}, "is set by"),
+    ],
+)
+def test_what_would_fail_every_item_is_refused_before_the_run(
+    interface: str, url: str | None, fields: dict[str, Any], problem: str
+) -> None:
+    check = SPECS[interface].check
+    assert check is not None
+    with pytest.raises(AdapterConfigError, match="model 'm'") as caught:
+        check(model(url, interface, **fields))
+    assert problem in str(caught.value)
+    assert "pw-secret" not in str(caught.value)
+
+
+def test_arguments_that_langchain_refuses_are_named_without_their_values() -> None:
+    with pytest.raises(AdapterConfigError, match=r"extra\.parameters") as caught:
+        LangchainLLM(model("http://127.0.0.1:1/v1", extra={"parameters": {"top_p": "pw-secret"}}))
+    assert "pw-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("interface", "url", "environment", "sent"),
+    [
+        ("openrouter", None, {"OPENROUTER_API_KEY": KEY}, True),
+        ("openrouter", None, {"OPENAI_API_KEY": KEY}, False),
+        ("openrouter", "https://elsewhere.example/v1", {"OPENROUTER_API_KEY": KEY}, False),
+        ("openai_endpoint", "https://elsewhere.example/v1", {"OPENAI_API_KEY": KEY}, False),
+        ("openai_endpoint", "https://api.openai.com/v1", {"OPENAI_API_KEY": KEY}, True),
+        ("openai_endpoint", "http://api.openai.com/v1", {"OPENAI_API_KEY": KEY}, False),
+        ("openai_endpoint", "http://127.0.0.1:8000/v1", {"OPENAI_API_KEY": KEY}, True),
+        (
+            "openai_endpoint",
+            "https://own.example/v1",
+            {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "https://own.example/v1"},
+            True,
+        ),
+        ("langchain", "https://elsewhere.example/v1", {"OPENAI_API_KEY": KEY}, False),
+        ("langchain", None, {"OPENAI_API_KEY": KEY}, True),
+    ],
+)
+def test_the_environments_key_goes_only_to_its_own_host(
+    interface: str, url: str | None, environment: dict[str, str], sent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert (key_of(model(url, interface, model_name="gpt-x")) == KEY) is sent
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_what_else_the_environment_holds_is_not_sent_to_strangers(
+    trusted: bool, server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.says(completion())
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: gateway-secret")
+    if not trusted:
+        monkeypatch.setattr("karenina_langchain.settings.is_loopback", lambda _: False)
+    await open_port(LangchainLLM(model(server.url))).invoke(ASK)
+    told = str(server.headers[0])
+    assert [word in told for word in (KEY, "org-secret", "gateway-secret")] == [trusted] * 3
+
+
+@pytest.mark.parametrize(
+    ("interface", "line"),
+    [
+        ("langchain", 'pip install "karenina-langchain[openai]"'),
+        ("openai_endpoint", 'pip install "karenina-langchain[openai]"'),
+        ("openrouter", 'pip install "karenina-langchain[openai]"'),
+    ],
+)
+def test_a_missing_provider_is_named_with_the_line_that_installs_it(
+    interface: str, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unavailable = SPECS[interface].unavailable
+    assert unavailable is not None
+    assert unavailable() is None
+    monkeypatch.setattr("karenina_langchain.providers.find_spec", lambda _: None)
+    assert line in (unavailable() or "")
+
+
+def test_a_model_of_a_provider_that_is_not_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "karenina_langchain.providers.find_spec", lambda name: None if name == "langchain_anthropic" else found(name)
+    )
+    check = SPECS["langchain"].check
+    assert check is not None
+    with pytest.raises(AdapterConfigError, match=r'pip install "karenina-langchain\[anthropic\]"'):
+        check(model(None, "langchain", model_name="claude-x", endpoint_api_key="k"))
+
+
+def test_the_interfaces_have_all_ports_and_concurrency_is_a_setting() -> None:
+    assert {name: spec.ports for name, spec in SPECS.items()} == dict.fromkeys(
+        ("langchain", "openai_endpoint", "openrouter"), ("llm", "parser", "agent")
+    )
+    concurrency = SPECS["openrouter"].concurrency
+    assert concurrency is not None
+    assert concurrency(model(None, "openrouter", extra={"max_concurrency": 4})) == 4
+    assert os.environ.get("OPENROUTER_API_KEY") is None

@@ -1,0 +1,120 @@
+"""JSON through chat models of LangChain: how it is asked for, and how the best way is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain_servers import Answer, Scripted, calls, claude, claude_model, completion, model
+
+from karenina_core.ports import Message, ParserReply, PortError, Usage
+from karenina_core.structured import ask_for
+from karenina_langchain.parser import LangchainParser
+
+pytestmark = pytest.mark.anyio
+Keep = Callable[[Any], Any]
+ASK = [Message.system("Extract."), Message.user("Paris.")]
+SCHEMA = {
+    "title": "City of a reply",
+    "type": "object",
+    "properties": {"city": {"type": "string", "maxLength": 80}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+CITY = '{"city": "Paris"}'
+USAGE = Usage(7, 3, 5, 2, 1)
+
+
+def way_of(body: dict[str, Any]) -> str:
+    native = "response_format" in body or "output_config" in body
+    return "json_schema" if native else "tool" if "tools" in body else "prompt"
+
+
+def server_with(*supported: str) -> Callable[[dict[str, Any]], Answer]:
+    """A server that understands only some ways of asking for JSON."""
+    complaints = {"json_schema": "response_format is not supported", "tool": "tool use is not supported"}
+
+    def answer(body: dict[str, Any]) -> Answer:
+        way = way_of(body)
+        if way not in supported:
+            return Answer({"error": {"message": complaints[way]}}, 400)
+        return Answer(calls(("City_of_a_reply", CITY)) if way == "tool" else completion(CITY))
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("supported", "asked"),
+    [
+        (("json_schema", "tool", "prompt"), ["json_schema", "json_schema"]),
+        (("tool", "prompt"), ["json_schema", "tool", "tool"]),
+        (("prompt",), ["json_schema", "tool", "prompt", "prompt"]),
+    ],
+)
+async def test_the_best_way_is_found_once(
+    supported: tuple[str, ...], asked: list[str], server: Scripted, open_port: Keep
+) -> None:
+    server.answer = server_with(*supported)
+    port = open_port(LangchainParser(model(server.url)))
+    replies = [await port.parse(ASK, SCHEMA) for _ in range(2)]
+    assert [way_of(body) for body in server.bodies] == asked
+    finish = "tool_calls" if supported[0] == "tool" else "stop"
+    expected = ParserReply(CITY, supported[0], USAGE, finish, "served-model")  # type: ignore[arg-type]
+    assert replies == [expected] * 2
+
+
+async def test_the_requests_carry_the_schema(server: Scripted, open_port: Keep) -> None:
+    server.answer = server_with("prompt")
+    await open_port(LangchainParser(model(server.url))).parse(ASK, SCHEMA)
+    native, tool, prompt = server.bodies
+    form = {"name": "City_of_a_reply", "strict": True, "schema": SCHEMA}
+    assert native["response_format"] == {"type": "json_schema", "json_schema": form}
+    assert tool["tools"][0]["function"]["parameters"] == SCHEMA
+    assert tool["tool_choice"] == {"type": "function", "function": {"name": "City_of_a_reply"}}
+    assert '"maxLength": 80' in prompt["messages"][0]["content"]
+
+
+async def test_other_errors_are_no_reason_to_ask_in_another_way(server: Scripted, open_port: Keep) -> None:
+    server.says({"error": {"message": "the prompt is too long"}}, status=400)
+    with pytest.raises(PortError):
+        await open_port(LangchainParser(model(server.url))).parse(ASK, SCHEMA)
+    assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "way", "text", "finish"),
+    [
+        (completion('{"city": '), "json_schema", '{"city": ', "stop"),
+        (completion("It is Paris."), "json_schema", "It is Paris.", "stop"),
+        (completion('{"city": "Pa', "length"), "json_schema", '{"city": "Pa', "length"),
+        (completion("", "content_filter"), "json_schema", "", "content_filter"),
+        (completion(None, refusal="I can't."), "json_schema", "I can't.", "stop"),
+        (completion("It is Paris."), "tool", "It is Paris.", "stop"),
+        (calls(("City_of_a_reply", '{"city": ')), "tool", '{"city": ', "tool_calls"),
+        (calls(("City_of_a_reply", CITY), ("City_of_a_reply", CITY)), "tool", f"{CITY}\n{CITY}", "tool_calls"),
+    ],
+)
+async def test_what_fits_no_schema_is_handed_on_as_it_came(
+    body: dict[str, Any], way: str, text: str, finish: str, server: Scripted, open_port: Keep
+) -> None:
+    server.says(body)
+    reply = await open_port(LangchainParser(model(server.url, extra={"structured": way}))).parse(ASK, SCHEMA)
+    assert reply == ParserReply(text, way, USAGE, finish, "served-model")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("way", ["json_schema", "tool", "prompt"])
+async def test_a_judge_on_a_real_server_fills_the_schema(
+    way: str, fake_openai: Callable[..., str], open_port: Keep
+) -> None:
+    port = open_port(LangchainParser(model(fake_openai(), extra={"structured": way})))
+    found = await ask_for(port, [Message.user("The code word of item #3 is QX23770Z.")], SCHEMA, dict)
+    assert (found.value, found.way, found.tries) == ({"city": "QX23770Z"}, way, 1)
+
+
+@pytest.mark.parametrize("way", ["json_schema", "tool"])
+async def test_claude_is_asked_in_its_own_ways(way: str, server: Scripted, open_port: Keep) -> None:
+    tool = {"type": "tool_use", "id": "t", "name": "City_of_a_reply", "input": {"city": "Paris"}}
+    server.says(claude(tool if way == "tool" else {"type": "text", "text": CITY}))
+    reply = await open_port(LangchainParser(claude_model(server, extra={"structured": way}))).parse(ASK, SCHEMA)
+    assert (reply.text, reply.way, way_of(server.bodies[0])) == (CITY, way, way)
