@@ -16,6 +16,9 @@ import pytest
 from build import ProjectBuilder
 from pytest_socket import socket_allow_hosts
 
+collect_ignore = ["third_party"]
+"""Packages of others: their tests run where they are installed (`test_contract_kit`, `test_third_party_plugins`)."""
+
 EXAMPLES = Path(__file__).parent / "third_party"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 
