@@ -153,6 +153,13 @@ def test_search_tools_are_offered_by_name(plugins: Plugins) -> None:
     assert [one.name for one in plugins.search_tools()] == ["library", "web"]
 
 
+@shows("karenina_tool_sources")
+def test_tool_sources_are_offered_by_name(plugins: Plugins) -> None:
+    sources = [type("Source", (), {"name": name})() for name in ("mcp", "library")]
+    plugins.register(offering("karenina_tool_sources", sources))
+    assert [one.name for one in plugins.tool_sources()] == ["library", "mcp"]
+
+
 @shows("karenina_prompt_instructions")
 def test_instructions_are_added_for_a_task_and_an_interface(plugins: Plugins) -> None:
     class Advice:

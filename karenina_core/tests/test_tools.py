@@ -45,6 +45,40 @@ def test_without_a_workspace_there_are_no_tools() -> None:
     assert tools_for(AgentOptions()) == {}
 
 
+class Echo:
+    """A tool that some source brings."""
+
+    description = "Says it again."
+    schema: Mapping[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}}
+
+    def __init__(self, name: str, origin: str) -> None:
+        self.name = name
+        self.origin = origin
+
+    async def call(self, arguments: Mapping[str, Any]) -> str:
+        return str(arguments["text"])
+
+
+def test_further_tools_stand_beside_those_of_the_workspace(workspace: Path) -> None:
+    tools = tools_for(AgentOptions(workspace=workspace, tools=(Echo("echo", "hills"),)))
+    assert list(tools)[-2:] == ["write_file", "echo"]
+    assert asyncio.run(run_tool(ToolCall("c1", "echo", {"text": "hey"}), tools)).content == "hey"
+
+
+@pytest.mark.parametrize(
+    ("tools", "both"),
+    [
+        ((Echo("read_file", "server 'files'"),), "the workspace, one of server 'files'"),
+        ((Echo("look", "server 'a'"), Echo("look", "server 'b'")), "server 'a', one of server 'b'"),
+    ],
+)
+def test_two_tools_of_one_name_are_an_error_that_names_both(
+    workspace: Path, tools: tuple[Echo, ...], both: str
+) -> None:
+    with pytest.raises(ValueError, match=f"two tools are called '{tools[0].name}': one of {both}"):
+        tools_for(AgentOptions(workspace=workspace, tools=tools))
+
+
 def test_a_workspace_that_is_no_folder_is_an_error(workspace: Path) -> None:
     with pytest.raises(ValueError, match="is no folder"):
         tools_for(AgentOptions(workspace=workspace / "note.txt"))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from karenina_core.search import SearchTool
     from karenina_core.stage import Stage
     from karenina_core.templates import Primitive
+    from karenina_core.tool_sources import ToolSource
 
 API_VERSION = 1
 """The version of these specifications. A plugin that sets `karenina_api` to another one is not loaded."""
@@ -129,6 +130,11 @@ def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
 @hookspec
 def karenina_search_tools() -> Sequence[SearchTool]:
     """Offer ways to look up what an answer claims, each under the name by which a configuration chooses it."""
+
+
+@hookspec
+def karenina_tool_sources() -> Sequence[ToolSource]:
+    """Offer sources of tools for agents; the run opens them for the models that are configured to have them."""
 
 
 @hookspec

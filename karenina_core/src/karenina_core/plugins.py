@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
     from karenina_core.search import SearchTool
     from karenina_core.stage import Stage
+    from karenina_core.tool_sources import ToolSource
 
 logger = logging.getLogger("karenina")
 
@@ -185,6 +186,11 @@ class Plugins:
     def search_tools(self) -> tuple[SearchTool, ...]:
         """The ways to look something up, sorted by name."""
         found = [one for _, offers in self._offers("karenina_search_tools") for one in offers]
+        return tuple(sorted(found, key=lambda one: one.name))
+
+    def tool_sources(self) -> tuple[ToolSource, ...]:
+        """The sources of tools for agents, sorted by name."""
+        found = [one for _, offers in self._offers("karenina_tool_sources") for one in offers]
         return tuple(sorted(found, key=lambda one: one.name))
 
     def add_commands(self, app: typer.Typer) -> None:

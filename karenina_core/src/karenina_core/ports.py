@@ -11,7 +11,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
+
+if TYPE_CHECKING:
+    from karenina_core.tools import Tool
 
 T = TypeVar("T")
 
@@ -175,16 +178,19 @@ class CallGuard(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """Bounds of one agent run: assistant turns, seconds, and the folder in which its tools work.
+    """Bounds of one agent run: assistant turns, seconds, the folder in which its tools work, and further tools.
 
-    `guard` is given to ports that set `guards_calls`: they pass each of their requests through it, so that a failed
-    one is repeated alone. The runs of all other agents are limited and repeated as a whole.
+    `tools` are those beside the workspace's own (of MCP servers, say); the run has started what stands behind them.
+    Adapters take all tools from `tools_for`. `guard` is given to ports that set `guards_calls`: they pass each of
+    their requests through it, so that a failed one is repeated alone. The runs of all other agents are limited and
+    repeated as a whole.
     """
 
     max_turns: int = 25
     timeout: float | None = None
     workspace: Path | None = None
     guard: CallGuard | None = None
+    tools: tuple[Tool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

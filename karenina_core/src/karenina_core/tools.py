@@ -48,14 +48,27 @@ class Tool(Protocol):
 
 
 def tools_for(options: AgentOptions) -> dict[str, Tool]:
-    """The tools that an agent run has, by name: those of its workspace, where it has one.
+    """The tools that an agent run has, by name: those of its workspace, where it has one, then `options.tools`.
 
-    Raises `ValueError` where the workspace is no folder.
+    Raises `ValueError` where the workspace is no folder, and where two tools have one name.
     """
     from karenina_core.workspace_tools import workspace_tools
 
-    tools = workspace_tools(options.workspace) if options.workspace is not None else ()
-    return {tool.name: tool for tool in tools}
+    found: dict[str, Tool] = {}
+    for tool in (*(workspace_tools(options.workspace) if options.workspace is not None else ()), *options.tools):
+        other = found.setdefault(tool.name, tool)
+        if other is not tool:
+            raise ValueError(
+                f"two tools are called {tool.name!r}: one of {origin(other)}, one of {origin(tool)}; leave one of them "
+                "out, or have it renamed where it comes from"
+            )
+    return found
+
+
+def origin(tool: Tool) -> str:
+    """Where a tool comes from, for messages: what it says itself in an attribute `origin`, else its class."""
+    stated = getattr(tool, "origin", None)
+    return stated if isinstance(stated, str) else f"{type(tool).__module__}.{type(tool).__qualname__}"
 
 
 async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:

@@ -42,6 +42,7 @@ class _WorkspaceTool(ABC):
     name: ClassVar[str]
     description: ClassVar[str]
     schema: ClassVar[Mapping[str, Any]]
+    origin: ClassVar[str] = "the workspace"
 
     def __init__(self, root: Path) -> None:
         self._root = root
