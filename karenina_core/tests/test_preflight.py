@@ -14,7 +14,17 @@ from karenina_core.adapters import AdapterSpec
 from karenina_core.errors import ConfigError
 from karenina_core.models import ModelConfig
 from karenina_core.plugins import Plugins
-from karenina_core.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, ErrorCategory, Message, PortError, Usage
+from karenina_core.ports import (
+    NO_INFO,
+    AgentOptions,
+    AgentReply,
+    CallInfo,
+    ErrorCategory,
+    Message,
+    PortError,
+    Turn,
+    Usage,
+)
 from karenina_core.run.engine import Run
 from karenina_core.run.ports import PortHub
 from karenina_core.run.retry import RetryPolicy
@@ -169,22 +179,24 @@ class Fails:
         self.requests: list[str] = []
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        async def first() -> None:
+        async def first() -> Turn:
             self.requests.append("first")
+            return Turn(Message.assistant("one"))
 
-        async def second() -> None:
+        async def second() -> Turn:
             self.requests.append("second")
             if self.left:
                 self.left -= 1
                 raise self.error
+            return Turn(Message.assistant("two"))
 
         for request in (first, second):
             await self._through(options, request)
         return AgentReply((Message.assistant("done"),))
 
-    async def _through(self, options: AgentOptions, request: Callable[[], Awaitable[None]]) -> None:
+    async def _through(self, options: AgentOptions, request: Callable[[], Awaitable[Turn]]) -> None:
         assert (options.guard is not None) is self.guards_calls
-        await (options.guard(request) if options.guard is not None else request())
+        await (options.guard(request, ()) if options.guard is not None else request())
 
     async def aclose(self) -> None:
         """Nothing is open."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,11 +127,11 @@ async def test_a_failed_request_is_repeated_alone_where_the_run_guards_it(
             return Answer(calls(("list_files", {})))
         return Answer({}, 503) if failures and failures.pop() else Answer(completion())
 
-    async def again(call: Callable[[], Any]) -> Any:
+    async def again(ask: Callable[[], Any], trace: Sequence[Message]) -> Any:
         try:
-            return await call()
+            return await ask()
         except PortError:
-            return await call()
+            return await ask()
 
     server.answer = answer
     port = open_port(LangchainAgent(model(server.url)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -181,11 +181,11 @@ async def test_a_failed_request_is_repeated_alone_where_the_run_guards_it(
             return web.json_response(calls(("list_files", {})))
         return web.json_response({}, status=503) if failures and failures.pop() else web.json_response(completion())
 
-    async def again(call: Callable[[], Any]) -> Any:
+    async def again(ask: Callable[[], Any], trace: Sequence[Message]) -> Any:
         try:
-            return await call()
+            return await ask()
         except PortError:
-            return await call()
+            return await ask()
 
     server.answer = answer
     options = AgentOptions(workspace=workspace, guard=again)

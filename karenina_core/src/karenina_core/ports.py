@@ -11,12 +11,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 if TYPE_CHECKING:
     from karenina_core.tools import Tool
-
-T = TypeVar("T")
 
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "other"]
@@ -169,11 +167,30 @@ class ParserReply:
     model: str | None = None
 
 
-class CallGuard(Protocol):
-    """What a request to a model goes through: the limits and retries of the run."""
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One reply of a model that works with tools.
 
-    async def __call__(self, call: Callable[[], Awaitable[T]]) -> T:
-        """The result of `call`, which may be made several times."""
+    `unfinished` says that the provider paused it and wants to be asked again without a result. `wire` is the reply as
+    the provider wants it sent back, as JSON values, where the message alone is not enough (thoughts that it signed).
+    """
+
+    message: Message
+    usage: Usage = Usage(calls=1)
+    finish_reason: FinishReason = "stop"
+    model: str | None = None
+    unfinished: bool = False
+    wire: Any = None
+
+
+class TurnGuard(Protocol):
+    """What each request of an agent goes through: the journal, the limits and the retries of the run."""
+
+    async def __call__(self, ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message], /) -> Turn:
+        """The turn that `ask` brings, which may be made several times, or not at all where it was made before.
+
+        `trace` is what was said since the messages that the agent was given.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +206,7 @@ class AgentOptions:
     max_turns: int = 25
     timeout: float | None = None
     workspace: Path | None = None
-    guard: CallGuard | None = None
+    guard: TurnGuard | None = None
     tools: tuple[Tool, ...] = ()
 
 

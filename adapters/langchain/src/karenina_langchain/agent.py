@@ -1,10 +1,10 @@
-"""An agent on a chat model of LangChain: the tool loop runs here, turn by turn."""
+"""An agent on a chat model of LangChain."""
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from langchain_core.messages import AIMessage, message_to_dict, messages_from_dict
 
 from karenina_core.ports import (
     NO_INFO,
@@ -12,19 +12,17 @@ from karenina_core.ports import (
     AgentReply,
     CallInfo,
     ErrorCategory,
-    FinishReason,
     Message,
     PortError,
-    Usage,
+    Turn,
 )
-from karenina_core.tools import run_tool, tools_for
+from karenina_core.tool_loop import converse
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import from_langchain, to_langchain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from langchain_core.messages import AIMessage, BaseMessage
     from langchain_core.runnables import Runnable
 
     from karenina_core.models import ModelConfig
@@ -41,55 +39,48 @@ class LangchainAgent:
         self._first = {"tool_choice": "any"} if self._client.extra.first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Let the model work until it answers without calling a tool, or has had `options.max_turns` turns.
-
-        Calls of the last turn are not carried out, as no turn is left to read what they bring. Raises `PortError`,
-        with the trace so far as its `partial`.
-        """
-        try:
-            tools = tools_for(options)
-        except ValueError as error:
-            raise PortError(f"{self._client.where}: {error}", category=ErrorCategory.PERMANENT) from None
-        done = _Work(given=messages, sent=to_langchain(messages))
-        deadline = asyncio.timeout(options.timeout)
-        try:
-            async with deadline:
-                return await self._work(done, options, tools)
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            raise PortError(
-                f"{self._client.where}: the agent did not end within {options.timeout:g} s (it had "
-                f"{done.usage.calls} turns); give it more time",
-                category=ErrorCategory.TIMEOUT,
-                partial=done.reply(),
-            ) from None
-        except PortError as error:
-            error.partial = done.reply()
-            raise
+        """See `converse`. Raises `PortError`, with the trace so far as its `partial`."""
+        return await converse(_Chat(self._client, messages, self._first), options)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _work(self, done: _Work, options: AgentOptions, tools: Mapping[str, Tool]) -> AgentReply:
-        free = self._offering(tools)
-        first = self._offering(tools, **self._first) if self._first else free
-        for turn in range(1, options.max_turns + 1):
-            done.add(await self._turn(first if turn == 1 else free, done, options))
-            calls = done.trace[-1].tool_calls
-            if not calls:
-                return done.reply()
-            if turn < options.max_turns:
-                for call in calls:
-                    done.heard(await run_tool(call, tools))
-        return done.reply(limit_reached=True)
 
-    async def _turn(self, runnable: Runnable[Any, Any], done: _Work, options: AgentOptions) -> AIMessage:
-        async def ask() -> AIMessage:
-            return await self._client.ask(runnable, [*done.given, *done.trace], list(done.sent))
+class _Chat:
+    """A conversation in Karenina's terms, and as it goes to the model."""
 
-        return await (options.guard(ask) if options.guard is not None else ask())
+    def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any]) -> None:
+        self._client = client
+        self._messages = list(messages)
+        self._sent = to_langchain(messages)
+        self._first = first
+        self._runnables: dict[bool, Runnable[Any, Any]] = {}
+
+    @property
+    def where(self) -> str:
+        """The model and its server."""
+        return self._client.where
+
+    async def ask(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
+        """One reply of the chat model."""
+        chosen = first and bool(self._first)
+        if chosen not in self._runnables:
+            self._runnables[chosen] = self._offering(tools, **(self._first if chosen else {}))
+        said = await self._client.ask(self._runnables[chosen], self._messages, list(self._sent))
+        reply = from_langchain(said)
+        return Turn(reply.message, reply.usage, reply.finish_reason, reply.model, wire=message_to_dict(said))
+
+    def said(self, turn: Turn) -> None:
+        """Take the reply as it came, as some providers want their own signed thoughts again beside the calls."""
+        self._messages.append(turn.message)
+        said = messages_from_dict([turn.wire])[0] if turn.wire is not None else None
+        self._sent.append(said if isinstance(said, AIMessage) else to_langchain([turn.message])[0])
+
+    def heard(self, results: Sequence[Message]) -> None:
+        """Take the tools' messages."""
+        self._messages += results
+        self._sent += to_langchain(results)
 
     def _offering(self, tools: Mapping[str, Tool], **choice: Any) -> Runnable[Any, Any]:
         if not tools:
@@ -102,44 +93,6 @@ class LangchainAgent:
                 "model for an agent",
                 category=ErrorCategory.PERMANENT,
             ) from None
-
-
-@dataclass(slots=True)
-class _Work:
-    """What the agent has done so far: `trace` in Karenina's terms, `sent` as the conversation goes to the model."""
-
-    given: Sequence[Message]
-    sent: list[BaseMessage]
-    trace: list[Message] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
-    finish_reason: FinishReason = "other"
-    model: str | None = None
-
-    def add(self, said: AIMessage) -> None:
-        reply = from_langchain(said)
-        message = _with_ids(reply.message, self.usage.calls + 1)
-        self.trace.append(message)
-        # Sent back as it came, as some providers want their own signed thoughts again beside the calls.
-        self.sent.append(said if message == reply.message else to_langchain([message])[0])
-        self.usage += reply.usage
-        self.finish_reason = reply.finish_reason
-        self.model = reply.model or self.model
-
-    def heard(self, result: Message) -> None:
-        self.trace.append(result)
-        self.sent += to_langchain([result])
-
-    def reply(self, *, limit_reached: bool = False) -> AgentReply:
-        return AgentReply(tuple(self.trace), self.usage, limit_reached, self.finish_reason, self.model)
-
-
-def _with_ids(message: Message, turn: int) -> Message:
-    """The message, with an id for each call that came without one: results are matched to calls by it."""
-    calls = tuple(
-        call if call.id else replace(call, id=f"call_{turn}_{number}")
-        for number, call in enumerate(message.tool_calls, 1)
-    )
-    return replace(message, tool_calls=calls)
 
 
 def _offer(tool: Tool) -> dict[str, Any]:

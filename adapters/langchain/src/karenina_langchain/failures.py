@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from langchain_core import exceptions as langchain_errors
 
+from karenina_core.failures import CURES, http_failure, shown_text
 from karenina_core.ports import ErrorCategory, Message, PortError, category_of_status
-from karenina_openai.failures import HTTPFailure, failure, shown_text
 
 _BY_CLASS: Final[tuple[tuple[type[Exception], ErrorCategory], ...]] = (
     (langchain_errors.ModelTimeoutError, ErrorCategory.TIMEOUT),
@@ -30,29 +30,14 @@ _BY_NAME: Final = {
     "APIConnectionError": ErrorCategory.CONNECTION,
 }
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError)
-_CURES: Final = {
-    400: "; see whether the server knows all parameters of this model's configuration",
-    401: "; check the API key",
-    403: "; check that the key may use this model",
-    404: "; check model_name, and the base URL of the server",
-}
-
-
-class ServerRefusal(PortError):
-    """An HTTP status of 300 or more. `server_text` is all that the server said, for the adapter's own eyes."""
-
-    def __init__(
-        self, message: str, server_text: str, category: ErrorCategory, status: int, retry_after: float | None
-    ) -> None:
-        super().__init__(message, category=category, status=status, retry_after=retry_after)
-        self.server_text = server_text
+_CURES: Final = {**CURES, 401: "check the API key", 404: "check model_name, and the base URL of the server"}
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
     """The `PortError` for `error`, by its class and by the HTTP status that it carries, never by its words."""
     status, headers, body = _response(error)
     if status is not None and status >= 300:
-        return _refusal(where, failure(where, status, headers, body, secrets, prompt), secrets, prompt)
+        return http_failure(where, status, headers, body, secrets, prompt, _CURES)
     passed_on = error.args[0] if error.args else None
     if isinstance(error, ValueError) and isinstance(passed_on, Mapping):
         return _passed_on(where, passed_on, secrets, prompt)
@@ -84,18 +69,6 @@ def cut_reply(error: Exception) -> Mapping[str, Any] | None:
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
-
-
-def _refusal(where: str, found: HTTPFailure, secrets: Sequence[str], prompt: Sequence[Message]) -> ServerRefusal:
-    status = found.status or 0
-    shown = shown_text(found.server_text, secrets, prompt)
-    cure = _CURES.get(status, "")
-    if status < 400:
-        cure = "; the server redirects: set its base URL to where it really is"
-    elif found.category is not category_of_status(status):
-        cure = "; the account has no credit left"
-    message = f"{where} answered HTTP {status}{f': {shown}' if shown else ''}{cure}"
-    return ServerRefusal(message, found.server_text, found.category, status, found.retry_after)
 
 
 def _passed_on(where: str, error: Mapping[str, Any], secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+from karenina_core.failures import HTTPFailure
 from karenina_core.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredWay
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import arguments_of, from_langchain, to_langchain
-from karenina_langchain.failures import ServerRefusal
 from karenina_openai.schemas import schema_name, strict_schema
 from karenina_openai.settings import is_official
 
@@ -64,7 +64,7 @@ class LangchainParser:
             way = self._ways[number]
             try:
                 said = await self._ask(way, messages, schema)
-            except (ServerRefusal, NotImplementedError) as error:
+            except (HTTPFailure, NotImplementedError) as error:
                 last = number + 1 == len(self._ways)
                 if isinstance(error, NotImplementedError):  # the chat model itself lacks this way
                     if last:
@@ -104,7 +104,7 @@ class LangchainParser:
         return self._client.chat.with_structured_output(form, method=_METHODS[way], include_raw=True)
 
 
-def _is_about(error: ServerRefusal, way: StructuredWay) -> bool:
+def _is_about(error: HTTPFailure, way: StructuredWay) -> bool:
     if error.status not in _UNSUPPORTED_STATUSES:
         return False
     said = error.server_text.lower()

@@ -1,25 +1,13 @@
-"""An agent on an OpenAI-compatible server: the tool loop runs here, turn by turn."""
+"""An agent on an OpenAI-compatible server."""
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from karenina_core.ports import (
-    NO_INFO,
-    AgentOptions,
-    AgentReply,
-    CallInfo,
-    ErrorCategory,
-    FinishReason,
-    Message,
-    PortError,
-    Usage,
-)
-from karenina_core.tools import run_tool, tools_for
+from karenina_core.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Turn
+from karenina_core.tool_loop import converse
 from karenina_openai.client import Client
-from karenina_openai.conversion import ChatReply, from_wire, to_wire
+from karenina_openai.conversion import from_wire, to_wire
 from karenina_openai.settings import extra_of
 
 if TYPE_CHECKING:
@@ -39,89 +27,48 @@ class OpenAIAgent:
         self._first = {"tool_choice": "required"} if extra_of(model).first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Let the model work until it answers without calling a tool, or has had `options.max_turns` turns.
-
-        Calls of the last turn are not carried out, as no turn is left to read what they bring. Raises `PortError`,
-        with the trace so far as its `partial`.
-        """
-        try:
-            tools = tools_for(options)
-        except ValueError as error:
-            raise PortError(f"{self._client.where}: {error}", category=ErrorCategory.PERMANENT) from None
-        done = _Work()
-        try:
-            async with asyncio.timeout(options.timeout):
-                return await self._work(done, messages, options, tools)
-        except TimeoutError:
-            raise PortError(
-                f"{self._client.where}: the agent did not end within {options.timeout:g} s (it had "
-                f"{done.usage.calls} turns); give it more time",
-                category=ErrorCategory.TIMEOUT,
-                partial=done.reply(),
-            ) from None
-        except PortError as error:
-            error.partial = done.reply()
-            raise
+        """See `converse`. Raises `PortError`, with the trace so far as its `partial`."""
+        return await converse(_Chat(self._client, messages, self._first), options)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _work(
-        self, done: _Work, messages: Sequence[Message], options: AgentOptions, tools: Mapping[str, Tool]
-    ) -> AgentReply:
-        offered = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
-        for turn in range(1, options.max_turns + 1):
-            asked = {**offered, **self._first} if turn == 1 and tools else offered
-            reply = await self._turn([*messages, *done.trace], options, asked)
-            done.add(reply)
-            calls = done.trace[-1].tool_calls
-            if not calls:
-                return done.reply()
-            if turn < options.max_turns:
-                for call in calls:
-                    done.trace.append(await run_tool(call, tools))
-        return done.reply(limit_reached=True)
 
-    async def _turn(
-        self, conversation: Sequence[Message], options: AgentOptions, offered: Mapping[str, Any]
-    ) -> ChatReply:
-        async def ask() -> ChatReply:
-            data = await self._client.post(conversation, to_wire(conversation), **offered)
-            try:
-                return from_wire(data)
-            except ValueError as error:
-                raise self._client.unusable(str(error)) from None
+class _Chat:
+    """A conversation as chat messages."""
 
-        return await (options.guard(ask) if options.guard is not None else ask())
+    def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any]) -> None:
+        self._client = client
+        self._messages = list(messages)
+        self._wire = to_wire(messages)
+        self._first = first
 
+    @property
+    def where(self) -> str:
+        """The model and its server."""
+        return self._client.where
 
-@dataclass(slots=True)
-class _Work:
-    """What the agent has done so far."""
+    async def ask(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
+        """One chat completion."""
+        offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
+        if tools and first:
+            offered.update(self._first)
+        data = await self._client.post(self._messages, self._wire, **offered)
+        try:
+            reply = from_wire(data)
+        except ValueError as error:
+            raise self._client.unusable(str(error)) from None
+        return Turn(reply.message, reply.usage, reply.finish_reason, reply.model)
 
-    trace: list[Message] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
-    finish_reason: FinishReason = "other"
-    model: str | None = None
+    def said(self, turn: Turn) -> None:
+        """Take the assistant's message."""
+        self.heard([turn.message])
 
-    def add(self, reply: ChatReply) -> None:
-        self.trace.append(_with_ids(reply.message, self.usage.calls + 1))
-        self.usage += reply.usage
-        self.finish_reason = reply.finish_reason
-        self.model = reply.model or self.model
-
-    def reply(self, *, limit_reached: bool = False) -> AgentReply:
-        return AgentReply(tuple(self.trace), self.usage, limit_reached, self.finish_reason, self.model)
-
-
-def _with_ids(message: Message, turn: int) -> Message:
-    """The message, with an id for each call that came without one: results are matched to calls by it."""
-    calls = tuple(
-        call if call.id else replace(call, id=f"call_{turn}_{number}")
-        for number, call in enumerate(message.tool_calls, 1)
-    )
-    return replace(message, tool_calls=calls)
+    def heard(self, results: Sequence[Message]) -> None:
+        """Take the tools' messages."""
+        self._messages += results
+        self._wire += to_wire(results)
 
 
 def _offer(tool: Tool) -> dict[str, Any]:

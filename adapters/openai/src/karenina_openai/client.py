@@ -10,8 +10,8 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import orjson
 
+from karenina_core.failures import CURES, HTTPFailure, http_failure, shown_text
 from karenina_core.ports import ErrorCategory, Message, PortError, category_of_status
-from karenina_openai.failures import HTTPFailure, failure, shown_text
 from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, is_loopback, key_of
 
 if TYPE_CHECKING:
@@ -23,6 +23,13 @@ TokensField = Literal["max_tokens", "max_completion_tokens"]
 _OTHER_FIELD: dict[TokensField, TokensField] = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
+}
+
+
+_CURES = {
+    **CURES,
+    401: "check endpoint_api_key, or OPENAI_API_KEY (sent to OPENAI_BASE_URL and this machine only)",
+    404: "check model_name, and that endpoint_base_url ends as the server wants it (mostly /v1)",
 }
 
 
@@ -121,7 +128,7 @@ class Client:
                 category=ErrorCategory.CONNECTION,
             ) from None
         if status >= 300:
-            raise failure(self.where, status, headers, raw.decode("utf-8", "replace"), self._secrets, messages)
+            raise self._failure(status, headers, raw, messages)
         return self._read(raw, messages)
 
     def _read(self, raw: bytes, messages: Sequence[Message]) -> dict[str, Any]:
@@ -138,7 +145,7 @@ class Client:
     def _error_in_200(self, error: object, raw: bytes, messages: Sequence[Message]) -> PortError:
         """Gateways pass on a provider's error as a reply of status 200, with the real status inside."""
         code = error.get("code") if isinstance(error, dict) else None
-        found = failure(self.where, 200, {}, raw.decode("utf-8", "replace"), self._secrets, messages)
+        found = self._failure(200, {}, raw, messages)
         shown = shown_text(found.server_text, self._secrets, messages)
         if isinstance(code, int) and 400 <= code < 600:
             return PortError(
@@ -158,6 +165,10 @@ class Client:
                 trust_env=False,
             )
         return self._session
+
+    def _failure(self, status: int, headers: Mapping[str, str], raw: bytes, messages: Sequence[Message]) -> HTTPFailure:
+        body = raw.decode("utf-8", "replace")
+        return http_failure(self.where, status, headers, body, self._secrets, messages, _CURES)
 
     def _shown(self, error: BaseException) -> str:
         return shown_text(str(error), self._secrets) or type(error).__name__

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from karenina_core.failures import HTTPFailure
 from karenina_core.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredWay
 from karenina_openai.client import Client
 from karenina_openai.conversion import ChatReply, from_wire, to_wire
-from karenina_openai.failures import HTTPFailure
 from karenina_openai.schemas import schema_name, strict_schema
 from karenina_openai.settings import base_url_of, is_official
 

@@ -25,6 +25,7 @@ from karenina_core.ports import (
     ParserReply,
     Port,
     PortError,
+    Turn,
 )
 from karenina_core.run.retry import RetryPolicy
 from karenina_core.wording import whole, whole_values
@@ -56,6 +57,9 @@ class _Gate:
                 return await call()
 
         return await self.policy.call(once)
+
+    async def turn(self, ask: Callable[[], Awaitable[Turn]], _: Sequence[Message]) -> Turn:
+        return await self.call(ask)
 
 
 @dataclass(slots=True)
@@ -237,7 +241,7 @@ class _Agent(_Limited):
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         try:
             if getattr(self._port, "guards_calls", False):
-                reply = await self._port.run(messages, replace(options, guard=self._gate.call), info=info)
+                reply = await self._port.run(messages, replace(options, guard=self._gate.turn), info=info)
             else:
                 reply = await self._gate.call(lambda: self._port.run(messages, options, info=info))
         except PortError as error:

@@ -5,18 +5,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import pytest
 
 from karenina_core.models import ModelConfig
-from karenina_core.ports import AgentOptions, AgentPort, AgentReply, ErrorCategory, Message, PortError, ToolCall
+from karenina_core.ports import AgentOptions, AgentPort, AgentReply, ErrorCategory, Message, PortError, ToolCall, Turn
 from karenina_core.testing.contracts.calls import CallContract
 from karenina_core.testing.contracts.server import Reply, Request
 
-T = TypeVar("T")
 ASK: Final = (Message.system("Look before you speak."), Message.user("What does the note say?"))
 NOTE: Final = "The code is 4711."
 
@@ -144,13 +143,13 @@ class AgentContract(CallContract):
     def test_a_guarded_request_is_repeated_alone(self) -> None:
         """Only for ports that set `guards_calls`."""
 
-        async def stubborn(call: Callable[[], Awaitable[T]]) -> T:
-            for _ in range(3):
+        async def stubborn(ask: Callable[[], Awaitable[Turn]], _: Sequence[Message]) -> Turn:
+            for _try in range(3):
                 try:
-                    return await call()
+                    return await ask()
                 except PortError:
                     await asyncio.sleep(0)
-            return await call()
+            return await ask()
 
         call = self.reads("note.txt", "call_1")
         script = self.saying("", call), self.failing(500), self.failing(500), self.saying("It is 4711.")

@@ -1,29 +1,28 @@
-"""What went wrong with a call, as `PortError`s that show no secret and no prompt."""
+"""What went wrong with an HTTP call, as `PortError`s that show no secret and no prompt. For adapters."""
 
 from __future__ import annotations
 
 import json
 import math
 import time
+from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 from karenina_core.ports import ErrorCategory, Message, PortError, category_of_status
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 SHOWN_CHARACTERS = 300
 _LOOKED_AT = 2000
 _WINDOW = 24  # characters in a row that are no chance agreement with the prompt
 _SHORTEST = 6
 _OUT_OF_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
-_CURES = {
-    400: "; see whether the server knows all parameters of this model's configuration",
-    401: "; check endpoint_api_key, or OPENAI_API_KEY (sent to OPENAI_BASE_URL and this machine only)",
-    403: "; check that the key may use this model",
-    404: "; check model_name, and that endpoint_base_url ends as the server wants it (mostly /v1)",
+CURES: Final[Mapping[int, str]] = {
+    400: "see whether the server knows all parameters of this model's configuration",
+    401: "check endpoint_api_key",
+    403: "check that the key may use this model",
+    404: "check model_name, and that endpoint_base_url is what the server wants",
 }
+"""What to do about a status, where the adapter knows nothing better."""
 
 
 class HTTPFailure(PortError):
@@ -34,19 +33,29 @@ class HTTPFailure(PortError):
         self.server_text = server_text
 
 
-def failure(
-    where: str, status: int, headers: Mapping[str, str], body: str, secrets: Sequence[str], prompt: Sequence[Message]
+def http_failure(
+    where: str,
+    status: int,
+    headers: Mapping[str, str],
+    body: str,
+    secrets: Sequence[str],
+    prompt: Sequence[Message],
+    cures: Mapping[int, str] = CURES,
 ) -> HTTPFailure:
-    """The error for a reply with `status`, made of what the server said in `body`."""
+    """The error for a reply with `status`, made of what the server said in `body`.
+
+    `where` names the model and its server; `secrets` and the passages of `prompt` are masked in the message; `cures`
+    say for each status what the user may do.
+    """
     said, codes = _said(body)
     category = category_of_status(status) if status >= 400 else ErrorCategory.PERMANENT
-    cure = _CURES.get(status, "")
+    cure = cures.get(status, "")
     if codes & _OUT_OF_MONEY:
-        category, cure = ErrorCategory.PERMANENT, "; the account has no credit left"
+        category, cure = ErrorCategory.PERMANENT, "the account has no credit left"
     elif status < 400:
-        cure = "; the server redirects: set endpoint_base_url to where it really is"
+        cure = "the server redirects: set endpoint_base_url to where it really is"
     shown = shown_text(said, secrets, prompt)
-    message = f"{where} answered HTTP {status}{f': {shown}' if shown else ''}{cure}"
+    message = f"{where} answered HTTP {status}{f': {shown}' if shown else ''}{f'; {cure}' if cure else ''}"
     return HTTPFailure(message, said, category, status, retry_after(headers))
 
 
