@@ -18,6 +18,7 @@ from karenina_core.run.matrix import AnswerTask, Matrix
 from karenina_core.run.planner import Planner
 from karenina_core.run.ports import PortHub, check_models
 from karenina_core.run.preflight import check_stages
+from karenina_core.run.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from karenina_core.benchmark import Question
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from karenina_core.outcome import Outcome
     from karenina_core.pipeline import Pipeline
     from karenina_core.plugins import Plugins
-    from karenina_core.run.retry import RetryPolicy
     from karenina_core.templates import Trust
 
 MOST_ANSWERS = 512
@@ -71,9 +71,7 @@ class Run:
         self._pipelines: dict[str, Pipeline] = {question.id: planner.pipeline(question) for question in questions}
         self._warn_of_nothing_to_do(questions)
         check_stages(plugins, config, questions, self._pipelines)
-        self._hub = PortHub(plugins, core.request_timeout)
-        if policy is not None:
-            self._hub.policy = policy
+        self._hub = PortHub(plugins, core.request_timeout, policy or RetryPolicy())
         self._announces = plugins.observed("karenina_item_started")
 
     def _warn_of_nothing_to_do(self, questions: Sequence[Question]) -> None:

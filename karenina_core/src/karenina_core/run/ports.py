@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.adapters import AgentTier
 from karenina_core.errors import ConfigError
@@ -26,7 +25,10 @@ from karenina_core.ports import (
     Port,
     PortError,
     Turn,
+    TurnGuard,
 )
+from karenina_core.run.calls import Call, Calls, Keeper, PortKind, Target
+from karenina_core.run.limits import Limits
 from karenina_core.run.retry import RetryPolicy
 from karenina_core.wording import whole, whole_values
 
@@ -37,29 +39,9 @@ if TYPE_CHECKING:
     from karenina_core.rubrics.evaluation import TraitEvaluator
     from karenina_core.search import SearchTool
 
-T = TypeVar("T")
-
 DEFAULT_CONCURRENCY = 16
 
 logger = logging.getLogger("karenina")
-
-
-@dataclass(slots=True)
-class _Gate:
-    """The limit of one model, shared by all its ports. A call that waits for a retry holds no place."""
-
-    places: asyncio.Semaphore
-    policy: RetryPolicy
-
-    async def call(self, call: Callable[[], Awaitable[T]]) -> T:
-        async def once() -> T:
-            async with self.places:
-                return await call()
-
-        return await self.policy.call(once)
-
-    async def turn(self, ask: Callable[[], Awaitable[Turn]], _: Sequence[Message]) -> Turn:
-        return await self.call(ask)
 
 
 @dataclass(slots=True)
@@ -69,10 +51,14 @@ class PortHub:
     plugins: Plugins
     request_timeout: float
     policy: RetryPolicy = field(default_factory=RetryPolicy)
+    keeper: Keeper | None = None
+    calls: Calls = field(init=False)
     _adapters: dict[str, OfferedAdapter] = field(default_factory=dict)
-    _gates: dict[tuple[str, str, str | None], _Gate] = field(default_factory=dict)
     _ports: list[Port] = field(default_factory=list)
     _by_id: dict[tuple[str, int], Port] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.calls = Calls(Limits(self.concurrency), self.policy, self.keeper)
 
     def spec(self, model: ModelConfig) -> AdapterSpec:
         """The adapter of the model. Raises `PluginError`."""
@@ -136,13 +122,13 @@ class PortHub:
             self._adapters[model.interface] = self.plugins.adapter(model.interface)
         return self._adapters[model.interface]
 
-    def _port(self, kind: str, model: ModelConfig, wrap: Callable[[Any, _Gate], Any]) -> Any:
+    def _port(self, kind: PortKind, model: ModelConfig, wrap: Callable[[Any, Calls, Target], Any]) -> Any:
         key = (kind, id(model))
         if key not in self._by_id:
-            self._by_id[key] = wrap(self._raw(kind, model), self._gate(model))
+            self._by_id[key] = wrap(self._raw(kind, model), self.calls, self._target(kind, model))
         return self._by_id[key]
 
-    def _raw(self, kind: str, model: ModelConfig) -> Any:
+    def _raw(self, kind: PortKind, model: ModelConfig) -> Any:
         offered = self._offered(model)
         factory = getattr(offered.spec, kind)
         if factory is None:
@@ -160,11 +146,24 @@ class PortHub:
         self._ports.append(made)
         return made
 
-    def _gate(self, model: ModelConfig) -> _Gate:
-        key = (model.interface, model.model_name, model.endpoint_base_url)
-        if key not in self._gates:
-            self._gates[key] = _Gate(asyncio.Semaphore(self.concurrency(model)), self.policy)
-        return self._gates[key]
+    def _target(self, kind: PortKind, model: ModelConfig) -> Target:
+        offered = self._offered(model)
+        identity = model.model_dump(mode="json", include=_CHANGES_REPLIES, exclude_none=True)
+        if offered.spec.extra is not None:
+            identity["extra"] = offered.spec.extra.model_validate(model.extra).model_dump(mode="json")
+        return Target(kind, model, f"{model.interface} {offered.version}", identity)
+
+
+_CHANGES_REPLIES: Final = {
+    "model_name",
+    "model_provider",
+    "endpoint_base_url",
+    "temperature",
+    "max_tokens",
+    "mcp_urls_dict",
+    "mcp_tool_filter",
+    "mcp_tool_description_overrides",
+}
 
 
 def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]]) -> None:
@@ -206,49 +205,73 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]]) ->
         raise ConfigError(problems)
 
 
-class _Limited:
-    __slots__ = ("_gate", "_port")
+class _Passing:
+    """A port of the run: it says what is called, and passes it on."""
 
-    def __init__(self, port: Any, gate: _Gate) -> None:
+    __slots__ = ("_calls", "_port", "_target")
+
+    def __init__(self, port: Any, calls: Calls, target: Target) -> None:
         self._port = port
-        self._gate = gate
+        self._calls = calls
+        self._target = target
 
     async def aclose(self) -> None:
         """The hub closes the port itself."""
 
 
-class _LLM(_Limited):
+class _LLM(_Passing):
     __slots__ = ()
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        reply: LLMReply = await self._gate.call(lambda: self._port.invoke(messages, info=info))
-        return replace(reply, text=whole(reply.text))
+        async def ask() -> LLMReply:
+            reply: LLMReply = await self._port.invoke(messages, info=info)
+            return replace(reply, text=whole(reply.text))
+
+        return await self._calls.make(Call(self._target, messages, info), ask)
 
 
-class _Parser(_Limited):
+class _Parser(_Passing):
     __slots__ = ()
 
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        reply: ParserReply = await self._gate.call(lambda: self._port.parse(messages, schema, info=info))
-        return replace(reply, text=whole(reply.text))
+        async def ask() -> ParserReply:
+            reply: ParserReply = await self._port.parse(messages, schema, info=info)
+            return replace(reply, text=whole(reply.text))
+
+        return await self._calls.make(Call(self._target, messages, info, schema), ask)
 
 
-class _Agent(_Limited):
+class _Agent(_Passing):
     __slots__ = ()
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        asked = {
+            "max_turns": options.max_turns,
+            "tools": [[tool.name, tool.description, tool.schema] for tool in options.tools],
+            "workspace": options.workspace is not None,
+        }
         try:
             if getattr(self._port, "guards_calls", False):
-                reply = await self._port.run(messages, replace(options, guard=self._gate.turn), info=info)
+                guard = self._guard(messages, asked, info)
+                reply = await self._port.run(messages, replace(options, guard=guard), info=info)
             else:
-                reply = await self._gate.call(lambda: self._port.run(messages, options, info=info))
+                call = Call(self._target, messages, info, asked)
+                reply = await self._calls.make(call, lambda: self._port.run(messages, options, info=info))
         except PortError as error:
             if error.partial is not None:
                 error.partial = _whole_trace(error.partial)
             raise
         return _whole_trace(reply)
+
+    def _guard(self, messages: Sequence[Message], asked: Mapping[str, Any], info: CallInfo) -> TurnGuard:
+        target = replace(self._target, port="turn")
+
+        async def guard(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
+            return await self._calls.make(Call(target, [*messages, *trace], info, asked), ask)
+
+        return guard
 
 
 def _whole_trace(reply: AgentReply) -> AgentReply:
