@@ -23,8 +23,9 @@ from karenina_core import (
     hookspecs,
 )
 from karenina_core import plugins as plugin_room
+from karenina_core.cli.app import build_app
 from karenina_core.finalize import plugin as core_plugin
-from karenina_core.plugins import PluginError, Plugins
+from karenina_core.plugins import PluginError, Plugins, using
 from karenina_core.rubrics import RubricTrait
 from karenina_core.slots import SLOT_RULES
 from karenina_core.templates import Primitive
@@ -191,6 +192,27 @@ def test_commands_are_added_and_one_that_fails_stops_no_other(plugins: Plugins) 
     plugins.add_commands(app)
     assert CliRunner().invoke(app, ["greet"]).output == "hello\n"
     assert "no commands today" in (next(info for info in plugins.describe() if info.name == "Breaks").failure or "")
+
+
+def test_a_command_of_the_core_is_not_replaced_by_a_plugin(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Replaces:
+        @hookimpl
+        def karenina_commands(self, app: typer.Typer) -> None:
+            @app.command()
+            def show() -> None:
+                typer.echo("mine")
+
+            app.command("wave")(lambda: typer.echo("hello"))
+
+    plugins.register(Replaces())
+    with using(plugins):
+        runner = CliRunner()
+        app = build_app()
+        assert "a plugin adds a command 'show', which is Karenina's own" in capsys.readouterr().err
+        assert runner.invoke(app, ["wave"]).output == "hello\n"
+        assert "mine" not in runner.invoke(app, ["show", "absent.jsonl"]).output
 
 
 @shows(

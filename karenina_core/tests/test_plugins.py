@@ -466,3 +466,14 @@ def test_every_hook_says_what_it_is_for(hook: str) -> None:
 def test_there_is_one_hook_for_each_slot() -> None:
     assert len(Slot) == 13
     assert [slot.hook for slot in Slot if not hasattr(hookspecs, slot.hook)] == []
+
+
+def test_a_selection_that_names_no_installed_plugin_is_warned_about(
+    places: Places, caplog: pytest.LogCaptureFixture
+) -> None:
+    places.add("pack-a", {STAGES: {"Early": "early_stage"}})
+    with caplog.at_level("WARNING", "karenina"):
+        places.discover(block=["Erly", "pack-a"])
+    assert [record.getMessage() for record in caplog.records] == [
+        "the plugin selection names 'Erly', and no installed plugin is called so; did you mean 'Early'?"
+    ]

@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any, Final
 import pluggy
 
 from karenina_core import hookspecs
+from karenina_core.discovery import CORE, sift
 from karenina_core.discovery import GROUPS as GROUPS
 from karenina_core.discovery import Kind as Kind
 from karenina_core.discovery import PluginInfo as PluginInfo
 from karenina_core.discovery import Selection as Selection
 from karenina_core.discovery import State as State
-from karenina_core.discovery import sift
 from karenina_core.errors import KareninaError
 from karenina_core.hookspecs import API_VERSION, PROJECT
 from karenina_core.slots import Slot
+from karenina_core.wording import nearest
 
 if TYPE_CHECKING:
     import typer
@@ -89,9 +90,14 @@ class Plugins:
         """
         plugins = cls()
         chosen = selection if selection is not None else Selection.of()
+        known: set[str] = {CORE}
         for group, kind in GROUPS.items():
             listed = entry_points(group=group) if found is None else [point for point in found if point.group == group]
+            known.update(name for point in listed for name in (point.name, point.dist.name if point.dist else ""))
             plugins._add_group(group, kind, listed, chosen)
+        for name in sorted((chosen.block | chosen.only) - known):
+            hint = nearest(name, known - {""})
+            logger.warning("the plugin selection names %r, and no installed plugin is called so%s", name, hint)
         plugins._register_kinds()
         return plugins
 

@@ -6,6 +6,7 @@ import logging
 from typing import Annotated
 
 import typer
+from typer.models import CommandInfo
 
 from karenina_core.cli.screen import Screen, clean
 
@@ -18,13 +19,29 @@ def build_app() -> typer.Typer:
     from karenina_core import plugins
 
     app = _core_app()
+    own = {_name(command) for command in app.registered_commands}
+    first = len(app.registered_commands)
     plugins.current().add_commands(app)
+    for command in app.registered_commands[first:]:
+        if _name(command) in own:
+            app.registered_commands.remove(command)
+            typer.echo(
+                f"Warning: a plugin adds a command {_name(command)!r}, which is Karenina's own: it is left out.",
+                err=True,
+            )
     try:
         typer.main.get_command(app)
     except Exception as error:
         typer.echo(f"Warning: a plugin adds a command that cannot be built ({error}): none is added.", err=True)
         return _core_app()
     return app
+
+
+def _name(command: CommandInfo) -> str | None:
+    """The name under which Typer offers the command."""
+    if command.name is not None or command.callback is None:
+        return command.name
+    return command.callback.__name__.lower().replace("_", "-")
 
 
 def _core_app() -> typer.Typer:
