@@ -7,6 +7,9 @@ import logging
 import os
 import re
 import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -312,3 +315,35 @@ def test_a_copy_is_bounded_in_depth_and_in_links_and_the_deepest_folder_can_be_r
     left.clear()
     copy_folder(many, tmp_path / "copied", tmp_path, lambda _place, why: left.append(why))
     assert len(left) == 3
+
+
+def test_what_may_not_be_read_is_left_out_of_the_copy_and_named() -> None:
+    """An agent could else spare its answer the judgement with `chmod 000`."""
+    with tempfile.TemporaryDirectory() as made:
+        top = Path(made)
+        source = top / "work"
+        (source / "closed").mkdir(parents=True)
+        (source / "open.txt").write_text("open")
+        (source / "secret.txt").write_text("closed")
+        (source / "secret.txt").chmod(0)
+        (source / "closed").chmod(0)
+        top.chmod(0o777)
+        left: dict[str, str] = {}
+        with an_ordinary_user():
+            copy_folder(source, top / "copy", top, lambda place, why: left.update({place.name: why}))
+            copied = sorted(path.name for path in (top / "copy").iterdir())
+        assert copied == ["open.txt"]
+        assert left == {"closed": "cannot be opened", "secret.txt": "cannot be read"}
+
+
+@contextmanager
+def an_ordinary_user() -> Iterator[None]:
+    """Whom permissions hold for: where the tests run as root, `nobody` for a while."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)

@@ -165,9 +165,17 @@ class _Copying:
             if linked and self._followed > MOST_LINKED:
                 self._left_out(place, f"is a link beyond the {MOST_LINKED} links to folders that are followed")
                 return
+            try:
+                os.scandir(real).close()
+            except PermissionError:
+                self._left_out(place, "cannot be opened")
+                return
             self.folder(real, copied, (*inside, real.resolve()))
         elif real.is_file():
-            shutil.copy2(real, copied)
+            try:
+                shutil.copy2(real, copied)
+            except PermissionError:
+                self._left_out(place, "cannot be read")
         else:
             self._left_out(place, "is neither a file nor a folder")
 

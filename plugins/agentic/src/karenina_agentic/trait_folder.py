@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from karenina_agentic.folders import WorkspaceError, slug
+from karenina_agentic.folders import WorkspaceError, fresh_name, slug
 from karenina_agentic.investigation import own_copy
 from karenina_agentic.prepare import removal
 from karenina_core import ArtifactKeys as Keys
@@ -64,7 +64,8 @@ def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext
     """Write the trace beside the workspace; where there is none, into a folder of its own for temporary files."""
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     folder = workspace.parent if workspace is not None else Path(tempfile.mkdtemp(prefix="karenina_trace_"))
-    base = workspace.name if workspace is not None else slug(context.question.id)
+    # The mark of what is made here keeps the trace out of later copies, also beside an original workspace.
+    base = fresh_name(workspace.name, "judge", None) if workspace is not None else slug(context.question.id)
     file = folder / f"{base}_trace_{slug(trait.name)}_{secrets.token_hex(4)}.txt"
     _write(file, response)
     return str(file)
