@@ -57,3 +57,19 @@ class ConfigError(KareninaError):
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
+
+
+def told(error: BaseException) -> str:
+    """What an error says, in one sentence that may stand in a result.
+
+    One of Karenina's own says all that there is to know; before that of others stands its class, because they are often
+    too short to be told.
+    """
+    from karenina_core.ports import PortError
+    from karenina_core.structured import StructuredError
+    from karenina_core.wording import whole
+
+    text = whole(str(error))
+    if text and isinstance(error, (KareninaError, PortError, StructuredError)):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

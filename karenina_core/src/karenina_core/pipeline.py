@@ -9,14 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core.context import Item, ItemError, State, VerificationContext
-from karenina_core.errors import KareninaError, MissingProduct
+from karenina_core.errors import MissingProduct, told
 from karenina_core.finalize import VERIFICATION_RESULT, make_result
-from karenina_core.ports import PortError
 from karenina_core.results.sections import StageRecord
 from karenina_core.run.events import StageStarted
 from karenina_core.stage import Skip
-from karenina_core.structured import StructuredError
-from karenina_core.wording import whole
 
 if TYPE_CHECKING:
     from karenina_core.plan import Plan, PlannedStage
@@ -116,7 +113,7 @@ class Pipeline:
             answer = stage.should_run(context)
         except Exception as failure:
             self._fail(planned, state, failure)
-            return Skip(f"it could not say whether it runs: {_words(failure)}")
+            return Skip(f"it could not say whether it runs: {told(failure)}")
         if answer:
             return None
         return answer if isinstance(answer, Skip) else Skip("it says that there is nothing to do")
@@ -138,7 +135,7 @@ class Pipeline:
                 return None
         except Exception as failure:
             self._fail(planned, state, failure)
-            return _words(failure)
+            return told(failure)
         assert raised is not None
         return raised.message
 
@@ -149,19 +146,11 @@ class Pipeline:
             planned.name,
             planned.distribution,
             planned.version,
-            _words(failure),
+            told(failure),
             exc_info=logger.isEnabledFor(logging.DEBUG),
         )
         if state.first_error() is None:
-            state.error = ItemError(planned.name, _words(failure), planned.stage.error_outcome)
-
-
-def _words(failure: Exception) -> str:
-    """What an error says; of the core's own the sentence alone, of others with the type before it."""
-    text = whole(str(failure))
-    if text and isinstance(failure, (KareninaError, PortError, StructuredError)):
-        return text
-    return f"{type(failure).__name__}: {text}" if text else type(failure).__name__
+            state.error = ItemError(planned.name, told(failure), planned.stage.error_outcome)
 
 
 def _record(

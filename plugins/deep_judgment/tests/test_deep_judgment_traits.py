@@ -131,7 +131,7 @@ def test_failure_of_one_trait_leaves_the_others(step: str) -> None:
     found = {one.trait: one for one in score(judge, SAFE, CLEAR, TONE)}
     assert (found["safe"].score, found["tone"].score) == (True, 1)
     assert found["clear"].score is None
-    assert "StructuredError" in (found["clear"].error or "")
+    assert "gave no usable reply" in (found["clear"].error or "")
 
 
 @pytest.mark.parametrize(("trait", "wrong"), [(CLEAR, 9), (CLEAR, None), (SAFE, None), (TONE, "cold")])

@@ -296,6 +296,16 @@ def test_traits_that_were_to_have_no_excerpts_lack_none(facts: dict[str, Any]) -
     assert found.artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS) == []
 
 
+def test_a_trait_whose_judge_failed_has_no_score_that_excerpts_could_support() -> None:
+    def fails(traits: Sequence[str]) -> list[TraitScore]:
+        fields = {"trait_metadata": {**METADATA, "had_excerpts": False}}
+        return [TraitScore(name, "llm_trait_scores", error="the judge is gone", fields=fields) for name in traits]
+
+    found = score(SAFE, plugins=[Evaluator(fails, "safe")])
+    assert found.field("trait_errors") == {"safe": "the judge is gone"}
+    assert found.artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS) == []
+
+
 def test_without_deep_judgment_there_is_nothing_to_say_about_it() -> None:
     found = score(SAFE, models=judge({"safe": True}))
     for key in (Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED, Keys.TRAIT_METADATA, Keys.TRAITS_WITHOUT_VALID_EXCERPTS):

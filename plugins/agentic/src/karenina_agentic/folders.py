@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
+from karenina_core.errors import KareninaError
+
 DEEPEST: Final = 100
 """Folders in folders that a copy goes down to."""
 MOST_LINKED: Final = 200
@@ -25,7 +27,7 @@ LeftOut = Callable[[Path, str], None]
 """Told of what is not copied, and why."""
 
 
-class WorkspaceError(ValueError):
+class WorkspaceError(KareninaError, ValueError):
     """A workspace that cannot be had. The message says which, why, and what to do."""
 
 

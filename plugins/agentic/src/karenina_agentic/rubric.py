@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from karenina_agentic.folders import WorkspaceError
 from karenina_agentic.investigation import Investigation, InvestigationFailed, investigate
 from karenina_agentic.overrides import Overrides
 from karenina_agentic.prompts import SCORING, TRAIT, scoring_request, trait_request
@@ -16,12 +15,12 @@ from karenina_agentic.settings import AgenticSettings, agentic_traits
 from karenina_agentic.trait_folder import Place, place_for
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import ModelConfig, Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.errors import told
 from karenina_core.judge_input import JudgeInput, judge_input
-from karenina_core.ports import AgentOptions, PortError
+from karenina_core.ports import AgentOptions
 from karenina_core.rubrics import AgenticRubricTrait, RubricTrait
 from karenina_core.rubrics.scales import Score
 from karenina_core.stage import ModelNeed
-from karenina_core.structured import StructuredError
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +140,8 @@ class AgenticRubricEvaluation(Stage):
             verdict = await self._verdict(context, trait, model, found.report, dynamic)
         except InvestigationFailed as failure:
             return _Scored(trait.name, trace=failure.trace, error=str(failure), kept_file=kept)
-        except (WorkspaceError, PortError, StructuredError) as error:
-            return _Scored(trait.name, trace=trace, error=str(error), kept_file=kept)
         except Exception as error:  # a failure of one trait must not take the others along
-            return _Scored(trait.name, trace=trace, error=f"{type(error).__name__}: {error}", kept_file=kept)
+            return _Scored(trait.name, trace=trace, error=told(error), kept_file=kept)
         return _Scored(trait.name, verdict, trace, kept_file=kept)
 
     @staticmethod

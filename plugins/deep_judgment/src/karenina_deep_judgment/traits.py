@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from karenina_core.errors import told
 from karenina_core.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.rubrics.evaluation import TraitScore
 from karenina_core.rubrics.scales import read_score, scale_in_words, score_schema
@@ -56,7 +57,7 @@ class DeepJudgmentTraits:
         try:
             score = await self._judge(trait, text, context, metadata, fields)
         except Exception as error:
-            return TraitScore(trait.name, FIELD, error=f"{type(error).__name__}: {error}", fields=fields)
+            return TraitScore(trait.name, FIELD, error=told(error), fields=fields)
         return TraitScore(trait.name, FIELD, score, fields=fields)
 
     @staticmethod

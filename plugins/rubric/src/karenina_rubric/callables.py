@@ -9,11 +9,11 @@ from functools import lru_cache, reduce
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from karenina_core.errors import KareninaError
+from karenina_core.errors import KareninaError, told
 from karenina_core.rubrics import CallableRubricTrait, RubricTrait
 from karenina_core.rubrics.evaluation import TraitScore
 from karenina_core.templates import digest_of
-from karenina_rubric.together import each_alone, said
+from karenina_rubric.together import each_alone
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
@@ -129,7 +129,7 @@ def _defined(source: str, name: str) -> Function:
     try:
         exec(compile(source, filename, "exec"), space)  # noqa: S102 - trusted
     except Exception as error:
-        raise CallableTraitError(f"the trait's source fails: {said(error)}") from error
+        raise CallableTraitError(f"the trait's source fails: {told(error)}") from error
     functions = {
         key: value
         for key, value in space.items()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.errors import told
 from karenina_core.judge_input import judge_input
 from karenina_core.known import install_line
 from karenina_core.rubrics import (
@@ -23,7 +24,6 @@ from karenina_rubric.merging import ERRORS, METADATA, Merged, deep_judgment
 from karenina_rubric.presence import Presence, find_present
 from karenina_rubric.prompts import METRIC, PRESENCE, RUBRIC
 from karenina_rubric.settings import RubricSettings
-from karenina_rubric.together import said
 
 if TYPE_CHECKING:
     from karenina_core.rubrics.evaluation import TraitEvaluator
@@ -143,7 +143,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
         try:
             claimer = next((at for at, one in enumerate(evaluators) if one.claims(trait, context)), None)
         except Exception as error:
-            errors[trait.name] = f"an evaluator cannot say whether it scores the trait: {said(error)}"
+            errors[trait.name] = f"an evaluator cannot say whether it scores the trait: {told(error)}"
             continue
         if claimer is None:
             errors[trait.name] = _unclaimed(trait)
@@ -174,7 +174,7 @@ async def _evaluated(
     try:
         given = {score.trait: score for score in await evaluator.evaluate(traits, text, context)}
     except Exception as error:
-        return {}, {name: f"the evaluator {evaluator.name} failed: {said(error)}" for name in wanted}
+        return {}, {name: f"the evaluator {evaluator.name} failed: {told(error)}" for name in wanted}
     missing = f"the evaluator {evaluator.name} claimed the trait and gave no score for it"
     return {name: given[name] for name in given if name in wanted}, dict.fromkeys(wanted - given.keys(), missing)
 

@@ -80,7 +80,8 @@ class DeepJudgment:
 def deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> DeepJudgment:
     """Sum up what deep-judgment evaluators brought under `trait_metadata` and `deep_judgment_rubric_scores`.
 
-    `names` are the LLM traits: those that neither field has were scored in the plain way.
+    `names` are the LLM traits: those that neither field has were scored in the plain way. A trait whose judge failed
+    has no score that excerpts could support, so it lacks none.
     """
     metadata = {name: dict(facts) for name, facts in fields.get(METADATA, {}).items()}
     deep = {*metadata, *fields.get(DEEP_SCORES, {})}
@@ -90,7 +91,7 @@ def deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str])
     return DeepJudgment(
         True,
         metadata,
-        [name for name, facts in metadata.items() if _lacks_excerpts(facts)],
+        [name for name, facts in metadata.items() if scores.get(name) is not None and _lacks_excerpts(facts)],
         {
             "standard_rubric_scores": {name: scores.get(name) for name in names if name not in deep} or None,
             "total_deep_judgment_model_calls": _total(metadata, "model_calls"),
