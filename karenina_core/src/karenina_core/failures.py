@@ -15,7 +15,7 @@ SHOWN_CHARACTERS = 300
 _LOOKED_AT = 2000
 _WINDOW = 24  # characters in a row that are no chance agreement with the prompt
 _SHORTEST = 6
-_OUT_OF_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+_OUT_OF_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"})
 CURES: Final[Mapping[int, str]] = {
     400: "see whether the server knows all parameters of this model's configuration",
     401: "check endpoint_api_key",

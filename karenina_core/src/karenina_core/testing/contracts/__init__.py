@@ -13,6 +13,8 @@ the ports that the adapter has:
     class TestAdapter(Telegraph, AdapterContract): ...
     class TestLLM(Telegraph, LLMContract): ...
 
+`MessagesAPI` is a `Wire` for servers that speak as Anthropic's do.
+
 The server is scripted, on loopback, and in a thread of its own; no test needs a plugin for asynchronous tests.
 """
 
@@ -23,6 +25,7 @@ pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in ("adapter"
 from karenina_core.testing.contracts.adapter import AdapterContract  # noqa: E402 - what it asserts is shown in full
 from karenina_core.testing.contracts.agent import AgentContract  # noqa: E402
 from karenina_core.testing.contracts.llm import LLMContract  # noqa: E402
+from karenina_core.testing.contracts.messages_api import MessagesAPI  # noqa: E402
 from karenina_core.testing.contracts.parser import ParserContract  # noqa: E402
 from karenina_core.testing.contracts.server import Reply, Request, ScriptedServer  # noqa: E402
 from karenina_core.testing.contracts.wire import Wire  # noqa: E402
@@ -31,6 +34,7 @@ __all__ = [
     "AdapterContract",
     "AgentContract",
     "LLMContract",
+    "MessagesAPI",
     "ParserContract",
     "Reply",
     "Request",

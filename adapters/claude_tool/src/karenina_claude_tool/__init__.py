@@ -1,0 +1,56 @@
+"""Karenina adapter for Claude, and other servers that speak Anthropic's Messages API, over the anthropic SDK."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_claude_tool.settings import ClaudeExtra, check, concurrency, unavailable
+from karenina_core import hookimpl
+from karenina_core.adapters import AdapterSpec
+
+if TYPE_CHECKING:
+    from karenina_core.models import ModelConfig
+    from karenina_core.ports import AgentPort, LLMPort, ParserPort
+
+__all__ = ["ClaudeExtra", "plugin"]
+
+
+def _llm(model: ModelConfig) -> LLMPort:
+    from karenina_claude_tool.llm import ClaudeLLM
+
+    return ClaudeLLM(model)
+
+
+def _parser(model: ModelConfig) -> ParserPort:
+    from karenina_claude_tool.parser import ClaudeParser
+
+    return ClaudeParser(model)
+
+
+def _agent(model: ModelConfig) -> AgentPort:
+    from karenina_claude_tool.agent import ClaudeAgent
+
+    return ClaudeAgent(model)
+
+
+SPEC = AdapterSpec(
+    interface="claude_tool",
+    description="Claude, or any server of Anthropic's Messages API; an agent's tools are run here, turn by turn.",
+    llm=_llm,
+    parser=_parser,
+    agent=_agent,
+    extra=ClaudeExtra,
+    check=check,
+    unavailable=unavailable,
+    concurrency=concurrency,
+)
+
+
+class plugin:  # noqa: N801 - the entry point's name
+    """What this distribution offers to Karenina."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_adapters() -> list[AdapterSpec]:
+        """The `claude_tool` interface."""
+        return [SPEC]

@@ -1,0 +1,81 @@
+"""An agent on a server of the Messages API: the tool loop runs here, turn by turn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from karenina_claude_tool.client import Client
+from karenina_claude_tool.conversion import add, to_wire
+from karenina_core.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Turn
+from karenina_core.tool_loop import converse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from karenina_core.models import ModelConfig
+    from karenina_core.tools import Tool
+
+
+class ClaudeAgent:
+    """The agent port. A turn is one reply of the model; each is a request of its own, repeated alone where it fails."""
+
+    guards_calls: ClassVar[bool] = True
+
+    def __init__(self, model: ModelConfig) -> None:
+        self._client = Client(model)
+        self._first = {"tool_choice": {"type": "any"}} if self._client.extra.first_turn == "tool" else {}
+
+    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        """See `converse`. Raises `PortError`, with the trace so far as its `partial`."""
+        return await converse(_Conversation(self._client, messages, self._first), options)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+
+class _Conversation:
+    """A conversation as the Messages API has it.
+
+    Replies are sent back as they came, because thoughts are only accepted with their signatures.
+    """
+
+    def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any]) -> None:
+        self._client = client
+        self._messages = list(messages)
+        self._system, self._wire = to_wire(messages)
+        self._first = first
+
+    @property
+    def where(self) -> str:
+        """The model and its server."""
+        return self._client.where
+
+    async def ask(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
+        """One reply of the model."""
+        offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
+        if tools and first:
+            offered.update(self._first)
+        reply = await self._client.post(self._messages, self._system, self._wire, grows=True, **offered)
+        return Turn(reply.message, reply.usage, reply.finish_reason, reply.model, reply.is_paused, reply.blocks)
+
+    def said(self, turn: Turn) -> None:
+        """Take the reply's blocks, and where they cannot be used, its message."""
+        self._messages.append(turn.message)
+        if turn.wire is not None:
+            add(self._wire, "assistant", turn.wire)
+        else:
+            self._add([turn.message])
+
+    def heard(self, results: Sequence[Message]) -> None:
+        """Take all results in one message of the user, as the API wants them."""
+        self._messages += results
+        self._add(results)
+
+    def _add(self, messages: Sequence[Message]) -> None:
+        for entry in to_wire(messages)[1]:
+            add(self._wire, entry["role"], entry["content"])
+
+
+def _offer(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}

@@ -1,0 +1,194 @@
+"""One SDK client for one model on one server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import anthropic
+import httpx2
+from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient, Omit, omit
+
+from karenina_claude_tool.conversion import ClaudeReply, from_wire, to_wire
+from karenina_claude_tool.failures import passed_on, port_error
+from karenina_claude_tool.settings import (
+    DEFAULT_MAX_TOKENS,
+    DEFAULT_TIMEOUT,
+    base_url_of,
+    extra_of,
+    has_environments_trust,
+    is_loopback,
+    key_of,
+)
+from karenina_core.ports import ErrorCategory, PortError
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from karenina_core.models import ModelConfig
+    from karenina_core.ports import Message
+
+
+class Client:
+    """Posts requests. Made without I/O; connections are opened by the first call, inside the loop that runs it."""
+
+    def __init__(self, model: ModelConfig) -> None:
+        self.extra = extra_of(model)
+        self._base_url = base_url_of(model)
+        self.where = f"{model.display_string} at {self._base_url}"
+        self.timeout = model.request_timeout or DEFAULT_TIMEOUT
+        self._model_name = model.model_name
+        self._max_tokens = model.max_tokens or DEFAULT_MAX_TOKENS
+        self._base: dict[str, Any] = {} if model.temperature is None else {"temperature": model.temperature}
+        self._base.update(self.extra.body)
+        self._key = key_of(model)
+        self._set_headers()
+        self._sdk: AsyncAnthropic | None = None
+        self._closed = False
+
+    async def ask(self, messages: Sequence[Message], **fields: Any) -> ClaudeReply:
+        """The reply to `messages`; `fields` are added to the request. Raises `PortError`."""
+        return await self.post(messages, *to_wire(messages), **fields)
+
+    async def post(
+        self,
+        messages: Sequence[Message],
+        system: str,
+        wire: Sequence[Mapping[str, Any]],
+        *,
+        grows: bool = False,
+        **fields: Any,
+    ) -> ClaudeReply:
+        """The reply to `system` and `wire`, which stand for `messages`. Raises `PortError`.
+
+        `grows` says that the conversation will go on from here; `fields` are added to the request.
+        """
+        body = {**self._base, **({"system": system} if system else {}), **fields}
+        if "output_config" in fields:
+            body["output_config"] = {**self.extra.body.get("output_config", {}), **fields["output_config"]}
+        sent: list[Any] = list(wire)
+        if self.extra.prompt_caching != "off":
+            sent = _marked(body, sent, {"type": "ephemeral", "ttl": self.extra.prompt_caching}, grows)
+        data = self._read(await self._send(messages, sent, body), messages)
+        try:
+            return from_wire(data)
+        except ValueError as error:
+            raise self._unusable(str(error)) from None
+
+    async def aclose(self) -> None:
+        """Close the connections. A call after it raises `PortError`."""
+        self._closed = True
+        sdk, self._sdk = self._sdk, None
+        if sdk is not None:
+            await sdk.close()
+
+    async def _send(self, messages: Sequence[Message], wire: list[Any], body: Mapping[str, Any]) -> bytes:
+        sdk = self._opened()
+        try:
+            async with asyncio.timeout(self.timeout):
+                response = await sdk.messages.with_raw_response.create(
+                    model=self._model_name,
+                    max_tokens=self._max_tokens,
+                    messages=wire,
+                    extra_headers=self._left_out,
+                    extra_body=dict(body),
+                )
+                return await response.read()
+        except (TimeoutError, anthropic.APITimeoutError):
+            raise PortError(
+                f"{self.where} did not answer within {self.timeout:g} s; raise request_timeout",
+                category=ErrorCategory.TIMEOUT,
+            ) from None
+        # TypeError and UnicodeError: what stands in extra.body or in the messages cannot be written as JSON.
+        except (anthropic.AnthropicError, UnicodeError, TypeError) as error:
+            raise port_error(self.where, error, self._secrets, messages) from None
+
+    def _read(self, raw: bytes, messages: Sequence[Message]) -> Mapping[str, Any]:
+        try:
+            data = json.loads(raw)
+        except ValueError:
+            raise self._unusable("its body is not JSON") from None
+        if not isinstance(data, dict):
+            raise self._unusable("its body is not a JSON object")
+        if isinstance(data.get("error"), dict) and not data.get("content"):
+            raise passed_on(self.where, data["error"], self._secrets, messages)
+        return data
+
+    def _unusable(self, why: str) -> PortError:
+        return PortError(f"{self.where} sent no usable reply: {why}", category=ErrorCategory.SERVER)
+
+    def _opened(self) -> AsyncAnthropic:
+        if self._closed:
+            raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
+        if self._sdk is None:
+            here = is_loopback(urlsplit(self._base_url).hostname or "")
+            # Redirects are not followed: the key would go along to wherever they lead. This machine needs no proxy.
+            http = DefaultAsyncHttpxClient(
+                verify=_tls(),
+                follow_redirects=False,
+                mounts={"all://": None, "http://": None, "https://": None} if here else {},
+            )
+            # An explicit key, also an empty one, keeps the SDK from looking for credentials by itself.
+            self._sdk = AsyncAnthropic(
+                api_key=self._key or "",
+                base_url=self._base_url,
+                timeout=self.timeout,
+                max_retries=0,
+                default_headers=self._headers,
+                open_telemetry=False,
+                http_client=http,
+            )
+        return self._sdk
+
+    def _set_headers(self) -> None:
+        """Which headers are sent, which of the SDK's own are left out, and which values are secret.
+
+        The SDK adds those of `ANTHROPIC_CUSTOM_HEADERS` to each request, wherever it goes: they are left out where
+        the environment's secrets may not be sent.
+        """
+        environment = dict(_custom_headers(os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "")))
+        named = {name.lower(): name for name in ("Authorization", *environment)}
+        own = {named.get(name.lower(), name): value.get_secret_value() for name, value in self.extra.headers.items()}
+        trusted = has_environments_trust(self._base_url)
+        sent = own if not trusted else {**environment, **own}
+        left_out = {name for name in environment if name not in sent}
+        if self._key is None and "Authorization" not in {named.get(name.lower(), name) for name in sent}:
+            left_out.add("Authorization")
+        self._headers = own
+        self._left_out: dict[str, str | Omit] = dict.fromkeys(left_out, omit)
+        values = (self._key or "", *own.values(), *environment.values())
+        self._secrets = [value for value in values if len(value) > 3]
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """The certificates that are trusted, read once in a process: it takes longer than all else of a client."""
+    return httpx2.create_ssl_context()
+
+
+def _marked(body: dict[str, Any], conversation: list[Any], mark: Mapping[str, str], grows: bool) -> list[Any]:
+    """The conversation, with `mark` at the end of what stays the same from request to request; `body` gets its own.
+
+    The server keeps everything before a mark, and tools come before the system prompt.
+    """
+    if "system" in body:
+        body["system"] = [{"type": "text", "text": body["system"], "cache_control": mark}]
+    elif body.get("tools"):
+        body["tools"] = [*body["tools"][:-1], {**body["tools"][-1], "cache_control": mark}]
+    if not grows or not conversation:
+        return conversation
+    *before, last = conversation
+    content = [*last["content"][:-1], {**last["content"][-1], "cache_control": mark}]
+    return [*before, {**last, "content": content}] if last["role"] == "user" else conversation
+
+
+def _custom_headers(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.split("\n"):
+        name, colon, value = line.partition(":")
+        if colon:
+            yield name.strip(), value.strip()

@@ -1,0 +1,150 @@
+"""Karenina's messages to those of the Messages API, and replies back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from karenina_core.ports import FinishReason, Message, Usage
+from karenina_core.traces.anthropic import read
+from karenina_core.traces.blocks import described
+from karenina_core.traces.errors import TraceFormatError
+from karenina_core.traces.openai_chat import read_arguments
+from karenina_core.wording import whole, whole_values
+
+Block = dict[str, Any]
+
+_FINISH: dict[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeReply:
+    """A reply of the Messages API in Karenina's terms, and its `blocks` as they are sent back."""
+
+    message: Message
+    blocks: list[Block]
+    usage: Usage
+    stop_reason: str
+    model: str | None
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """Why it ended, in Karenina's words."""
+        return _FINISH.get(self.stop_reason, "other")
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the server wants to be asked again, with nothing but what it said, before it goes on."""
+        return self.stop_reason == "pause_turn"
+
+
+def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
+    """The system prompt, and the other messages as the Messages API wants them.
+
+    What is said by one side without a word of the other is one message: results of tools that follow each other, and
+    what the user says then. Reasoning is not sent back: what the API wants with it, its signature, is no part of our
+    messages. Empty assistant messages, which the API refuses, are left out.
+    """
+    system: list[str] = []
+    wire: list[dict[str, Any]] = []
+    for message in messages:
+        if message.role == "system":
+            system.append(message.content)
+            continue
+        role = "assistant" if message.role == "assistant" else "user"
+        add(wire, role, _blocks_of(message))
+    return whole("\n\n".join(system)), wire
+
+
+def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
+    """Put `blocks` at the end of a conversation, without the empty texts that the API refuses.
+
+    A user's message that is nothing but empty is kept: to leave it out would be to ask something else. Halves of
+    surrogate pairs, which no request can carry, are replaced.
+    """
+    whole_blocks = whole_values(list(blocks))
+    sent = [block for block in whole_blocks if not _is_blank(block)]
+    if wire and wire[-1]["role"] == role:
+        wire[-1]["content"] += sent
+    elif sent or role == "user":
+        wire.append({"role": role, "content": sent or whole_blocks})
+
+
+def from_wire(data: Mapping[str, Any]) -> ClaudeReply:
+    """A reply. Raises `ValueError`, which says what is missing.
+
+    A call whose arguments are no object is sent back as the one in which they are kept. What tools did that the server
+    ran by itself is told among the thoughts: nobody here has to carry them out, and they are not the answer.
+    """
+    content = data.get("content")
+    if not isinstance(content, list) or not all(
+        isinstance(block, dict) and isinstance(block.get("type"), str) for block in content
+    ):
+        raise ValueError("its content is no list of blocks")
+    blocks = [{**block, "input": read_arguments(block.get("input"))} if _is_call(block) else block for block in content]
+    try:
+        found = list(read([{"role": "assistant", "content": [_told(block) for block in blocks]}]))
+    except TraceFormatError as error:
+        raise ValueError(f"its content cannot be read: {error}") from None
+    model = data.get("model")
+    return ClaudeReply(
+        found[0] if found else Message.assistant(),
+        blocks,
+        _usage(data.get("usage")),
+        str(data.get("stop_reason") or ""),
+        model if isinstance(model, str) else None,
+    )
+
+
+def _blocks_of(message: Message) -> list[Block]:
+    if message.role == "tool":
+        failed = {"is_error": True} if message.is_error else {}
+        result = {"tool_use_id": message.tool_call_id or "", "content": message.content, **failed}
+        return [{"type": "tool_result", **result}]
+    calls = [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
+        for call in message.tool_calls
+    ]
+    return [{"type": "text", "text": message.content}, *calls]
+
+
+def _told(block: Block) -> Block:
+    kind = block["type"]
+    if not _is_call(block) and kind.endswith(("tool_use", "tool_result")):
+        return {"type": "thinking", "thinking": described(kind, block)}
+    return block
+
+
+def _is_call(block: Block) -> bool:
+    return bool(block["type"] == "tool_use")
+
+
+def _is_blank(block: Block) -> bool:
+    return block["type"] == "text" and not str(block.get("text") or "").strip()
+
+
+def _usage(data: Any) -> Usage:
+    """The API counts what it read from its cache, and what it wrote there, apart from the other input."""
+    if not isinstance(data, Mapping):
+        return Usage(calls=1)
+    cached = _count(data, "cache_read_input_tokens")
+    return Usage(
+        _count(data, "input_tokens") + _count(data, "cache_creation_input_tokens") + cached,
+        _count(data, "output_tokens"),
+        cached,
+        _count(data.get("output_tokens_details"), "thinking_tokens"),
+        calls=1,
+    )
+
+
+def _count(data: Any, key: str) -> int:
+    value = data.get(key) if isinstance(data, Mapping) else None
+    return value if isinstance(value, int) and value > 0 else 0

@@ -1,0 +1,74 @@
+"""What the SDK raises and what servers say, as `PortError`s that show no secret and no prompt."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import anthropic
+
+from karenina_core.failures import CURES, http_failure, shown_text
+from karenina_core.ports import ErrorCategory, Message, PortError
+
+_CURES: Final = {
+    **CURES,
+    401: "check endpoint_api_key, or ANTHROPIC_API_KEY (sent to ANTHROPIC_BASE_URL and this machine only)",
+    402: "check the credit of the account",
+    404: "check model_name, and endpoint_base_url (without /v1/messages)",
+    413: "the request is too large: shorten the prompt",
+}
+_CATEGORY_OF_TYPE: Final = {
+    "rate_limit_error": ErrorCategory.RATE_LIMIT,
+    "overloaded_error": ErrorCategory.SERVER,
+    "api_error": ErrorCategory.SERVER,
+    "timeout_error": ErrorCategory.TIMEOUT,
+    "authentication_error": ErrorCategory.PERMANENT,
+    "permission_error": ErrorCategory.PERMANENT,
+    "billing_error": ErrorCategory.PERMANENT,
+    "invalid_request_error": ErrorCategory.PERMANENT,
+    "not_found_error": ErrorCategory.PERMANENT,
+    "request_too_large": ErrorCategory.PERMANENT,
+}
+# A handshake that the other side broke off may go well the next time; a certificate that is wrong stays wrong.
+_BROKEN_OFF: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+
+
+def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
+    """The `PortError` for what the SDK raised, by its class and by the HTTP status that it carries.
+
+    A time-out is not among them: who waited knows how long.
+    """
+    if isinstance(error, anthropic.APIStatusError):
+        reply = error.response
+        return http_failure(where, reply.status_code, reply.headers, reply.text, secrets, prompt, _CURES)
+    if isinstance(error, anthropic.APIConnectionError):
+        return _no_connection(where, list(_causes(error)), secrets)
+    shown = shown_text(str(error), secrets, prompt)
+    return PortError(f"{where}: the request cannot be made ({shown})", category=ErrorCategory.PERMANENT)
+
+
+def passed_on(where: str, error: Mapping[str, Any], secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
+    """The error for a reply of status 200 that holds one: gateways pass on a provider's in this way."""
+    kind = str(error.get("type") or "")
+    shown = shown_text(f"{kind}: {error.get('message') or 'no message'}", secrets, prompt)
+    category = _CATEGORY_OF_TYPE.get(kind, ErrorCategory.SERVER)
+    return PortError(f"{where} passed on an error, {shown}", category=category)
+
+
+def _no_connection(where: str, causes: Sequence[BaseException], secrets: Sequence[str]) -> PortError:
+    why = next((str(cause) for cause in reversed(causes) if str(cause)), type(causes[-1]).__name__)
+    shown = shown_text(why, secrets)
+    if any(isinstance(cause, ssl.SSLError) and not isinstance(cause, _BROKEN_OFF) for cause in causes):
+        return PortError(f"{where}: no connection is possible ({shown})", category=ErrorCategory.PERMANENT)
+    return PortError(
+        f"{where}: no connection, or it broke ({shown}); is the server running, and is endpoint_base_url right?",
+        category=ErrorCategory.CONNECTION,
+    )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = found.__cause__ or found.__context__

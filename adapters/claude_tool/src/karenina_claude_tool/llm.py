@@ -1,0 +1,30 @@
+"""Plain text from a server of the Messages API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_claude_tool.client import Client
+from karenina_core.ports import NO_INFO, CallInfo, LLMReply, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karenina_core.models import ModelConfig
+
+
+class ClaudeLLM:
+    """The LLM port. Thinking, where the model's `extra.body` asks for it, is `reasoning`."""
+
+    def __init__(self, model: ModelConfig) -> None:
+        self._client = Client(model)
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        """The model's reply to `messages`. Raises `PortError`."""
+        reply = await self._client.ask(messages)
+        said = reply.message
+        return LLMReply(said.content, reply.usage, reply.finish_reason, reply.model, said.reasoning)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()

@@ -1,0 +1,52 @@
+"""Servers on loopback for the tests of the `claude_tool` interface."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_servers import Scripted
+
+from karenina_core.testing.contracts.server import serving
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    for name in [name for name in os.environ if name.startswith("ANTHROPIC_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(tmp_path_factory.mktemp("no_profiles")))
+
+
+@pytest.fixture
+def server() -> Iterator[Scripted]:
+    scripted = Scripted()
+    with serving(scripted):
+        yield scripted
+
+
+@pytest.fixture
+async def open_port() -> AsyncIterator[Callable[[Any], Any]]:
+    """Hands a port through and closes it after the test."""
+    opened: list[Callable[[], Awaitable[None]]] = []
+
+    def keep(port: Any) -> Any:
+        opened.append(port.aclose)
+        return port
+
+    yield keep
+    for close in opened:
+        await close()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / "note.txt").write_text("The code is 4711.\n")
+    return tmp_path

@@ -1,0 +1,38 @@
+"""The `claude_tool` interface against the contract of every adapter."""
+
+from __future__ import annotations
+
+from karenina_core.testing.contracts import AdapterContract, AgentContract, LLMContract, MessagesAPI, ParserContract
+
+
+class Claude(MessagesAPI):
+    entry_point = "karenina_claude_tool:plugin"
+    interface = "claude_tool"
+
+
+class TestAdapter(Claude, AdapterContract):
+    pass
+
+
+class TestLLM(Claude, LLMContract):
+    pass
+
+
+class TestParser(Claude, ParserContract):
+    pass
+
+
+class TestParserWithoutNativeSchemas(Claude, ParserContract):
+    """The same, asked for as the call of a tool."""
+
+    fields = {"extra": {"structured": "tool"}}
+
+
+class TestParserByPrompt(Claude, ParserContract):
+    """The same, asked for in words."""
+
+    fields = {"extra": {"structured": "prompt"}}
+
+
+class TestAgent(Claude, AgentContract):
+    pass

@@ -1,0 +1,189 @@
+"""What fails at a server of the Messages API, and what the user is told about it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from claude_servers import Scripted, error, model
+
+from karenina_claude_tool import plugin
+from karenina_claude_tool.llm import ClaudeLLM
+from karenina_core.adapters import AdapterConfigError
+from karenina_core.ports import ErrorCategory, Message, PortError
+from karenina_core.testing.contracts import Reply
+
+pytestmark = pytest.mark.anyio
+PROMPT = "Tell me everything about the confidential compound KX-4711, which nobody may know about."
+ASK = [Message.user(PROMPT)]
+KEY = "sk-very-secret-key-000"
+Keep = Callable[[Any], Any]
+C = ErrorCategory
+
+
+async def fails(port: ClaudeLLM) -> PortError:
+    with pytest.raises(PortError) as caught:
+        await port.invoke(ASK)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("status", "category"),
+    [(302, C.PERMANENT), (402, C.PERMANENT), (409, C.SERVER), (413, C.PERMANENT), (422, C.PERMANENT)],
+)
+async def test_a_status_decides_the_category_and_the_sdk_repeats_nothing(
+    status: int, category: ErrorCategory, server: Scripted, open_port: Keep
+) -> None:
+    headers = {"x-should-retry": "true", "location": "/v1/other"}
+    server.says(Reply(error("x", "sorry, 500 of them"), status, headers))
+    found = await fails(open_port(ClaudeLLM(model(server.url))))
+    assert (found.category, found.status) == (category, status)
+    assert f"claude_tool:served at {server.url} answered HTTP {status}: sorry, 500 of them" in str(found)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ({"error": "plain"}, "plain"),
+        ({"detail": "of another kind"}, "of another kind"),
+        ("<html>Bad Gateway</html>", "<html>Bad Gateway</html>"),
+        ([], "[]"),
+        (error("api_error", "x" * 5000), "x" * 300 + "…"),
+    ],
+)
+async def test_what_the_server_said_is_shown_briefly(body: Any, shown: str, server: Scripted, open_port: Keep) -> None:
+    server.says(Reply(body, 500))
+    assert str(await fails(open_port(ClaudeLLM(model(server.url))))).endswith(f"HTTP 500: {shown}")
+
+
+async def test_an_account_without_credit_is_not_tried_again(server: Scripted, open_port: Keep) -> None:
+    server.says(Reply(error("billing_error", "no credit"), 429))
+    found = await fails(open_port(ClaudeLLM(model(server.url))))
+    assert (found.category, found.retriable) == (C.PERMANENT, False)
+
+
+async def test_the_time_to_wait_may_be_given_in_milliseconds(server: Scripted, open_port: Keep) -> None:
+    server.says(Reply({}, 429, {"retry-after-ms": "250", "Retry-After": "1"}))
+    assert (await fails(open_port(ClaudeLLM(model(server.url))))).retry_after == 0.25
+
+
+@pytest.mark.parametrize("status", [200, 400])
+async def test_no_secret_and_no_prompt_is_in_an_error(status: int, server: Scripted, open_port: Keep) -> None:
+    said = f"{KEY} header-secret: bad '{PROMPT[8:58]}'! and {PROMPT}"
+    server.says(Reply(error("invalid_request_error", said), status))
+    extra = {"headers": {"X-Token": "header-secret"}}
+    found = await fails(open_port(ClaudeLLM(model(server.url, endpoint_api_key=KEY, extra=extra))))
+    assert "*** ***: bad '[prompt]'! and [prompt]" in str(found)
+    assert not [word for word in (KEY, "header-secret", "KX", "confidential") if word in f"{found} {found!r}"]
+    assert found.__cause__ is None
+    assert found.category is C.PERMANENT
+
+
+async def test_a_refused_connection_names_the_server(open_port: Keep) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    found = await fails(open_port(ClaudeLLM(model(f"http://127.0.0.1:{port}"))))
+    assert found.category is C.CONNECTION
+    assert f"127.0.0.1:{port}: no connection" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("Hello!", "not JSON"),
+        ([], "not a JSON object"),
+        ({}, "no list of blocks"),
+        ({"content": "text"}, "no list of blocks"),
+        ({"content": [{"text": "x"}]}, "no list of blocks"),
+        ({"content": [{"type": "text", "text": 5}]}, "text block has no text"),
+        ({"content": [{"type": "tool_use", "input": {}}]}, "tool_use has no name"),
+    ],
+)
+async def test_a_reply_that_is_none_says_why(body: Any, why: str, server: Scripted, open_port: Keep) -> None:
+    server.says(Reply(body))
+    found = await fails(open_port(ClaudeLLM(model(server.url))))
+    assert found.category is C.SERVER
+    assert "sent no usable reply: " in str(found)
+    assert why in str(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "category"),
+    [
+        ("rate_limit_error", C.RATE_LIMIT),
+        ("overloaded_error", C.SERVER),
+        ("timeout_error", C.TIMEOUT),
+        ("authentication_error", C.PERMANENT),
+        ("of_tomorrow", C.SERVER),
+    ],
+)
+async def test_an_error_passed_on_by_a_gateway_keeps_its_kind(
+    kind: str, category: ErrorCategory, server: Scripted, open_port: Keep
+) -> None:
+    server.says(error(kind, "slow down"))
+    found = await fails(open_port(ClaudeLLM(model(server.url))))
+    assert (found.category, f"{kind}: slow down" in str(found)) == (category, True)
+
+
+async def test_what_cannot_be_written_as_json_is_an_error_of_that_item(server: Scripted, open_port: Keep) -> None:
+    port = open_port(ClaudeLLM(model(server.url, extra={"body": {"metadata": object()}})))
+    found = await fails(port)
+    assert (found.category, server.requests) == (C.PERMANENT, [])
+    assert "the request cannot be made" in str(found)
+
+
+SPEC = plugin.karenina_adapters()[0]
+
+
+@pytest.mark.parametrize(
+    ("url", "fields", "problem"),
+    [
+        (None, {}, "api.anthropic.com needs an API key; set ANTHROPIC_API_KEY"),
+        ("localhost:8000", {}, "must begin with http"),
+        ("http://", {}, "name a host"),
+        ("http://host:port", {}, "not a URL"),
+        ("http://me:pw-secret@host", {}, "endpoint_api_key"),
+        ("http://host?key=pw-secret", {}, "a query"),
+        ("http://host/v1/messages", {}, "base URL"),
+        ("http://host", {"endpoint_api_key": "pw-secret\n"}, "line break"),
+        ("http://host", {"temperature": 1.5}, "temperature: 1.5"),
+        ("http://host", {"mcp_urls_dict": {"time": "uvx mcp-server-time"}}, "mcp_urls_dict"),
+        ("http://host", {"extra": {"header": {"X": "pw-secret"}}}, "extra.header: "),
+        ("http://host", {"extra": {"headers": {"X": "pw-secret\r\n"}}}, "line break"),
+        ("http://host", {"extra": {"structured": "pw-secret"}}, "extra.structured: "),
+        ("http://host", {"extra": {"prompt_caching": True}}, "extra.prompt_caching: "),
+        ("http://host", {"extra": {"body": {"stream": True}}}, "body.stream is set by Karenina"),
+        ("http://host", {"extra": {"body": {"output_config": {"format": {}}}}}, "without format"),
+        ("http://host", {"extra": {"max_concurrency": 0}}, "extra.max_concurrency: "),
+    ],
+)
+def test_what_would_fail_every_item_is_refused_before_the_run(
+    url: str | None, fields: dict[str, Any], problem: str
+) -> None:
+    assert SPEC.check is not None
+    with pytest.raises(AdapterConfigError, match="model 'm'") as caught:
+        SPEC.check(model(url, **fields))
+    assert problem in str(caught.value)
+    assert "pw-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "fields"),
+    [
+        ("http://127.0.0.1:8000", {}),
+        (None, {"endpoint_api_key": "sk-1"}),
+        (None, {"extra": {"headers": {"X-Api-Key": "sk-1"}}}),
+    ],
+)
+def test_what_can_work_is_let_through(url: str | None, fields: dict[str, Any]) -> None:
+    assert SPEC.check is not None
+    SPEC.check(model(url, **fields))
+
+
+def test_concurrency_is_a_setting() -> None:
+    assert SPEC.concurrency is not None
+    assert [SPEC.concurrency(model(None, extra=extra)) for extra in ({}, {"max_concurrency": 4})] == [16, 4]

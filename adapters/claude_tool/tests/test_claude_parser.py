@@ -1,0 +1,228 @@
+"""JSON from a server of the Messages API: how it is asked for, and what is learned from refusals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from claude_servers import Scripted, call, error, model, reply
+
+from karenina_claude_tool.parser import ClaudeParser
+from karenina_claude_tool.schemas import can_be_native, native_schema
+from karenina_core.ports import Message, ParserReply, PortError, Usage
+from karenina_core.testing.contracts import Reply, Request
+
+pytestmark = pytest.mark.anyio
+Keep = Callable[[Any], Any]
+ASK = [Message.system("Fill the form."), Message.user("It is BCL2.")]
+SCHEMA = {
+    "title": "Gene form",
+    "type": "object",
+    "properties": {"gene": {"type": "string", "description": "The symbol."}},
+    "required": ["gene"],
+    "additionalProperties": False,
+}
+OTHER = {**SCHEMA, "title": "Other form"}
+OPEN = {"type": "object", "additionalProperties": {"type": "number"}}
+FILLED = '{"gene": "BCL2"}'
+NOT_KNOWN = Reply(error("invalid_request_error", "output_config: Extra inputs are not permitted"), 400)
+
+
+def way_of(body: Any) -> str:
+    """How a request asks for JSON."""
+    if "output_config" in body:
+        return "json_schema"
+    return "tool" if "tools" in body else "prompt"
+
+
+def refusing(*refusals: tuple[str, Reply]) -> Callable[[Request], Reply]:
+    """A server that takes only what it does not refuse."""
+    said = dict(refusals)
+    return lambda request: said.get(way_of(request.body), Reply(reply(FILLED)))
+
+
+def ways(server: Scripted) -> list[str]:
+    return [way_of(body) for body in server.bodies]
+
+
+async def test_the_schema_is_the_format_of_the_output(server: Scripted, open_port: Keep) -> None:
+    server.says(reply(FILLED))
+    found = await open_port(ClaudeParser(model(server.url))).parse(ASK, SCHEMA)
+    assert found == ParserReply(FILLED, "json_schema", Usage(7, 3, calls=1), "stop", "served-model")
+    assert server.bodies[0]["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA}}
+    assert "tools" not in server.bodies[0]
+
+
+async def test_the_format_stands_beside_what_the_user_sets_of_the_output(server: Scripted, open_port: Keep) -> None:
+    server.says(reply(FILLED))
+    extra = {"body": {"output_config": {"effort": "low"}}}
+    await open_port(ClaudeParser(model(server.url, extra=extra))).parse(ASK, SCHEMA)
+    assert server.bodies[0]["output_config"].keys() == {"effort", "format"}
+
+
+async def test_a_tool_has_the_whole_schema_and_is_forced(server: Scripted, open_port: Keep) -> None:
+    server.says(reply("Here:", call("Gene_form", gene="BCL2"), stop="tool_use"))
+    limited = {**SCHEMA, "properties": {"gene": {"type": "string", "maxLength": 9}}}
+    found = await open_port(ClaudeParser(model(server.url, extra={"structured": "tool"}))).parse(ASK, limited)
+    assert (json.loads(found.text), found.way) == (json.loads(FILLED), "tool")
+    assert [tool["input_schema"] for tool in server.bodies[0]["tools"]] == [limited]
+    assert server.bodies[0]["tool_choice"] == {"type": "tool", "name": "Gene_form"}
+
+
+@pytest.mark.parametrize(
+    ("blocks", "text"),
+    [
+        (["I cannot."], "I cannot."),
+        ([{**call("answer"), "input": "{not json"}], "{not json"),
+        ([call("answer", 1, a=1), call("answer", 2, a=2)], '{"a": 1}\n{"a": 2}'),
+    ],
+)
+async def test_what_is_no_single_call_is_handed_on(
+    blocks: list[Any], text: str, server: Scripted, open_port: Keep
+) -> None:
+    server.says(reply(*blocks))
+    found = await open_port(ClaudeParser(model(server.url, extra={"structured": "tool"}))).parse(ASK, SCHEMA)
+    assert found.text == text
+
+
+async def test_in_words_the_schema_is_part_of_the_system_prompt(server: Scripted, open_port: Keep) -> None:
+    server.says(reply(FILLED))
+    await open_port(ClaudeParser(model(server.url, extra={"structured": "prompt"}))).parse(ASK, SCHEMA)
+    system = server.bodies[0]["system"]
+    assert system.startswith("Fill the form.")
+    assert json.dumps(SCHEMA) in system
+    assert server.bodies[0].keys() == {"model", "max_tokens", "messages", "system"}
+
+
+@pytest.mark.parametrize(
+    ("refusals", "first", "later"),
+    [
+        ([("json_schema", NOT_KNOWN)], ["json_schema", "tool"], ["tool"]),
+        (
+            [("json_schema", Reply("no such field: output_config", 422)), ("tool", Reply("tool_choice: what?", 400))],
+            ["json_schema", "tool", "prompt"],
+            ["prompt"],
+        ),
+        (
+            [
+                ("json_schema", Reply(error("x", "this model has no json_schema"), 400)),
+                ("tool", Reply("functions", 404)),
+            ],
+            ["json_schema", "tool", "prompt"],
+            ["prompt"],
+        ),
+        ([("tool", Reply("tools?", 400))], ["json_schema"], ["json_schema"]),
+    ],
+)
+async def test_a_way_that_the_server_does_not_know_is_not_tried_again(
+    refusals: list[Any], first: list[str], later: list[str], server: Scripted, open_port: Keep
+) -> None:
+    server.answer = refusing(*refusals)
+    port = open_port(ClaudeParser(model(server.url)))
+    assert [(await port.parse(ASK, schema)).way for schema in (SCHEMA, OTHER)] == [first[-1], later[-1]]
+    assert ways(server) == [*first, *later]
+
+
+async def test_a_schema_that_the_server_cannot_take_says_nothing_of_others(server: Scripted, open_port: Keep) -> None:
+    def answer(request: Request) -> Reply:
+        if way_of(request.body) == "json_schema" and "Other form" in request.text:
+            return Reply(error("invalid_request_error", "output_config.format.schema: too complex"), 400)
+        return Reply(reply(FILLED))
+
+    server.answer = answer
+    port = open_port(ClaudeParser(model(server.url)))
+    for schema in (OTHER, SCHEMA, OTHER):
+        await port.parse(ASK, schema)
+    assert ways(server) == ["json_schema", "tool", "json_schema", "tool"]
+
+
+async def test_a_schema_of_open_keys_is_asked_for_with_a_tool_at_once(server: Scripted, open_port: Keep) -> None:
+    server.says(reply(FILLED))
+    port = open_port(ClaudeParser(model(server.url)))
+    assert [(await port.parse(ASK, schema)).way for schema in (OPEN, SCHEMA)] == ["tool", "json_schema"]
+
+
+@pytest.mark.parametrize(
+    ("structured", "refusal"),
+    [
+        ("auto", Reply(error("invalid_request_error", "prompt is too long"), 400)),
+        ("auto", Reply("tools and output_config", 500)),
+        ("json_schema", NOT_KNOWN),
+        ("tool", Reply("no tools", 400)),
+    ],
+)
+async def test_other_refusals_and_those_of_a_way_that_was_chosen_are_errors(
+    structured: str, refusal: Reply, server: Scripted, open_port: Keep
+) -> None:
+    server.says(refusal)
+    port = open_port(ClaudeParser(model(server.url, extra={"structured": structured})))
+    with pytest.raises(PortError) as caught:
+        await port.parse(ASK, SCHEMA)
+    assert (caught.value.status, len(server.requests)) == (refusal.status, 1)
+
+
+async def test_a_request_that_no_way_mends_teaches_nothing(server: Scripted, open_port: Keep) -> None:
+    server.says(NOT_KNOWN, Reply("tool?", 400), Reply("prompt is too long", 400), reply(FILLED))
+    port = open_port(ClaudeParser(model(server.url)))
+    with pytest.raises(PortError, match="too long"):
+        await port.parse(ASK, SCHEMA)
+    assert (await port.parse(ASK, SCHEMA)).way == "json_schema"
+
+
+@pytest.mark.parametrize(
+    ("schema", "native"),
+    [
+        (
+            {"type": "integer", "minimum": 1, "maximum": 5, "default": 3, "description": "A score"},
+            {"type": "integer", "description": "A score (minimum: 1, maximum: 5)"},
+        ),
+        (
+            {"type": "array", "items": {"type": "string", "maxLength": 9}, "minItems": 1, "maxItems": 2},
+            {
+                "type": "array",
+                "items": {"type": "string", "description": "(maxLength: 9)"},
+                "minItems": 1,
+                "description": "(maxItems: 2)",
+            },
+        ),
+        (
+            {"oneOf": [{"type": "string", "format": "date"}, {"type": "null"}]},
+            {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]},
+        ),
+        (
+            {"$ref": "#/$defs/Gene", "description": "The second one"},
+            {"anyOf": [{"$ref": "#/$defs/Gene"}], "description": "The second one"},
+        ),
+        ({"type": "object", "properties": {}}, {"type": "object", "properties": {}, "additionalProperties": False}),
+        (
+            {"$defs": {"A": {"const": 1, "examples": [1]}}, "$ref": "#/$defs/A"},
+            {"$defs": {"A": {"const": 1}}, "$ref": "#/$defs/A"},
+        ),
+    ],
+)
+def test_a_schema_keeps_what_the_api_knows_and_tells_the_rest(schema: Any, native: Any) -> None:
+    before = json.dumps(schema)
+    assert native_schema(schema) == native
+    assert json.dumps(schema) == before
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "object"},
+        OPEN,
+        {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]},
+        {"type": "object", "properties": {}, "additionalProperties": True},
+    ],
+)
+def test_what_the_api_cannot_constrain_is_found_wherever_it_stands(part: Any) -> None:
+    assert can_be_native(SCHEMA)
+    for whole in (
+        {"type": "object", "properties": {"a": part}},
+        {"anyOf": [{"type": "null"}, part]},
+        {"type": "array", "items": part},
+        {"$defs": {"A": part}, "type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}},
+    ):
+        assert not can_be_native(whole)
