@@ -23,7 +23,7 @@ from karenina_core.errors import (
     UndeclaredSetting,
 )
 from karenina_core.outcome import Outcome
-from karenina_core.ports import CallInfo, Message, Usage
+from karenina_core.ports import CallInfo, CallNotes, Message, Usage
 from karenina_core.prompts import PromptTask, assemble
 from karenina_core.state import AtEnd, Item, ItemError, PortProvider, Revision, State, Veto
 from karenina_core.structured import Structured, ask_for
@@ -53,12 +53,13 @@ logger = logging.getLogger("karenina")
 class VerificationContext:
     """The view of one stage on one item. Its docstrings are the contract of stages with the pipeline."""
 
-    __slots__ = ("_planned", "_settings", "_state", "_usage")
+    __slots__ = ("_notes", "_planned", "_settings", "_state", "_usage")
 
     def __init__(self, state: State, planned: PlannedStage) -> None:
         self._state = state
         self._planned = planned
         self._usage = Usage()
+        self._notes = CallNotes()
         self._settings: BaseModel | None = None
 
     # ---- what the item is
@@ -302,13 +303,21 @@ class VerificationContext:
     @property
     def call_info(self) -> CallInfo:
         """For which item calls are made."""
-        question = self.question
-        return CallInfo(question.id, question.question, self.replicate, self._planned.usage_key)
+        item = self._state.item
+        question = item.question
+        return CallInfo(
+            question.id, question.question, item.replicate, self._planned.usage_key, item.order, self._notes
+        )
 
     @property
     def usage(self) -> Usage:
         """What this stage used so far."""
         return self._usage
+
+    @property
+    def notes(self) -> CallNotes:
+        """What the stage's calls took so far."""
+        return self._notes
 
     @property
     def state(self) -> State:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, LLMReply, Message, ParserReply, PortError
@@ -21,6 +22,12 @@ class _Counted:
     async def aclose(self) -> None:
         """Nothing to do: the run closes its ports."""
 
+    def _info(self, info: CallInfo) -> CallInfo:
+        """What the stage says about the call, or what is known of its item; always with the stage's notes."""
+        if info is NO_INFO:
+            return self._context.call_info
+        return info if info.notes is not None else replace(info, notes=self._context.call_info.notes)
+
 
 class CountedLLM(_Counted):
     """The port for text of one stage."""
@@ -33,7 +40,7 @@ class CountedLLM(_Counted):
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """Pass the call on, and count it."""
-        reply = await self._port.invoke(messages, info=self._context.call_info if info is NO_INFO else info)
+        reply = await self._port.invoke(messages, info=self._info(info))
         self._context.count(reply.usage)
         return reply
 
@@ -51,7 +58,7 @@ class CountedParser(_Counted):
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
         """Pass the call on, and count it."""
-        reply = await self._port.parse(messages, schema, info=self._context.call_info if info is NO_INFO else info)
+        reply = await self._port.parse(messages, schema, info=self._info(info))
         self._context.count(reply.usage)
         return reply
 
@@ -68,7 +75,7 @@ class CountedAgent(_Counted):
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """Pass the call on, and count it."""
         try:
-            reply = await self._port.run(messages, options, info=self._context.call_info if info is NO_INFO else info)
+            reply = await self._port.run(messages, options, info=self._info(info))
         except PortError as error:
             if error.partial is not None:
                 self._context.count(error.partial.usage)

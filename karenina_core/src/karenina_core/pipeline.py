@@ -18,6 +18,7 @@ from karenina_core.stage import Skip
 if TYPE_CHECKING:
     from karenina_core.plan import Plan, PlannedStage
     from karenina_core.plugins import Plugins
+    from karenina_core.ports import CallNotes
     from karenina_core.results import VerificationResult
 
 logger = logging.getLogger("karenina")
@@ -95,6 +96,7 @@ class Pipeline:
             calls=usage.calls,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
+            notes=context.notes,
         )
         if event is not None:
             self._plugins.stage_finished(event, record)
@@ -163,6 +165,7 @@ def _record(
     calls: int = 0,
     input_tokens: int = 0,
     output_tokens: int = 0,
+    notes: CallNotes | None = None,
 ) -> StageRecord:
     return StageRecord.model_validate(
         {
@@ -175,6 +178,8 @@ def _record(
             "calls": calls,
             "input_tokens": input_tokens,
             "output_tokens": output_tokens,
+            "retries": notes.retries if notes is not None else {},
+            "waited": notes.waited if notes is not None else 0.0,
             "distribution": planned.distribution,
             "version": planned.version,
         }

@@ -125,17 +125,40 @@ class Usage:
         )
 
 
+@dataclass(slots=True)
+class CallNotes:
+    """What it took to get replies, failed calls included; of one call, or of all calls of a stage.
+
+    `retries` are failed requests that were made again, by `ErrorCategory`; `waited` the seconds between them. `seconds`
+    are those of the requests that brought the replies.
+    """
+
+    retries: dict[str, int] = field(default_factory=dict)
+    waited: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, other: CallNotes) -> None:
+        """Count what `other` counted, too."""
+        for category, times in other.retries.items():
+            self.retries[category] = self.retries.get(category, 0) + times
+        self.waited += other.waited
+        self.seconds += other.seconds
+
+
 @dataclass(frozen=True, slots=True)
 class CallInfo:
     """For which item a call is made. It is for look-ups and bookkeeping, and is never sent to a model.
 
-    `task` is the `usage_key` of the stage that calls; `replicate` counts from 1.
+    `task` is the `usage_key` of the stage that calls; `replicate` counts from 1. `order` is the place of the item in
+    its run: of calls that wait, those of earlier items go first. `notes` are the stage's: every call adds its own.
     """
 
     question_id: str = ""
     question: str = ""
     replicate: int = 1
     task: str = ""
+    order: int = field(default=0, compare=False)
+    notes: CallNotes | None = field(default=None, compare=False, repr=False)
 
 
 NO_INFO = CallInfo()

@@ -52,7 +52,10 @@ class PortProvider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Of which question, models and replicate a state holds the facts. An answer has no judge yet."""
+    """Of which question, models and replicate a state holds the facts. An answer has no judge yet.
+
+    `order` is its place in the run: where calls wait for one another, earlier items go first.
+    """
 
     question: Question
     answering_model: ModelConfig
@@ -62,6 +65,7 @@ class Item:
     ports: PortProvider
     trust: Trust
     run_name: str | None = None
+    order: int = 0
 
 
 @dataclass(frozen=True, slots=True)

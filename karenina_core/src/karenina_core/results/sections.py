@@ -208,6 +208,8 @@ class StageRecord(Section):
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    retries: dict[str, int] = Field(default={}, description="Failed requests that were made again, by category.")
+    waited: float = Field(default=0.0, description="Seconds between them.")
     distribution: str
     version: str
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from karenina_core.ports import AgentReply, CallInfo, LLMReply, Message, ParserReply, Turn
+from karenina_core.ports import AgentReply, CallInfo, CallNotes, LLMReply, Message, ParserReply, Turn
 from karenina_core.run.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -50,13 +51,15 @@ class Call:
     """One call that is about to be made.
 
     `asked` is what else decides the reply, as JSON values: the schema, or an agent's tools and bounds. `messages` are
-    what the model is sent; of a turn, those that the agent was given and its trace so far.
+    what the model is sent; of a turn, those that the agent was given and its trace so far. `notes` say what the reply
+    took; they are complete when the reply is stored.
     """
 
     target: Target
     messages: Sequence[Message]
     info: CallInfo
     asked: Any = None
+    notes: CallNotes = field(default_factory=CallNotes, compare=False)
 
     @cached_property
     def key(self) -> str:
@@ -103,8 +106,17 @@ class Calls:
         return kept  # type: ignore[return-value] # the key holds the port, and each port has one type of reply
 
     async def _ask(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
+        notes = call.notes
+
         async def once() -> R:
             async with self.limits.place(call.target.model):
-                return await ask()
+                began = time.monotonic()
+                reply = await ask()
+                notes.seconds = time.monotonic() - began
+                return reply
 
-        return await self.policy.call(once)
+        try:
+            return await self.policy.call(once, notes)
+        finally:
+            if call.info.notes is not None:
+                call.info.notes.add(notes)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from karenina_core.ports import ErrorCategory, PortError
+from karenina_core.ports import CallNotes, ErrorCategory, PortError
 
 T = TypeVar("T")
 
@@ -41,8 +41,8 @@ class RetryPolicy:
         waiting = max(own, error.retry_after or 0.0)
         return min(waiting, self.patience)
 
-    async def call(self, call: Callable[[], Awaitable[T]]) -> T:
-        """The result of `call`, made again as the budgets allow. Raises the last `PortError`."""
+    async def call(self, call: Callable[[], Awaitable[T]], notes: CallNotes) -> T:
+        """The result of `call`, made again as the budgets allow; `notes` say how often. Raises the last `PortError`."""
         spent: dict[ErrorCategory, int] = {}
         attempt = 0
         while True:
@@ -52,5 +52,8 @@ class RetryPolicy:
                 if not error.retriable or spent.get(error.category, 0) >= self.budgets.get(error.category, 0):
                     raise
                 spent[error.category] = spent.get(error.category, 0) + 1
-                await asyncio.sleep(self.wait(attempt, error))
+                notes.retries[error.category.value] = spent[error.category]
+                waiting = self.wait(attempt, error)
+                await asyncio.sleep(waiting)
+                notes.waited += waiting
                 attempt += 1
