@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +16,30 @@ if TYPE_CHECKING:
 
 
 @dataclass
+class Pieces:
+    """A streamed reply: pieces of the body, each after so many seconds. `cut` breaks the connection at the end."""
+
+    pieces: list[tuple[float, str]]
+    cut: bool = False
+
+    async def to(self, request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
+        await response.prepare(request)
+        for seconds, piece in self.pieces:
+            await asyncio.sleep(seconds)
+            await response.write(piece.encode())
+        if self.cut:
+            assert request.transport is not None
+            request.transport.close()
+        return response
+
+
+@dataclass
 class Scripted:
     """A server that answers each request as `answer` says, and keeps what it was sent."""
 
     url: str = ""
-    answer: Callable[[dict[str, Any]], web.Response] | None = None
+    answer: Callable[[dict[str, Any]], web.Response | Pieces] | None = None
     bodies: list[dict[str, Any]] = field(default_factory=list)
     requests: list[web.BaseRequest] = field(default_factory=list)
 
@@ -33,7 +54,8 @@ class Scripted:
         self.requests.append(request)
         self.bodies.append(await request.json())
         assert self.answer is not None
-        return self.answer(self.bodies[-1])
+        answer = self.answer(self.bodies[-1])
+        return await answer.to(request) if isinstance(answer, Pieces) else answer
 
 
 def completion(content: str | None = "Paris.", **message: Any) -> dict[str, Any]:
@@ -43,6 +65,36 @@ def completion(content: str | None = "Paris.", **message: Any) -> dict[str, Any]
         "choices": [{"message": {"role": "assistant", "content": content, **message}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 7, "completion_tokens": 3},
     }
+
+
+def chunk(finish: str | None = None, **delta: Any) -> str:
+    """An event of a stream that says `delta`."""
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return event({"model": "served-model", "choices": [choice]})
+
+
+def event(data: Any) -> str:
+    """An event of a stream."""
+    return f"data: {data if isinstance(data, str) else json.dumps(data)}\n\n"
+
+
+def streamed(completion: dict[str, Any], size: int = 5) -> str:
+    """`completion` as a stream, in which texts and arguments come in parts of so many characters."""
+    (choice,) = completion["choices"]
+    message = choice["message"]
+    text = message.get("content") or ""
+    events = [chunk(role="assistant", content="")]
+    events += [chunk(content=text[start : start + size]) for start in range(0, len(text), size)]
+    for index, call in enumerate(message.get("tool_calls", ())):
+        function = call["function"]
+        begun = {"index": index, "id": call["id"], "type": "function", "function": {**function, "arguments": ""}}
+        events.append(chunk(tool_calls=[begun]))
+        for start in range(0, len(function["arguments"]), size):
+            part = {"arguments": function["arguments"][start : start + size]}
+            events.append(chunk(tool_calls=[{"index": index, "function": part}]))
+    events.append(chunk(choice["finish_reason"]))
+    events.append(event({"model": completion["model"], "choices": [], "usage": completion["usage"]}))
+    return "".join([*events, event("[DONE]")])
 
 
 def model(url: str | None, **fields: Any) -> ModelConfig:

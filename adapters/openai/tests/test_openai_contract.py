@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from karenina_core.ports import FinishReason, Message, Usage
+from openai_servers import chunk, streamed
+
+from karenina_core.ports import ErrorCategory, FinishReason, Message, ToolCall, Usage
 from karenina_core.testing.contracts import (
     AdapterContract,
     AgentContract,
     LLMContract,
     ParserContract,
+    Reply,
     Request,
     Wire,
 )
@@ -80,3 +84,39 @@ class TestParserByPrompt(ChatCompletions, ParserContract):
 
 class TestAgent(ChatCompletions, AgentContract):
     pass
+
+
+class Streamed(ChatCompletions):
+    """The same, with streamed replies."""
+
+    fields = {"extra": {"stream": True}}
+
+    def saying(self, text: str = "", *calls: ToolCall, finish_reason: FinishReason | None = None) -> Reply:
+        return _as_stream(super().saying(text, *calls, finish_reason=finish_reason))
+
+    def filling(self, text: str) -> Callable[[Request], Reply]:
+        return lambda request: _as_stream(super(Streamed, self).filling(text)(request))
+
+
+class Cut:
+    """What a cut stream is: without its end it is not a reply of the server's, as one cannot tell what was to come."""
+
+    def test_cut_json_is_the_servers_fault(self: Any) -> None:
+        with self.server(lambda request: replace(self.good()(request), body=chunk(content="It is"))) as server:
+            assert self.failed(server.url).category is ErrorCategory.CONNECTION
+
+
+class TestStreamedLLM(Cut, Streamed, LLMContract):
+    pass
+
+
+class TestStreamedParser(Cut, Streamed, ParserContract):
+    pass
+
+
+class TestStreamedAgent(Cut, Streamed, AgentContract):
+    pass
+
+
+def _as_stream(reply: Reply) -> Reply:
+    return replace(reply, body=streamed(reply.body), headers={"Content-Type": "text/event-stream"})

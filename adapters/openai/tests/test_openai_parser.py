@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -74,6 +75,14 @@ async def test_many_at_once_learn_together(server: Scripted, open_port: Keep) ->
     port = open_port(OpenAIParser(model(server.url)))
     replies = await asyncio.gather(*[port.parse(ASK, SCHEMA) for _ in range(64)])
     assert {(reply.text, reply.way) for reply in replies} == {('{"city": "Paris"}', "prompt")}
+    assert Counter(map(way_of, server.bodies)) == {"json_schema": 1, "tool": 1, "prompt": 64}
+
+
+async def test_two_judges_on_one_server_and_model_learn_together(server: Scripted, open_port: Keep) -> None:
+    server.answer = server_with("prompt")
+    ports = [open_port(OpenAIParser(model(server.url, temperature=t))) for t in (0.0, 1.0)]
+    await asyncio.gather(*[port.parse(ASK, SCHEMA) for port in ports * 8])
+    assert Counter(map(way_of, server.bodies)) == {"json_schema": 1, "tool": 1, "prompt": 16}
 
 
 @pytest.mark.parametrize("way", ["json_schema", "tool", "prompt"])

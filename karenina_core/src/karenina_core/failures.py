@@ -104,7 +104,18 @@ def _said(body: str) -> tuple[str, frozenset[str]]:
     for key in ("message", "detail", "msg"):
         if isinstance(error.get(key), str):
             return str(error[key]), codes
-    return body, codes
+    details = error.get("detail")
+    return _listed(details) if isinstance(details, list) else body, codes
+
+
+def _listed(details: Sequence[Any]) -> str:
+    """Problems in a list, each with its place. What stood there is left out, as it may be the whole request."""
+    found = []
+    for detail in details:
+        place = ".".join(map(str, detail.get("loc") or ())) if isinstance(detail, dict) else ""
+        said = detail.get("msg", "") if isinstance(detail, dict) else detail
+        found.append(f"{place}: {said}" if place else str(said))
+    return "; ".join(found)
 
 
 def _without_prompt(text: str, prompt: Sequence[Message]) -> str:

@@ -71,12 +71,9 @@ class Client:
             )
         return raw
 
-    def lacking(self, way: str) -> PortError:
-        """The error for a chat model that cannot be asked for JSON in this way at all."""
-        return PortError(
-            f"{self.where}: LangChain's chat model has no {way}; set extra.structured to auto or prompt",
-            category=ErrorCategory.PERMANENT,
-        )
+    def lacking(self, way: str) -> str:
+        """What is told of a chat model that cannot be asked for JSON in this way at all."""
+        return f"{self.where}: LangChain's chat model has no {way}; set extra.structured to auto or prompt"
 
     async def aclose(self) -> None:
         """Close the connections. A call after it raises `PortError`."""

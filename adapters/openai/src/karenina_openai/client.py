@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -13,9 +16,11 @@ import orjson
 from karenina_core.failures import CURES, HTTPFailure, http_failure, shown_text
 from karenina_core.ports import ErrorCategory, Message, PortError, category_of_status
 from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, is_loopback, key_of
+from karenina_openai.streaming import BrokenStream, Patience, Silence, assembled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from karenina_core.models import ModelConfig
 
@@ -24,13 +29,20 @@ _OTHER_FIELD: dict[TokensField, TokensField] = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
 }
-
-
+_DRAINING = 0.5  # seconds for what follows the end of a stream, so that its connection can be used again
 _CURES = {
     **CURES,
     401: "check endpoint_api_key, or OPENAI_API_KEY (sent to OPENAI_BASE_URL and this machine only)",
     404: "check model_name, and that endpoint_base_url ends as the server wants it (mostly /v1)",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _Dialect:
+    """In what servers differ, and what they say so about: found out by asking."""
+
+    tokens_field: TokensField
+    counts_streams: bool = True
 
 
 class Client:
@@ -44,6 +56,7 @@ class Client:
         self.extra = extra
         self.where = f"{model.display_string} at {base_url}"
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
+        self._first = extra.first_token_timeout or self.timeout
         self._url = f"{base_url}/chat/completions"
         self._host = f"{url.hostname}:{url.port or (443 if url.scheme == 'https' else 80)}"
         self._query = {name: value.get_secret_value() for name, value in extra.query.items()}
@@ -56,7 +69,7 @@ class Client:
         self._proxy = None if is_loopback(url.hostname or "") else _proxy(url.scheme, url.hostname or "")
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
-        self._tokens_field: TokensField = extra.max_tokens_field or "max_tokens"
+        self._dialect = _Dialect(extra.max_tokens_field or "max_tokens")
         self._base: dict[str, Any] = {"model": model.model_name}
         if model.temperature is not None:
             self._base["temperature"] = model.temperature
@@ -66,20 +79,22 @@ class Client:
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
         """The server's reply to `wire`, which stands for `messages`, and `fields`. Raises `PortError`.
 
-        A server that wants the limit of tokens under its other name says so; the request is then repeated, and
-        the name is remembered.
+        A server that wants the limit of tokens under its other name, or cannot count the tokens of a stream, says so;
+        the request is then repeated, and what worked is remembered.
         """
-        name = self._tokens_field
-        try:
-            return await self._post(messages, self._body(wire, fields, name))
-        except HTTPFailure as error:
-            other = _OTHER_FIELD[name]
-            settled = self.extra.max_tokens_field is not None or self._max_tokens is None
-            if settled or error.status != 400 or other not in error.server_text:
-                raise
-        reply = await self._post(messages, self._body(wire, fields, other))
-        self._tokens_field = other
-        return reply
+        dialect = self._dialect
+        tried = {dialect}
+        while True:
+            try:
+                reply = await self._post(messages, self._body(wire, fields, dialect))
+            except HTTPFailure as error:
+                dialect = self._mended(dialect, error)
+                if dialect in tried:
+                    raise
+                tried.add(dialect)
+            else:
+                self._dialect = dialect
+                return reply
 
     async def aclose(self) -> None:
         """Close the connections. A call after it raises `PortError`."""
@@ -92,20 +107,39 @@ class Client:
         """The error for a reply with status 200 that is none."""
         return PortError(f"{self.where} sent no usable reply: {why}", category=ErrorCategory.SERVER)
 
-    def _body(self, wire: list[dict[str, Any]], fields: Mapping[str, Any], tokens_field: str) -> bytes:
+    def _mended(self, dialect: _Dialect, error: HTTPFailure) -> _Dialect:
+        """The dialect that the server's words ask for; the same one where they are about something else."""
+        if error.status not in (400, 422):
+            return dialect
+        if self.extra.stream and "stream_options" in error.server_text:
+            return replace(dialect, counts_streams=False)
+        other = _OTHER_FIELD[dialect.tokens_field]
+        settled = self.extra.max_tokens_field is not None or self._max_tokens is None
+        return dialect if settled or other not in error.server_text else replace(dialect, tokens_field=other)
+
+    def _body(self, wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect) -> bytes:
         body = {**self._base, "messages": wire, **fields}
         if self._max_tokens is not None:
-            body[tokens_field] = self._max_tokens
+            body[dialect.tokens_field] = self._max_tokens
+        if self.extra.stream:
+            body["stream"] = True
+            if dialect.counts_streams:
+                body["stream_options"] = {"include_usage": True}
         return _dumps(body)
 
     async def _post(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
         session = self._opened()
         try:
-            async with session.post(
-                self._url, data=body, params=self._query or None, proxy=self._proxy, allow_redirects=False
-            ) as response:
-                raw = await response.read()
-                status, headers = response.status, response.headers
+            if self.extra.stream:
+                return await self._streamed(session, messages, body)
+            async with self._request(session, body) as response:
+                return self._read(response, await response.read(), messages)
+        except Silence as silence:
+            what = "fell silent for" if silence.began else "did not begin to answer within"
+            setting = "request_timeout" if silence.began or self._first == self.timeout else "extra.first_token_timeout"
+            raise PortError(
+                f"{self.where} {what} {silence.seconds:g} s; raise {setting}", category=ErrorCategory.TIMEOUT
+            ) from None
         except TimeoutError:
             raise PortError(
                 f"{self.where} did not answer within {self.timeout:g} s; raise request_timeout",
@@ -122,16 +156,43 @@ class Client:
                 "and is endpoint_base_url right?",
                 category=ErrorCategory.CONNECTION,
             ) from None
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, BrokenStream) as error:
             raise PortError(
                 f"{self.where}: the connection to {self._host} broke ({self._shown(error)})",
                 category=ErrorCategory.CONNECTION,
             ) from None
-        if status >= 300:
-            raise self._failure(status, headers, raw, messages)
-        return self._read(raw, messages)
 
-    def _read(self, raw: bytes, messages: Sequence[Message]) -> dict[str, Any]:
+    def _request(
+        self, session: aiohttp.ClientSession, body: bytes, **more: Any
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        return session.post(
+            self._url, data=body, params=self._query or None, proxy=self._proxy, allow_redirects=False, **more
+        )
+
+    async def _streamed(
+        self, session: aiohttp.ClientSession, messages: Sequence[Message], body: bytes
+    ) -> dict[str, Any]:
+        """The reply put together from its pieces; a server that does not stream gives it in one."""
+        async with (
+            Patience(self._first, self.timeout) as patience,
+            self._request(session, body, timeout=aiohttp.ClientTimeout(total=None)) as response,
+        ):
+            if response.status >= 300 or response.content_type != "text/event-stream":
+                return self._read(response, await response.read(), messages)
+            try:
+                data, last = await assembled(response.content.iter_any(), patience, _loads)
+            except ValueError:
+                raise self.unusable("a piece of its stream is not a JSON object") from None
+            if "error" in data:
+                raise self._error_in_200(data["error"], last, messages)
+            with suppress(TimeoutError, aiohttp.ClientError):
+                async with asyncio.timeout(_DRAINING):
+                    await response.read()
+            return data
+
+    def _read(self, response: aiohttp.ClientResponse, raw: bytes, messages: Sequence[Message]) -> dict[str, Any]:
+        if response.status >= 300:
+            raise self._failure(response.status, response.headers, raw, messages)
         try:
             data = _loads(raw)
         except ValueError:

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from karenina_core.failures import HTTPFailure
 from karenina_core.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredWay
+from karenina_core.structured.ways import WAYS, by_best_way, with_schema
 from karenina_openai.client import Client
 from karenina_openai.conversion import ChatReply, from_wire, to_wire
 from karenina_openai.schemas import schema_name, strict_schema
@@ -18,15 +18,6 @@ if TYPE_CHECKING:
 
     from karenina_core.models import ModelConfig
 
-_WAYS: tuple[StructuredWay, ...] = ("json_schema", "tool", "prompt")
-_UNSUPPORTED_STATUSES = (400, 404, 422)
-# Words of a refusal that is about the way of asking and not about the question.
-_NAMES_OF: dict[StructuredWay, tuple[str, ...]] = {
-    "json_schema": ("response_format", "response format", "schema", "structured output", "grammar"),
-    "tool": ("tool", "function"),
-    "prompt": (),
-}
-
 
 class OpenAIParser:
     """The parser port. It finds out once what the server accepts: native schema, else tool call, else prompt."""
@@ -34,9 +25,10 @@ class OpenAIParser:
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
         wanted = self._client.extra.structured
-        self._ways: tuple[StructuredWay, ...] = _WAYS if wanted == "auto" else (wanted,)
-        self._first = 0
-        self._official = is_official(urlsplit(base_url_of(model)))
+        self._ways: tuple[StructuredWay, ...] = WAYS if wanted == "auto" else (wanted,)
+        base_url = base_url_of(model)
+        self._server = (base_url, model.model_name)
+        self._official = is_official(urlsplit(base_url))
 
     async def parse(
         self,
@@ -46,19 +38,8 @@ class OpenAIParser:
         info: CallInfo = NO_INFO,
     ) -> ParserReply:
         """The model's reply, asked to be a JSON object that fits `schema`. Raises `PortError`."""
-        number = self._first
-        while True:
-            way = self._ways[number]
-            try:
-                data = await self._ask(way, messages, schema)
-            except HTTPFailure as error:
-                if number + 1 == len(self._ways) or not _is_about(error, way):
-                    raise
-                number += 1
-            else:
-                # Only a way that worked is remembered, so that a request that no way mends teaches nothing.
-                self._first = max(self._first, number)
-                return self._reply(data, way)
+        data, way = await by_best_way(self._server, self._ways, schema, lambda way: self._ask(way, messages, schema))
+        return self._reply(data, way)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -66,7 +47,7 @@ class OpenAIParser:
 
     async def _ask(self, way: StructuredWay, messages: Sequence[Message], schema: Mapping[str, Any]) -> dict[str, Any]:
         if way == "prompt":
-            return await self._client.post(messages, to_wire(_with_schema(messages, schema)))
+            return await self._client.post(messages, to_wire(with_schema(messages, schema)))
         adapted, strict = strict_schema(schema, official=self._official)
         name = schema_name(schema)
         strictness = {"strict": True} if strict else {}
@@ -88,23 +69,6 @@ class OpenAIParser:
         except ValueError as error:
             raise self._client.unusable(str(error)) from None
         return ParserReply(text, way, reply.usage, reply.finish_reason, reply.model)
-
-
-def _is_about(error: HTTPFailure, way: StructuredWay) -> bool:
-    if error.status not in _UNSUPPORTED_STATUSES:
-        return False
-    said = error.server_text.lower()
-    return any(name in said for name in _NAMES_OF[way])
-
-
-def _with_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
-    order = (
-        "Reply with one JSON object that fits this JSON Schema, and with nothing else:\n"
-        f"{json.dumps(schema, ensure_ascii=False)}"
-    )
-    if messages and messages[0].role == "system":
-        return [Message.system(f"{messages[0].content}\n\n{order}"), *messages[1:]]
-    return [Message.system(order), *messages]
 
 
 def _arguments(data: dict[str, Any], reply: ChatReply) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 
 from karenina_core.adapters import AdapterConfigError
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 OFFICIAL_BASE_URL = "https://api.openai.com/v1"
 DEFAULT_TIMEOUT = 120.0
-_OWN_FIELDS = ("messages", "stream", "response_format", "tools", "tool_choice")
+_OWN_FIELDS = ("messages", "stream", "stream_options", "response_format", "tools", "tool_choice")
 
 
 class OpenAIExtra(BaseModel):
@@ -34,9 +34,24 @@ class OpenAIExtra(BaseModel):
     first_turn: Literal["free", "tool"] = Field(
         default="free", description="tool: an agent has to call a tool in its first turn, before it may answer."
     )
+    stream: bool = Field(
+        default=False,
+        description="Replies are streamed, and request_timeout is the longest silence in one, not the longest reply.",
+    )
+    first_token_timeout: float | None = Field(
+        default=None,
+        gt=0,
+        description="With stream: seconds until the model begins to answer; request_timeout where absent.",
+    )
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = Field(
         default=None, description="What the server calls the limit of tokens; found out where absent."
     )
+
+    @model_validator(mode="after")
+    def _only_streams_begin(self) -> Self:
+        if self.first_token_timeout is not None and not self.stream:
+            raise ValueError("first_token_timeout is for streamed replies; set stream to true as well")
+        return self
 
     @field_validator("headers")
     @classmethod

@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -119,7 +120,7 @@ class CallContract(Wire):
     @pytest.mark.parametrize("fault", ["close", "cut"])
     def test_a_connection_that_breaks_is_one_of_the_connection(self, fault: Any) -> None:
         def broken(request: Request) -> Reply:
-            return Reply(self.good()(request).body, fault=fault)
+            return replace(self.good()(request), fault=fault)
 
         with self.server(broken) as server:
             assert self.failed(server.url).category is C.CONNECTION
@@ -130,7 +131,11 @@ class CallContract(Wire):
             assert self.failed(server.url).category is C.SERVER
 
     def test_cut_json_is_the_servers_fault(self) -> None:
-        with self.server(lambda request: Reply(body_of(self.good()(request))[:-9])) as server:
+        def cut(request: Request) -> Reply:
+            good = self.good()(request)
+            return replace(good, body=body_of(good)[:-9])
+
+        with self.server(cut) as server:
             assert self.failed(server.url).category is C.SERVER
 
     def test_a_silent_server_is_a_time_out_that_leaves_nothing_behind(self) -> None:
@@ -162,6 +167,7 @@ class CallContract(Wire):
             assert self.using(twice, server.url).usage == self.usage
 
     def test_calls_are_under_way_side_by_side(self) -> None:
+        """After the first one, which may find out for all what its server takes."""
         both = threading.Barrier(2)
 
         def together(request: Request) -> Reply:
@@ -169,9 +175,10 @@ class CallContract(Wire):
             return self.good()(request)
 
         async def two(port: Port) -> list[Said]:
+            await self.call(port)
             return list(await asyncio.gather(self.call(port), self.call(port)))
 
-        with self.server(together) as server:
+        with self.server(self.good(), together) as server:
             assert [said.usage for said in self.using(two, server.url)] == [self.usage, self.usage]
 
     def test_a_call_that_is_cancelled_ends_and_leaves_nothing_behind(self) -> None:

@@ -1,0 +1,163 @@
+"""A streamed chat completion, put together as if it had come in one piece."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from typing import Any
+
+_TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
+
+
+class BrokenStream(Exception):
+    """Raised for a stream that ended before the reply did: what came until then is no reply."""
+
+
+class Silence(Exception):
+    """Raised for a stream that said nothing for too long; `began` tells whether there was an answer by then."""
+
+    def __init__(self, seconds: float, *, began: bool) -> None:
+        super().__init__(f"nothing came for {seconds:g} s")
+        self.seconds = seconds
+        self.began = began
+
+
+class Patience:
+    """The time that a server is given: so long until it begins to answer, and then so long from piece to piece."""
+
+    def __init__(self, first: float, between: float) -> None:
+        self._between = between
+        self._seconds = first
+        self._began = False
+        self._deadline = asyncio.timeout(first)
+
+    async def __aenter__(self) -> Patience:
+        await self._deadline.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        try:
+            await self._deadline.__aexit__(*error)
+        except TimeoutError:
+            if not self._deadline.expired():
+                raise
+            raise Silence(self._seconds, began=self._began) from None
+
+    def came(self, *, answer: bool) -> None:
+        """Something came. Until the first of the `answer` the time runs on, as a sign of life alone is none."""
+        self._began = self._began or answer
+        if self._began:
+            self._seconds = self._between
+            self._deadline.reschedule(asyncio.get_running_loop().time() + self._between)
+
+
+async def assembled(
+    pieces: AsyncIterable[bytes], patience: Patience, loads: Callable[[bytes], Any]
+) -> tuple[dict[str, Any], bytes]:
+    """The chat completion that stands in a stream of server-sent events, and the last event as it came.
+
+    An object with an `error` ends it and is given as it is. Raises `BrokenStream` where the stream ends before the
+    reply does, and `ValueError` for an event that is no JSON object.
+    """
+    reply = _Reply()
+    done = False
+    async for event in _events(pieces):
+        if event == b"[DONE]":
+            done = True
+            break
+        chunk = loads(event)
+        if not isinstance(chunk, dict):
+            raise ValueError("a piece of the stream is not a JSON object")  # noqa: TRY004 - data from outside
+        if chunk.get("error"):
+            return {"error": chunk["error"]}, event
+        patience.came(answer=reply.add(chunk))
+    if not done and reply.finish_reason is None:
+        raise BrokenStream("the stream ended before the reply did")
+    return reply.whole(), b""
+
+
+async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """The data of each event. One that the stream's end cut off is none."""
+    rest = b""
+    data: list[bytes] = []
+    async for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        for raw in lines:
+            line = raw.rstrip(b"\r")
+            if line.startswith(b"data:"):
+                data.append(line[5:].strip())
+            elif not line and data:
+                yield b"\n".join(data)
+                data = []
+
+
+class _Reply:
+    """The first choice, as far as it came."""
+
+    def __init__(self) -> None:
+        self.finish_reason: str | None = None
+        self._texts: dict[str, list[str]] = {}
+        self._calls: dict[int, dict[str, Any]] = {}
+        self._any = False
+        self._model: Any = None
+        self._usage: Any = None
+
+    def add(self, chunk: Mapping[str, Any]) -> bool:
+        """Take a piece; whether it holds something that the model said."""
+        self._model = chunk.get("model") or self._model
+        self._usage = chunk.get("usage") or self._usage
+        said = False
+        for choice in _mappings(chunk.get("choices")):
+            if choice.get("index", 0) != 0:
+                continue
+            self._any = True
+            self.finish_reason = choice.get("finish_reason") or self.finish_reason
+            delta = choice.get("delta")
+            if isinstance(delta, Mapping):
+                said = self._say(delta) or said
+        return said
+
+    def whole(self) -> dict[str, Any]:
+        """As the server would have sent it in one piece."""
+        message: dict[str, Any] = {"role": "assistant", "content": None}
+        message |= {name: "".join(texts) for name, texts in self._texts.items()}
+        if self._calls:
+            message["tool_calls"] = [self._calls[index] for index in sorted(self._calls)]
+        choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
+        return {"model": self._model, "choices": [choice] if self._any else [], "usage": self._usage}
+
+    def _say(self, delta: Mapping[str, Any]) -> bool:
+        said = False
+        for name in _TEXTS:
+            text = delta.get(name)
+            if isinstance(text, str) and text:
+                self._texts.setdefault(name, []).append(text)
+                said = True
+        for place, piece in enumerate(_mappings(delta.get("tool_calls"))):
+            self._call(piece, place)
+            said = True
+        return said
+
+    def _call(self, piece: Mapping[str, Any], place: int) -> None:
+        given = piece.get("index")
+        index = given if isinstance(given, int) else self._unnumbered(piece, place)
+        call = self._calls.setdefault(index, {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
+        call["id"] = piece.get("id") or call["id"]
+        function = piece.get("function")
+        if not isinstance(function, Mapping):
+            return
+        # Names come whole, once or with each piece; arguments come in parts.
+        call["function"]["name"] = function.get("name") or call["function"]["name"]
+        if isinstance(arguments := function.get("arguments"), str):
+            call["function"]["arguments"] += arguments
+
+    def _unnumbered(self, piece: Mapping[str, Any], place: int) -> int:
+        """The number of a call that came without one: a new one where it has an id that no call has, else the last."""
+        for index, call in self._calls.items():
+            if piece.get("id") and call["id"] == piece["id"]:
+                return index
+        return len(self._calls) if piece.get("id") or not self._calls else max(max(self._calls), place)
+
+
+def _mappings(values: Any) -> list[Mapping[str, Any]]:
+    return [value for value in values if isinstance(value, Mapping)] if isinstance(values, list) else []

@@ -1,0 +1,243 @@
+"""Streamed replies: put together whole, never short, and bounded by silence instead of length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from openai_servers import Pieces, Scripted, chunk, completion, event, model, streamed
+
+from karenina_core.adapters import AdapterConfigError
+from karenina_core.ports import AgentOptions, ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
+from karenina_openai import plugin
+from karenina_openai.agent import OpenAIAgent
+from karenina_openai.llm import OpenAILLM
+from karenina_openai.parser import OpenAIParser
+
+pytestmark = pytest.mark.anyio
+ASK = [Message.user("What is the capital of France?")]
+PARIS = LLMReply("Paris.", Usage(7, 3, calls=1), "stop", "served-model")
+USAGE = event({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}})
+Keep = Callable[[Any], Any]
+
+
+def streaming(server: Scripted, request_timeout: float = 5, **extra: Any) -> Any:
+    return model(server.url, request_timeout=request_timeout, extra={"stream": True, **extra})
+
+
+async def fails(port: Any) -> PortError:
+    with pytest.raises(PortError) as caught:
+        await port.invoke(ASK)
+    return caught.value
+
+
+async def test_a_stream_is_put_together(server: Scripted, open_port: Keep) -> None:
+    server.answer = lambda _: Pieces([(0, streamed(completion()))])
+    port = open_port(OpenAILLM(streaming(server)))
+    assert [await port.invoke(ASK) for _ in range(2)] == [PARIS, PARIS]
+    assert (server.bodies[0]["stream"], server.bodies[0]["stream_options"]) == (True, {"include_usage": True})
+    transports = {request.transport for request in server.requests}
+    assert len(transports) == 1, "the connection is used again"
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+async def test_it_does_not_matter_where_the_pieces_are_cut(
+    size: int, newline: str, server: Scripted, open_port: Keep
+) -> None:
+    text = streamed(completion("Zürich 🧬\n“x”")).replace("\n", newline)
+    raw = f": a comment{newline}event: message{newline}{text}"
+    server.answer = lambda _: Pieces([(0, raw[start : start + size]) for start in range(0, len(raw), size)])
+    assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).text == "Zürich 🧬\n“x”"
+
+
+async def test_a_reply_may_take_longer_than_any_silence(server: Scripted, open_port: Keep) -> None:
+    pieces = [(0.12, chunk(content=word)) for word in ("It ", "is ", "in ", "Paris", ".")]
+    server.answer = lambda _: Pieces([*pieces, (0, chunk("stop")), (0, USAGE + event("[DONE]"))])
+    assert (await open_port(OpenAILLM(streaming(server, 0.4))).invoke(ASK)).text == "It is in Paris."
+
+
+async def test_without_streaming_the_time_is_for_the_whole_reply(server: Scripted, open_port: Keep) -> None:
+    server.answer = lambda _: Pieces([(0.12, "{")] * 9)
+    error = await fails(open_port(OpenAILLM(model(server.url, request_timeout=0.4))))
+    assert "did not answer within 0.4 s" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("extra", "pieces", "told"),
+    [
+        ({}, [(1, "")], "did not begin to answer within 0.3 s; raise request_timeout"),
+        ({}, [(0, chunk(role="assistant", content="")), (1, "")], "did not begin to answer within 0.3 s"),
+        ({}, [(0.1, ": still here\n\n")] * 9, "did not begin to answer within 0.3 s"),
+        ({}, [(0, chunk(content="It ")), (1, "")], "fell silent for 0.3 s; raise request_timeout"),
+        ({}, [(0, chunk(content="It ")), *[(0.1, ": still here\n\n")] * 9], "fell silent for 0.3 s"),
+        (
+            {"first_token_timeout": 0.1},
+            [(1, "")],
+            "did not begin to answer within 0.1 s; raise extra.first_token_timeout",
+        ),
+    ],
+)
+async def test_silence_is_a_time_out(
+    extra: dict[str, Any], pieces: list[tuple[float, str]], told: str, server: Scripted, open_port: Keep
+) -> None:
+    server.answer = lambda _: Pieces(pieces)
+    error = await fails(open_port(OpenAILLM(streaming(server, 0.3, **extra))))
+    assert error.category is ErrorCategory.TIMEOUT
+    assert told in str(error)
+
+
+async def test_the_first_token_may_be_given_more_time(server: Scripted, open_port: Keep) -> None:
+    server.answer = lambda _: Pieces([(0.5, streamed(completion()))])
+    assert await open_port(OpenAILLM(streaming(server, 0.2, first_token_timeout=5))).invoke(ASK) == PARIS
+
+
+@pytest.mark.parametrize("cut", [True, False])
+@pytest.mark.parametrize(
+    "begun",
+    [
+        "",
+        chunk(content="Par"),
+        chunk(content="Paris."),
+        chunk(content="Paris.") + chunk("stop").rstrip(),
+        chunk(content="Paris.") + USAGE,
+        streamed(completion())[:-200],
+    ],
+)
+async def test_a_stream_that_ends_early_is_a_broken_connection_and_never_a_short_answer(
+    begun: str, cut: bool, server: Scripted, open_port: Keep
+) -> None:
+    server.answer = lambda _: Pieces([(0, begun)], cut)
+    error = await fails(open_port(OpenAILLM(streaming(server))))
+    assert (error.category, error.retriable) == (ErrorCategory.CONNECTION, True)
+
+
+@pytest.mark.parametrize(
+    ("last", "usage"), [(USAGE, Usage(7, 3, calls=1)), (event("[DONE]"), Usage(calls=1)), ("", Usage(calls=1))]
+)
+async def test_a_reply_that_ended_is_whole_whatever_follows(
+    last: str, usage: Usage, server: Scripted, open_port: Keep
+) -> None:
+    server.answer = lambda _: Pieces([(0, chunk(content="Paris.") + chunk("stop") + last)])
+    reply = await open_port(OpenAILLM(streaming(server))).invoke(ASK)
+    assert (reply.text, reply.finish_reason, reply.usage) == ("Paris.", "stop", usage)
+
+
+@pytest.mark.parametrize(
+    ("said", "category", "told"),
+    [
+        (event({"error": {"message": "slow down", "code": 429}}), ErrorCategory.RATE_LIMIT, "HTTP 429: slow down"),
+        (event({"error": {"message": "boom"}}), ErrorCategory.SERVER, "boom"),
+        (event("{not json"), ErrorCategory.SERVER, "not a JSON object"),
+        (event("[1]"), ErrorCategory.SERVER, "not a JSON object"),
+        (chunk(content="Par") + event({"error": {"message": "boom"}}), ErrorCategory.SERVER, "boom"),
+        (chunk(content="Par") + event("{not json"), ErrorCategory.SERVER, "not a JSON object"),
+        (event("[DONE]"), ErrorCategory.SERVER, "no choices"),
+    ],
+)
+async def test_what_goes_wrong_in_a_stream_is_told(
+    said: str, category: ErrorCategory, told: str, server: Scripted, open_port: Keep
+) -> None:
+    server.answer = lambda _: Pieces([(0, said)])
+    error = await fails(open_port(OpenAILLM(streaming(server))))
+    assert error.category is category
+    assert told in str(error)
+
+
+async def test_a_server_that_does_not_stream_is_understood(server: Scripted, open_port: Keep) -> None:
+    server.says(body=completion())
+    assert await open_port(OpenAILLM(streaming(server))).invoke(ASK) == PARIS
+
+
+async def test_a_server_that_cannot_count_streams_is_asked_without(server: Scripted, open_port: Keep) -> None:
+    def answer(body: dict[str, Any]) -> web.Response | Pieces:
+        if "stream_options" in body:
+            return web.json_response({"error": {"message": "Unknown parameter: stream_options"}}, status=400)
+        return Pieces([(0, chunk(content="Paris.") + chunk("stop") + event("[DONE]"))])
+
+    server.answer = answer
+    port = open_port(OpenAILLM(streaming(server)))
+    assert [(await port.invoke(ASK)).text for _ in range(2)] == ["Paris."] * 2
+    assert ["stream_options" in body for body in server.bodies] == [True, False, False]
+
+
+async def test_thoughts_refusals_and_other_choices_are_told_apart(server: Scripted, open_port: Keep) -> None:
+    other = event({"choices": [{"index": 1, "delta": {"content": "Rome"}, "finish_reason": "stop"}]})
+    said = [chunk(reasoning_content="Well, "), chunk(reasoning_content="Paris?"), other, chunk(content="Paris.")]
+    server.answer = lambda _: Pieces([(0, "".join([*said, chunk("stop"), USAGE, event("[DONE]")]))])
+    reply = await open_port(OpenAILLM(streaming(server))).invoke(ASK)
+    assert (reply.text, reply.reasoning) == ("Paris.", "Well, Paris?")
+    server.answer = lambda _: Pieces([(0, chunk(refusal="I can't.") + chunk("stop") + event("[DONE]"))])
+    assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).text == "I can't."
+
+
+def _piece(index: int | None, id: str | None, name: str | None, arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"function": {"arguments": arguments, **({"name": name} if name else {})}}
+    return {**found, **({"index": index} if index is not None else {}), **({"id": id} if id else {})}
+
+
+A = ToolCall("a", "read_file", {"path": "a.txt"})
+B = ToolCall("b", "list_files", {})
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [
+            [_piece(0, "a", "read_file", "")],
+            [_piece(0, None, None, '{"path": ')],
+            [_piece(0, None, None, '"a.txt"}')],
+            [_piece(1, "b", "list_files", "{}")],
+        ],
+        [
+            [_piece(0, "a", "read_file", '{"path": '), _piece(1, "b", "list_files", "{")],
+            [_piece(1, None, None, "}"), _piece(0, None, None, '"a.txt"}')],
+        ],
+        [
+            [_piece(0, "a", "read_file", '{"path": ')],
+            [_piece(0, "a", "read_file", '"a.txt"}')],
+            [_piece(1, "b", "list_files", "{}")],
+        ],
+        [
+            [_piece(None, "a", "read_file", '{"path": ')],
+            [_piece(None, None, None, '"a.txt"}')],
+            [_piece(None, "b", "list_files", "{}")],
+        ],
+        [[_piece(None, "a", "read_file", '{"path": "a.txt"}'), _piece(None, "b", "list_files", "{}")]],
+    ],
+    ids=["one after the other", "side by side", "names repeated", "without numbers", "whole and without numbers"],
+)
+async def test_calls_of_tools_are_put_together(
+    pieces: list[list[dict[str, Any]]], server: Scripted, open_port: Keep, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("4711")
+    calling = "".join(chunk(tool_calls=piece) for piece in pieces) + chunk("tool_calls") + USAGE + event("[DONE]")
+    replies = [calling, streamed(completion("It is 4711."))]
+    server.answer = lambda _: Pieces([(0, replies.pop(0))])
+    reply = await open_port(OpenAIAgent(streaming(server))).run(ASK, AgentOptions(workspace=tmp_path))
+    assert reply.trace == (
+        Message.assistant("", [A, B]),
+        Message.tool("4711", A),
+        Message.tool("a.txt (4 bytes)", B),
+        Message.assistant("It is 4711."),
+    )
+    assert reply.usage == Usage(14, 6, calls=2)
+
+
+async def test_a_judge_may_stream(server: Scripted, open_port: Keep) -> None:
+    server.answer = lambda _: Pieces([(0, streamed(completion('{"city": "Paris"}')))])
+    reply = await open_port(OpenAIParser(streaming(server))).parse(ASK, {"type": "object", "properties": {}})
+    assert (reply.text, reply.way) == ('{"city": "Paris"}', "json_schema")
+
+
+@pytest.mark.parametrize(
+    "extra", [{"first_token_timeout": 3}, {"stream": True, "first_token_timeout": 0}, {"body": {"stream_options": {}}}]
+)
+def test_settings_that_make_no_sense_are_refused(extra: dict[str, Any]) -> None:
+    (spec,) = plugin.karenina_adapters()
+    assert spec.check is not None
+    with pytest.raises(AdapterConfigError, match="extra"):
+        spec.check(model("http://127.0.0.1:9/v1", extra=extra))
