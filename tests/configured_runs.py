@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -64,15 +64,8 @@ class Models(ScriptedModels):
 
             return make
 
-        return [
-            AdapterSpec(
-                interface=spec.interface,
-                description=spec.description,
-                llm=noting(spec.llm),
-                parser=noting(spec.parser),
-                agent=noting(spec.agent),
-            )
-        ]
+        made = {"llm": noting(spec.llm), "parser": noting(spec.parser), "agent": noting(spec.agent)}
+        return [replace(spec, concurrency=None, **made)]
 
 
 @dataclass

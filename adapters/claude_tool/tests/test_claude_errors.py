@@ -151,7 +151,6 @@ SPEC = plugin.karenina_adapters()[0]
         ("http://host/v1/messages", {}, "base URL"),
         ("http://host", {"endpoint_api_key": "pw-secret\n"}, "line break"),
         ("http://host", {"temperature": 1.5}, "temperature: 1.5"),
-        ("http://host", {"mcp_urls_dict": {"time": "uvx mcp-server-time"}}, "mcp_urls_dict"),
         ("http://host", {"extra": {"header": {"X": "pw-secret"}}}, "extra.header: "),
         ("http://host", {"extra": {"headers": {"X": "pw-secret\r\n"}}}, "line break"),
         ("http://host", {"extra": {"structured": "pw-secret"}}, "extra.structured: "),

@@ -149,7 +149,6 @@ async def test_an_error_passed_on_by_a_gateway_keeps_its_status(server: Scripted
         ("openai_endpoint", "http://host/v1?key=pw-secret", {}, "query"),
         ("openai_endpoint", "http://host/v1/chat/completions", {}, "base URL"),
         ("openai_endpoint", "http://host/v1", {"endpoint_api_key": "pw-secret\n"}, "line break"),
-        ("openai_endpoint", "http://host/v1", {"mcp_urls_dict": {"t": "uvx x"}}, "mcp_urls_dict"),
         ("openai_endpoint", "http://host/v1", {"extra": {"headers": {"X": "pw-secret\r\n"}}}, "line break"),
         ("openai_endpoint", "http://host/v1", {"extra": {"structured": "pw-secret"}}, "extra.structured: "),
         ("openai_endpoint", "http://host/v1", {"extra": {"parameters": {"openai_api_key": "pw-secret"}}}, "is set by"),

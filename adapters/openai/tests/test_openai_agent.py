@@ -12,10 +12,8 @@ import pytest
 from aiohttp import web
 from openai_servers import Scripted, completion, model
 
-from karenina_core.adapters import AdapterConfigError
 from karenina_core.ports import AgentOptions, ErrorCategory, Message, PortError, ToolCall, Usage
 from karenina_openai.agent import OpenAIAgent
-from karenina_openai.settings import check
 
 pytestmark = pytest.mark.anyio
 ASK = [Message.user("What does the note say?")]
@@ -212,11 +210,6 @@ async def test_a_workspace_that_is_gone_is_said_before_anything_is_sent(
         await open_port(OpenAIAgent(model(server.url))).run(ASK, AgentOptions(workspace=tmp_path / "gone"))
     assert caught.value.category is ErrorCategory.PERMANENT
     assert server.bodies == []
-
-
-def test_mcp_servers_are_refused_before_a_run() -> None:
-    with pytest.raises(AdapterConfigError, match="mcp_urls_dict"):
-        check(model("http://127.0.0.1:1/v1", mcp_urls_dict={"time": "uvx mcp-server-time"}))
 
 
 async def test_the_first_turn_can_be_made_to_call_a_tool(

@@ -40,6 +40,7 @@ class AdapterSpec:
     - `needs_agent(model, info)` says whether this answer must come through the agent port although the model names no
       tools (a recording of a conversation, say).
     - `recorded` says that the answers were given earlier: no tools are started for them, and their traces are trusted.
+    - `starts_tools` says that the adapter gets the tools of the model's MCP servers itself: the run starts none for it.
     - `extra` is the pydantic model that validates `ModelConfig.extra`; None means that there is nothing to set.
     - `concurrency(model)` is how many calls may be under way at once.
     """
@@ -51,6 +52,7 @@ class AdapterSpec:
     parser: Callable[[ModelConfig], ParserPort] | None = None
     agent: Callable[[ModelConfig], AgentPort] | None = None
     recorded: bool = False
+    starts_tools: bool = False
     extra: type[BaseModel] | None = None
     check: Callable[[ModelConfig], None] | None = None
     unavailable: Callable[[], str | None] | None = None

@@ -30,6 +30,8 @@ from karenina_core.structured import Structured, ask_for
 from karenina_core.wording import whole
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pydantic import BaseModel
 
     from karenina_core.benchmark import Question
@@ -293,6 +295,24 @@ class VerificationContext:
     def at_end(self, callback: AtEnd) -> None:
         """Call `callback` when the item, or for answer-scope stages the last item of the answer, has ended."""
         self._state.at_end.append(callback)
+
+    def enter_workspace(self, folder: Path) -> None:
+        """Note that agents of the item work in the folder. Ports do so themselves, before an agent runs there."""
+        workspaces, ports = self._state.workspaces, self._state.item.ports
+        if folder in workspaces:
+            return
+        workspaces.add(folder)
+        ports.enter_workspace(folder)
+        self.at_end(lambda: self.leave_workspace(folder))
+
+    async def leave_workspace(self, folder: Path) -> None:
+        """End what was started for the item's agents in the folder, where nobody else works there.
+
+        Who removes a workspace before the item ends calls it first; else it is done at the end of the item.
+        """
+        if folder in self._state.workspaces:
+            self._state.workspaces.remove(folder)
+            await self._state.item.ports.leave_workspace(folder)
 
     async def in_thread(self, function: Callable[[*Ts], T], *arguments: *Ts) -> T:
         """Run what computes for more than some milliseconds in a thread, so that other items go on."""

@@ -74,6 +74,8 @@ class CountedAgent(_Counted):
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """Pass the call on, and count it."""
+        if options.workspace is not None:
+            self._context.enter_workspace(options.workspace)
         try:
             reply = await self._port.run(messages, options, info=self._info(info))
         except PortError as error:

@@ -21,6 +21,7 @@ class Known(TypedDict):
     adapters: dict[str, str]
     artifacts: dict[str, str]
     prompts: dict[str, str]
+    tool_sources: dict[str, str]
     settings: dict[str, dict[str, Any]]
 
 

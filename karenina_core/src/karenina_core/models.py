@@ -40,6 +40,9 @@ class ModelConfig(BaseModel):
     mcp_tool_description_overrides: dict[str, str] | None = Field(
         default=None, description="Other descriptions for tools."
     )
+    mcp_server_options: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, repr=False, description="Settings of single MCP servers, by the server's name."
+    )
     request_timeout: float | None = Field(default=None, gt=0, description="Seconds for one request; else the run's.")
     agent_timeout: float | None = Field(default=None, gt=0, description="Seconds for one agent run.")
     manual_traces: ManualTraces | None = Field(

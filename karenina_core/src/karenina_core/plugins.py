@@ -196,8 +196,16 @@ class Plugins:
 
     def tool_sources(self) -> tuple[ToolSource, ...]:
         """The sources of tools for agents, sorted by name."""
-        found = [one for _, offers in self._offers("karenina_tool_sources") for one in offers]
-        return tuple(sorted(found, key=lambda one: one.name))
+        return tuple(source for source, _ in self.owned_tool_sources())
+
+    def owned_tool_sources(self) -> list[tuple[ToolSource, str]]:
+        """The sources of tools, sorted by name, each with the distribution that offers it."""
+        found = [
+            (one, self._owners[id(plugin)][0])
+            for plugin, offers in self._offers("karenina_tool_sources")
+            for one in offers
+        ]
+        return sorted(found, key=lambda pair: (pair[0].name, pair[1]))
 
     def add_commands(self, app: typer.Typer) -> None:
         """Let plugins add their commands to `app`; one that fails is listed and does not stop the others."""

@@ -10,6 +10,8 @@ from karenina_core.outcome import Outcome
 from karenina_core.ports import CallInfo, Usage
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from karenina_core.benchmark import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
@@ -48,6 +50,12 @@ class PortProvider(Protocol):
 
     def search_tools(self) -> Sequence[SearchTool]:
         """The ways to look something up that plugins bring."""
+
+    def enter_workspace(self, workspace: Path) -> None:
+        """Note that an item has agents in the workspace."""
+
+    async def leave_workspace(self, workspace: Path) -> None:
+        """Note that it has no more; after the last item, what was started in the workspace ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +118,7 @@ class State:
     records: list[StageRecord] = field(default_factory=list)
     usage: dict[str, Usage] = field(default_factory=dict)
     at_end: list[AtEnd] = field(default_factory=list)
+    workspaces: set[Path] = field(default_factory=set)
     error: ItemError | None = None
     started: float = 0.0
 

@@ -134,17 +134,12 @@ def unavailable() -> str | None:
 
 
 def check(model: ModelConfig) -> None:
-    """Refuse what would fail every item: a bad URL, unknown settings, MCP servers, Anthropic's host without a key."""
+    """Refuse what would fail every item: a bad URL, unknown settings, Anthropic's host without a key."""
     extra = extra_of(model)
     url = _checked_url(model)
     if model.temperature is not None and model.temperature > 1:
         raise AdapterConfigError(
             f"model {model.id!r}, temperature: {model.temperature:g} is more than the Messages API takes; give 0 to 1"
-        )
-    if model.mcp_urls_dict:
-        raise AdapterConfigError(
-            f"model {model.id!r}: mcp_urls_dict names MCP servers, which the interface 'claude_tool' cannot use; "
-            "remove them, or choose another interface"
         )
     key = key_of(model)
     if key is not None and not _can_be_sent(key):

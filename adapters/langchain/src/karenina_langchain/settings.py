@@ -137,7 +137,7 @@ def concurrency(model: ModelConfig) -> int:
 
 
 def check(model: ModelConfig) -> None:
-    """Refuse what would fail every item: a missing package or key, a bad URL, unknown settings, MCP servers."""
+    """Refuse what would fail every item: a missing package or key, a bad URL or unknown settings."""
     extra = extra_of(model)
     name = provider_name(model)
     reason = missing(name)
@@ -156,11 +156,6 @@ def check(model: ModelConfig) -> None:
     base_url = base_url_of(model)
     if base_url is not None:
         _check_url(model, base_url)
-    if model.mcp_urls_dict:
-        raise AdapterConfigError(
-            f"model {model.id!r}: mcp_urls_dict names MCP servers, which the interface {model.interface!r} cannot use; "
-            "remove them, or choose another interface"
-        )
     _check_key(model, {header.lower() for header in extra.headers})
 
 

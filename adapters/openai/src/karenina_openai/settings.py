@@ -122,7 +122,7 @@ def concurrency(model: ModelConfig) -> int:
 
 
 def check(model: ModelConfig) -> None:
-    """Refuse what would fail every item: a bad URL, unknown settings, MCP servers, OpenAI's own host without a key."""
+    """Refuse what would fail every item: a bad URL, unknown settings, OpenAI's own host without a key."""
     extra = extra_of(model)
     base_url = base_url_of(model)
     where = f"model {model.id!r}, endpoint_base_url"
@@ -143,11 +143,6 @@ def check(model: ModelConfig) -> None:
     if key is not None and not (key.isascii() and key.isprintable()):
         raise AdapterConfigError(f"model {model.id!r}: the API key holds a line break or other characters no key has")
     own_key = {"authorization", "api-key"} & {name.lower() for name in extra.headers}
-    if model.mcp_urls_dict:
-        raise AdapterConfigError(
-            f"model {model.id!r}: mcp_urls_dict names MCP servers, which the interface 'openai' cannot use; remove "
-            "them, or choose another interface"
-        )
     if is_official(url) and key is None and not own_key:
         raise AdapterConfigError(
             f"model {model.id!r}: {url.hostname} needs an API key; set OPENAI_API_KEY or endpoint_api_key, "

@@ -16,6 +16,7 @@ from karenina_core.ports import (
     AgentPort,
     AgentReply,
     CallInfo,
+    CallNotes,
     ErrorCategory,
     LLMPort,
     LLMReply,
@@ -30,14 +31,19 @@ from karenina_core.ports import (
 from karenina_core.run.calls import Call, Calls, Keeper, PortKind, Target
 from karenina_core.run.limits import Limits
 from karenina_core.run.retry import RetryPolicy
+from karenina_core.run.tool_sessions import ToolSessions, tool_problems
 from karenina_core.wording import whole, whole_values
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from karenina_core.adapters import AdapterSpec
     from karenina_core.models import ModelConfig
     from karenina_core.plugins import OfferedAdapter, Plugins
     from karenina_core.rubrics.evaluation import TraitEvaluator
     from karenina_core.search import SearchTool
+
+_GiveTools = Callable[[AgentOptions], Awaitable[AgentOptions]]
 
 DEFAULT_CONCURRENCY = 16
 
@@ -56,9 +62,11 @@ class PortHub:
     _adapters: dict[str, OfferedAdapter] = field(default_factory=dict)
     _ports: list[Port] = field(default_factory=list)
     _by_id: dict[tuple[str, int], Port] = field(default_factory=dict)
+    _tools: ToolSessions = field(init=False)
 
     def __post_init__(self) -> None:
         self.calls = Calls(Limits(self.concurrency), self.policy, self.keeper)
+        self._tools = ToolSessions(self.plugins)
 
     def spec(self, model: ModelConfig) -> AdapterSpec:
         """The adapter of the model. Raises `PluginError`."""
@@ -81,7 +89,8 @@ class PortHub:
 
     def agent(self, model: ModelConfig) -> AgentPort:
         """The model's port for conversations with tools."""
-        port: AgentPort = self._port("agent", model, _Agent)
+        give = self._tool_giver(model)
+        port: AgentPort = self._port("agent", model, lambda made, calls, target: _Agent(made, calls, target, give))
         return port
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
@@ -107,8 +116,17 @@ class PortHub:
         """The ways to look something up that plugins bring."""
         return self.plugins.search_tools()
 
+    def enter_workspace(self, workspace: Path) -> None:
+        """Note that an item has agents in the workspace."""
+        self._tools.enter(workspace)
+
+    async def leave_workspace(self, workspace: Path) -> None:
+        """Note that it has no more; after the last item, the tools that were started in the workspace end."""
+        await self._tools.leave(workspace)
+
     async def aclose(self) -> None:
-        """Close every port; one that fails is logged and does not keep the others open."""
+        """Close all tools and ports; what fails at that is logged and does not keep the others open."""
+        await self._tools.aclose()
         ports, self._ports = self._ports, []
         self._by_id.clear()
         for port in ports:
@@ -145,6 +163,18 @@ class PortHub:
         )
         self._ports.append(made)
         return made
+
+    def _tool_giver(self, model: ModelConfig) -> _GiveTools | None:
+        """What starts the tools of the model's servers; None where the run starts none."""
+        spec = self.spec(model)
+        if spec.recorded or spec.starts_tools:
+            return None
+
+        async def give(options: AgentOptions) -> AgentOptions:
+            tools = await self._tools.tools(model, options.workspace)
+            return replace(options, tools=(*options.tools, *tools)) if tools else options
+
+        return give
 
     def _target(self, kind: PortKind, model: ModelConfig) -> Target:
         offered = self._offered(model)
@@ -201,6 +231,7 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]]) ->
             ]
         except ValueError as error:
             problems.append(f"{where}: {error}")
+        problems += [f"{where}: {problem}" for problem in tool_problems(plugins, model, spec)]
     if problems:
         raise ConfigError(problems)
 
@@ -244,26 +275,42 @@ class _Parser(_Passing):
 
 
 class _Agent(_Passing):
-    __slots__ = ()
+    __slots__ = ("_give_tools",)
+
+    def __init__(self, port: Any, calls: Calls, target: Target, give_tools: _GiveTools | None) -> None:
+        super().__init__(port, calls, target)
+        self._give_tools = give_tools
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        asked = {
-            "max_turns": options.max_turns,
-            "tools": [[tool.name, tool.description, tool.schema] for tool in options.tools],
-            "workspace": options.workspace is not None,
-        }
         try:
             if getattr(self._port, "guards_calls", False):
-                guard = self._guard(messages, asked, info)
+                options = await self._started(options, info)
+                guard = self._guard(messages, _asked(options), info)
                 reply = await self._port.run(messages, replace(options, guard=guard), info=info)
             else:
-                call = Call(self._target, messages, info, asked)
-                reply = await self._calls.make(call, lambda: self._port.run(messages, options, info=info))
+                call = Call(self._target, messages, info, _asked(options))
+                reply = await self._calls.make(call, lambda: self._whole(messages, options, info))
         except PortError as error:
             if error.partial is not None:
                 error.partial = _whole_trace(error.partial)
             raise
         return _whole_trace(reply)
+
+    async def _whole(self, messages: Sequence[Message], options: AgentOptions, info: CallInfo) -> AgentReply:
+        reply: AgentReply = await self._port.run(messages, await self._with_tools(options), info=info)
+        return reply
+
+    async def _started(self, options: AgentOptions, info: CallInfo) -> AgentOptions:
+        """The options with the tools of the model's servers; a start that failed is repeated as calls are."""
+        notes = CallNotes()
+        try:
+            return await self._calls.policy.call(lambda: self._with_tools(options), notes)
+        finally:
+            if info.notes is not None:
+                info.notes.add(notes)
+
+    async def _with_tools(self, options: AgentOptions) -> AgentOptions:
+        return options if self._give_tools is None else await self._give_tools(options)
 
     def _guard(self, messages: Sequence[Message], asked: Mapping[str, Any], info: CallInfo) -> TurnGuard:
         target = replace(self._target, port="turn")
@@ -272,6 +319,14 @@ class _Agent(_Passing):
             return await self._calls.make(Call(target, [*messages, *trace], info, asked), ask)
 
         return guard
+
+
+def _asked(options: AgentOptions) -> dict[str, Any]:
+    return {
+        "max_turns": options.max_turns,
+        "tools": [[tool.name, tool.description, tool.schema] for tool in options.tools],
+        "workspace": options.workspace is not None,
+    }
 
 
 def _whole_trace(reply: AgentReply) -> AgentReply:

@@ -29,6 +29,8 @@ from karenina_core.run.ports import PortHub
 from karenina_core.state import Item, State
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from karenina_core.benchmark import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.plan import PlannedStage
@@ -258,6 +260,12 @@ class _Ports:
     def search_tools(self) -> Sequence[SearchTool]:
         """Those of the plugins by name, none of which looks anything up."""
         return [_silent(tool) for tool in self.hub.search_tools()]
+
+    def enter_workspace(self, workspace: Path) -> None:
+        """Nothing is started."""
+
+    async def leave_workspace(self, workspace: Path) -> None:
+        """Nothing was."""
 
     @staticmethod
     def _declared(ask: Callable[[], bool], otherwise: bool) -> bool:

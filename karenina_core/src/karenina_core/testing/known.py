@@ -24,13 +24,21 @@ def members(checkout: Path) -> list[str]:
 
 
 def survey(names: list[str]) -> Known:
-    """What the distributions `names` own: stages, adapters, artifacts, prompts and settings."""
+    """What the distributions `names` own: stages, adapters, artifacts, prompts, tool sources and settings."""
     points: list[EntryPoint] = [point for name in names for point in distribution(name).entry_points]
     plugins = Plugins.discover(found=[point for point in points if point.group in GROUPS])
     broken = [info for info in plugins.describe() if info.state != "loaded"]
     if broken:
         raise RuntimeError(f"{broken[0].name} of {broken[0].distribution} cannot be loaded: {broken[0].failure}")
-    found: Known = {"stages": {}, "stage_slots": {}, "adapters": {}, "artifacts": {}, "prompts": {}, "settings": {}}
+    found: Known = {
+        "stages": {},
+        "stage_slots": {},
+        "adapters": {},
+        "artifacts": {},
+        "prompts": {},
+        "tool_sources": {},
+        "settings": {},
+    }
     for offered in plugins.stages():
         stage = offered.stage
         found["stages"][stage.name] = offered.distribution
@@ -43,6 +51,7 @@ def survey(names: list[str]) -> Known:
     for offered in plugins.stages():
         for task in offered.stage.prompts:
             found["prompts"].setdefault(task.family or task.name, offered.distribution)
+    found["tool_sources"] = {source.name: owner for source, owner in plugins.owned_tool_sources()}
     found["adapters"] = {one.spec.interface: one.distribution for one in plugins.adapters()}
     return found
 

@@ -55,7 +55,8 @@ class ScriptedModels:
 
     `say` answers the text port, `fill` the JSON port, `act` the agent port (the messages of its trace). Each may raise
     `PortError`, and may return a whole reply where usage or the finish reason matter; by default a call uses 10 input
-    and 5 output tokens. `requests` holds every call in the order in which they came.
+    and 5 output tokens. With `wants_tools` the run starts the tools of a model's MCP servers and gives them to `act`'s
+    port, in the request's options. `requests` holds every call in the order in which they came.
     """
 
     say: Say = lambda _messages, _info: "an answer"
@@ -63,6 +64,7 @@ class ScriptedModels:
     act: Act = lambda _messages, _info: [Message.assistant("an answer")]
     interface: str = INTERFACE
     concurrency: int = 64
+    wants_tools: bool = False
     requests: list[Request] = field(default_factory=list)
 
     @hookimpl
@@ -75,6 +77,7 @@ class ScriptedModels:
                 llm=lambda _model: _Port(self),
                 parser=lambda _model: _Port(self),
                 agent=lambda _model: _Port(self),
+                starts_tools=not self.wants_tools,
                 concurrency=lambda _model: self.concurrency,
             )
         ]

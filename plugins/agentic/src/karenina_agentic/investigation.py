@@ -61,6 +61,7 @@ async def own_copy(context: VerificationContext) -> AsyncIterator[Path]:
             await to_the_end(context, copy_folder, workspace, folder, root, left_out)
         yield folder
     finally:
+        await context.leave_workspace(folder)
         await removal(context, folder)()
 
 

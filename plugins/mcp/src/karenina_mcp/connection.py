@@ -1,0 +1,219 @@
+"""Connections to MCP servers: opened at once, each kept by a task of its own, and made anew where a server ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import anyio
+from mcp import Client, MCPError
+from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST, REQUEST_TIMEOUT, Implementation, Tool
+
+from karenina_core import __version__
+from karenina_core.ports import ErrorCategory, PortError
+from karenina_core.tools import ToolError
+from karenina_mcp.content import text_of
+from karenina_mcp.elicitation import with_defaults
+from karenina_mcp.transports import transport
+
+if TYPE_CHECKING:
+    from karenina_mcp.settings import Server
+
+MOST_PAGES: Final = 100
+"""Pages of tools that one server may list."""
+_LAST_WORDS: Final = 800
+"""Bytes of what a server wrote to stderr that an error shows."""
+
+
+@asynccontextmanager
+async def connected(servers: Sequence[Server], workspace: Path | None) -> AsyncIterator[list[Connection]]:
+    """Connections to all servers, as long as the block lasts; each has listed its tools.
+
+    Raises `PortError` of category `connection` where one cannot be had; the others are closed then.
+    """
+    connections = [Connection(server, workspace) for server in servers]
+    try:
+        outcomes = await asyncio.gather(*(one.begin() for one in connections), return_exceptions=True)
+        failures = [outcome for outcome in outcomes if outcome is not None]
+        if failures:
+            raise failures[0]
+        yield connections
+    finally:
+        await asyncio.gather(*(one.aclose() for one in connections))
+
+
+class Connection:
+    """One server as long as somebody needs it. Where it ends before, the next call connects anew."""
+
+    def __init__(self, server: Server, workspace: Path | None) -> None:
+        self.server = server
+        self.listing: list[Tool] = []
+        self._workspace = workspace
+        self._one_at_a_time = asyncio.Lock()
+        self._link: _Link | None = None
+
+    async def begin(self) -> None:
+        """Connect, and have the server list its tools. Raises `PortError`."""
+        try:
+            async with asyncio.timeout(self.server.options.start_timeout):
+                self.listing = await _all_tools(await self._client())
+        except (_CannotConnect, MCPError, TimeoutError) as error:
+            raise PortError(self._why_not(error), category=ErrorCategory.CONNECTION) from None
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """What the server's tool says, as text. Raises `ToolError`, also where the server is out of order."""
+        try:
+            async with asyncio.timeout(self.server.options.start_timeout):
+                client = await self._client()
+        except (_CannotConnect, TimeoutError) as error:
+            raise ToolError(self._why_not(error)) from None
+        link = self._link
+        try:
+            result = await client.call_tool(tool, dict(arguments), self.server.options.call_timeout)
+        except MCPError as error:
+            raise ToolError(self._call_failed(error, link)) from None
+        except RuntimeError as error:  # a result that does not fit what the tool itself declares
+            raise ToolError(f"{self.server}: {error}") from None
+        said = text_of(result)
+        if result.is_error:
+            raise ToolError(said or f"{tool} failed, and {self.server} does not say why")
+        return said
+
+    async def aclose(self) -> None:
+        """End the connection, and the server where a command started it."""
+        if self._link is not None:
+            await self._link.end()
+
+    async def _client(self) -> Client:
+        async with self._one_at_a_time:
+            if self._link is None or self._link.over:
+                if self._link is not None:
+                    await self._link.end()
+                self._link = _Link(self.server, self._workspace)
+            return await self._link.client()
+
+    def _why_not(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError):
+            seconds = self.server.options.start_timeout
+            why = f"it did not answer within {seconds:g} s; give it more time with start_timeout"
+        else:
+            why = str(error) or type(error).__name__
+        words = self._link.last_words() if self._link is not None else ""
+        said = f"{self.server} cannot be used: {why}" + (f"; it wrote: {words}" if words else "")
+        return self._without_secrets(said)
+
+    def _call_failed(self, error: MCPError, link: _Link | None) -> str:
+        if error.code == REQUEST_TIMEOUT:
+            said = f"{self.server} did not answer within {self.server.options.call_timeout:g} s"
+        elif link is not None and (link.over or _ends(error)):
+            link.over = True
+            words = link.last_words()
+            said = (
+                f"{self.server} ended before it answered, and is started anew at the next call"
+                f"{f'; it wrote: {words}' if words else ''}"
+            )
+        else:
+            said = f"{self.server}: {error.message}"
+        return self._without_secrets(said)
+
+    def _without_secrets(self, text: str) -> str:
+        for secret in self.server.secrets():
+            text = text.replace(secret, "***")
+        return text
+
+
+class _CannotConnect(Exception):
+    """Why there is no client."""
+
+
+class _Link:
+    """One client, in a task that opens and closes it: it has to be left in the task in which it was entered."""
+
+    def __init__(self, server: Server, workspace: Path | None) -> None:
+        self.over = False
+        self._scope = anyio.CancelScope()
+        self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self._errors: IO[bytes] = tempfile.TemporaryFile("ab+")  # noqa: SIM115 - `_hold` closes it
+        self._said = ""
+        self._task = asyncio.create_task(self._hold(server, workspace), name=f"MCP server {server.name}")
+
+    async def client(self) -> Client:
+        """The client, once it is connected. Raises `_CannotConnect`."""
+        return await asyncio.shield(self._ready)
+
+    async def end(self) -> None:
+        """Close it. Returns when nothing of it is left."""
+        # The scope, not the task: the library shields what ends a server's process from the one and not from the other.
+        self._scope.cancel()
+        await asyncio.wait([self._task])
+
+    def last_words(self) -> str:
+        """The end of what the server wrote to stderr."""
+        if not self._errors.closed:
+            self._said = _end_of(self._errors)
+        return self._said
+
+    async def _hold(self, server: Server, workspace: Path | None) -> None:
+        try:
+            with self._scope:
+                async with AsyncExitStack() as stack:
+                    client = await stack.enter_async_context(_client(server, workspace, self._errors))
+                    self._ready.set_result(client)
+                    await anyio.sleep_forever()
+        except Exception as error:  # of the library, its tasks and its transport alike
+            self._fail(_first(error))
+        finally:
+            self.over = True
+            self._fail(_CannotConnect("it was given up"))
+            self.last_words()
+            self._errors.close()
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._ready.done():
+            self._ready.set_exception(_CannotConnect(str(error) or type(error).__name__))
+            self._ready.exception()  # nobody may be there to fetch it
+
+
+def _client(server: Server, workspace: Path | None, errors: IO[bytes]) -> Client:
+    return Client(
+        transport(server, workspace, errors),
+        client_info=Implementation(name="karenina", version=__version__),
+        elicitation_callback=with_defaults if server.options.elicitation == "defaults" else None,
+    )
+
+
+async def _all_tools(client: Client) -> list[Tool]:
+    if client.server_capabilities.tools is None:
+        return []
+    found: list[Tool] = []
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    return found
+
+
+def _ends(error: MCPError) -> bool:
+    """Whether there is nobody any more at the other end; a session that a remote server forgot counts."""
+    return error.code == CONNECTION_CLOSED or (error.code == INVALID_REQUEST and error.message == "Session terminated")
+
+
+def _first(error: BaseException) -> BaseException:
+    """The first error inside of groups of errors."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _end_of(file: IO[bytes]) -> str:
+    # Opened for appending, so that looking does not move the place where the server writes.
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_WORDS))
+    return " ".join(file.read().decode("utf-8", "replace").split())

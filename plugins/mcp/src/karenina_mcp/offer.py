@@ -1,0 +1,94 @@
+"""The tools of a model's servers as agents get them: filtered, renamed, described, and each name once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from karenina_core.ports import ErrorCategory, PortError
+from karenina_core.wording import nearest
+
+if TYPE_CHECKING:
+    import mcp_types
+
+    from karenina_core.models import ModelConfig
+    from karenina_mcp.connection import Connection
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@dataclass(frozen=True, slots=True)
+class MCPTool:
+    """One tool of a server. `own_name` is what the server calls it."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    own_name: str
+    connection: Connection = field(repr=False)
+
+    @property
+    def origin(self) -> str:
+        """The server, for messages."""
+        return f"the MCP server {self.connection.server.name!r}"
+
+    async def call(self, arguments: Mapping[str, Any]) -> str:
+        """What the server says to the call. Raises `ToolError`."""
+        return await self.connection.call(self.own_name, arguments)
+
+
+def offered(connections: Sequence[Connection], model: ModelConfig) -> tuple[MCPTool, ...]:
+    """The tools that the model gets.
+
+    `mcp_tool_filter` and `mcp_tool_description_overrides` name tools as the model sees them (with their prefix) or as
+    the servers call them. A character that no model may use in a name becomes an underscore. Raises `PortError`, of
+    category `permanent`, for a name that no tool has, and where two servers offer one name.
+    """
+    every = [_tool(connection, tool) for connection in connections for tool in connection.listing]
+    problems = [
+        *_strangers("mcp_tool_filter", model.mcp_tool_filter or (), every),
+        *_strangers("mcp_tool_description_overrides", model.mcp_tool_description_overrides or (), every),
+    ]
+    chosen = None if model.mcp_tool_filter is None else set(model.mcp_tool_filter)
+    kept = [tool for tool in every if chosen is None or {tool.name, tool.own_name} & chosen]
+    first: dict[str, MCPTool] = {}
+    for tool in kept:
+        other = first.setdefault(tool.name, tool)
+        if other is not tool:
+            problems.append(_clash(other, tool))
+    if problems:
+        raise PortError(f"model {model.id!r}: {'; '.join(problems)}", category=ErrorCategory.PERMANENT)
+    texts = model.mcp_tool_description_overrides or {}
+    return tuple(_described(tool, texts.get(tool.name) or texts.get(tool.own_name)) for tool in kept)
+
+
+def _tool(connection: Connection, tool: mcp_types.Tool) -> MCPTool:
+    name = _NOT_IN_NAMES.sub("_", connection.server.options.prefix + tool.name)
+    described = tool.description or tool.title or ""
+    return MCPTool(name, described, {"type": "object", **tool.input_schema}, tool.name, connection)
+
+
+def _described(tool: MCPTool, text: str | None) -> MCPTool:
+    return tool if text is None else MCPTool(tool.name, text, tool.schema, tool.own_name, tool.connection)
+
+
+def _strangers(setting: str, names: Sequence[str] | Mapping[str, str], tools: Sequence[MCPTool]) -> list[str]:
+    known = {name for tool in tools for name in (tool.name, tool.own_name)}
+    return [
+        f"{setting} names the tool {name!r}, which no server has{nearest(name, known)}"
+        for name in names
+        if name not in known
+    ]
+
+
+def _clash(one: MCPTool, other: MCPTool) -> str:
+    names = " and ".join(repr(tool.connection.server.name) for tool in (one, other))
+    if one.connection is other.connection:
+        return f"the MCP server {one.connection.server.name!r} offers two tools that are called {one.name!r} here"
+    return (
+        f"the MCP servers {names} both offer a tool {one.name!r}: set a prefix for one of them "
+        f'(mcp_server_options = {{{other.connection.server.name} = {{prefix = "{other.connection.server.name}_"}}}}), '
+        "or leave one out with mcp_tool_filter"
+    )

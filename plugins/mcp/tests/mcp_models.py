@@ -1,0 +1,53 @@
+"""What these tests share: models that name servers, and a way to use their tools."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from karenina_core.models import ModelConfig
+from karenina_core.ports import Message, ToolCall
+from karenina_core.tools import Tool, run_tool
+from karenina_mcp import MCPSource
+
+T = TypeVar("T")
+
+SCRIPT = Path(__file__).with_name("talking_server.py")
+
+
+def talking(*tools: str) -> str:
+    """The command line of a server that has these tools."""
+    return shlex.join([sys.executable, str(SCRIPT), *tools])
+
+
+def model(servers: Mapping[str, str], **fields: Any) -> ModelConfig:
+    """A model that names these servers."""
+    return ModelConfig(id="m", interface="any", model_name="any", mcp_urls_dict=dict(servers), **fields)
+
+
+def using(model: ModelConfig, use: Callable[[dict[str, Tool]], Awaitable[T]], workspace: Path | None = None) -> T:
+    """What `use` makes of the model's tools, in one session."""
+
+    async def session() -> T:
+        async with MCPSource().open(model, workspace) as tools:
+            return await use({tool.name: tool for tool in tools})
+
+    return asyncio.run(session())
+
+
+async def call(tools: Mapping[str, Tool], name: str, **arguments: Any) -> Message:
+    """The tool message that answers a call."""
+    return await run_tool(ToolCall("c1", name, {"n": 1, **arguments}), tools)
+
+
+def saying(model: ModelConfig, *names: str, workspace: Path | None = None) -> list[Message]:
+    """What the tools of these names answer, called one after another in one session."""
+
+    async def use(tools: dict[str, Tool]) -> list[Message]:
+        return [await call(tools, name) for name in names]
+
+    return using(model, use, workspace)

@@ -1,0 +1,90 @@
+"""A small MCP server over stdio, in the standard library alone, so that starting it costs nothing.
+
+Its arguments are the names of the tools that it has. What each does stands in `answer`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+def send(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def text(said: str, **more: Any) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": said}], **more}
+
+
+def answer(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    if tool == "environment":
+        return text(json.dumps(dict(os.environ)))
+    if tool == "folder":
+        return text(str(Path.cwd()))
+    if tool == "process":
+        return text(str(os.getpid()))
+    if tool == "fail":
+        return text("the river is dry", isError=True)
+    if tool == "sleep":
+        time.sleep(60)
+    if tool == "wait":
+        sys.stdin.read()
+    if tool == "ask":
+        return text(ask())
+    if tool == "die":
+        sys.stderr.write(f"my heart, {os.environ.get('HILLS_TOKEN', 'oh')}\n")
+        sys.stderr.flush()
+        os._exit(3)
+    return text(f"{tool} of {arguments.get('n')}")
+
+
+def ask() -> str:
+    """What the user says to a form, or why nobody answers."""
+    place = {"type": "integer", "default": 18}
+    form = {"message": "Which chromosome?", "requestedSchema": {"type": "object", "properties": {"place": place}}}
+    send({"id": "q", "method": "elicitation/create", "params": form})
+    said = json.loads(sys.stdin.readline())
+    return json.dumps(said.get("result", said.get("error")))
+
+
+def reply(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    if method == "initialize":
+        return {
+            "protocolVersion": params["protocolVersion"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "talking", "version": "1"},
+        }
+    if method == "tools/list":
+        names = sys.argv[1:]
+        first = int(params.get("cursor") or 0)
+        page = [
+            {"name": name, "description": f"Does {name}.", "inputSchema": NUMBER} for name in names[first : first + 2]
+        ]
+        return {"tools": page, **({"nextCursor": str(first + 2)} if names[first + 2 :] else {})}
+    return answer(params["name"], params.get("arguments") or {})
+
+
+def main() -> None:
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "id" not in message:
+            continue
+        method = message["method"]
+        said: dict[str, Any] = {"id": message["id"]}
+        if method in ("initialize", "tools/list", "tools/call"):
+            said["result"] = reply(method, message.get("params") or {})
+        else:
+            said["error"] = {"code": -32601, "message": f"there is no {method}"}
+        send(said)
+
+
+if __name__ == "__main__":
+    main()

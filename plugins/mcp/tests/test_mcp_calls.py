@@ -1,0 +1,170 @@
+"""What servers say to calls, what a process of one is given, and what happens where one ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from mcp_models import call, model, saying, talking, using
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+
+from karenina_core.ports import ErrorCategory, Message, PortError
+from karenina_core.tools import Tool
+from karenina_mcp.content import text_of
+
+
+@pytest.mark.parametrize(
+    ("blocks", "said"),
+    [
+        ([TextContent(type="text", text="one"), TextContent(type="text", text="two")], "one\ntwo"),
+        ([ImageContent(type="image", data="AAAA", mime_type="image/png")], "[image, image/png, 3 bytes: not shown]"),
+        ([AudioContent(type="audio", data="AAA=", mime_type="audio/wav")], "[audio, audio/wav, 2 bytes: not shown]"),
+        (
+            [ResourceLink(type="resource_link", name="BCL2", uri="genes://bcl2")],
+            "[link to a resource: BCL2: genes://bcl2]",
+        ),
+        (
+            [EmbeddedResource(type="resource", resource=TextResourceContents(uri="f://x", text="inside"))],
+            "inside",
+        ),
+        (
+            [EmbeddedResource(type="resource", resource=BlobResourceContents(uri="f://x", blob="AA=="))],
+            "[resource f://x, binary, 1 bytes: not shown]",
+        ),
+        ([], '{"gene": "BCL2"}'),
+    ],
+)
+def test_results_become_text_and_what_is_no_text_is_described(blocks: list[ContentBlock], said: str) -> None:
+    assert text_of(CallToolResult(content=blocks, structured_content={"gene": "BCL2"})) == said
+
+
+def test_a_tool_that_fails_is_a_message_marked_as_an_error() -> None:
+    (said,) = saying(model({"hills": talking("fail")}), "fail")
+    assert said == Message("tool", "the river is dry", tool_call_id="c1", tool_name="fail", is_error=True)
+
+
+def test_a_call_that_takes_too_long_is_an_error_that_says_so() -> None:
+    slow = model({"hills": talking("wait")}, mcp_server_options={"hills": {"call_timeout": 0.2}})
+    (said,) = saying(slow, "wait")
+    assert said.is_error
+    assert said.content.endswith("did not answer within 0.2 s")
+
+
+def test_a_server_that_ends_in_a_call_is_told_of_and_is_started_anew_at_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HILLS_TOKEN", "s3cret-word")
+    mortal = model({"hills": talking("process", "die")}, mcp_server_options={"hills": {"environment": ["HILLS_TOKEN"]}})
+    before, died, after = saying(mortal, "process", "die", "process")
+    assert died.is_error
+    assert "ended before it answered, and is started anew at the next call" in died.content
+    assert died.content.endswith("it wrote: my heart, ***")
+    assert not after.is_error
+    assert after.content != before.content
+
+
+def test_a_server_that_cannot_be_started_anew_is_told_of_at_each_call(tmp_path: Path) -> None:
+    script = tmp_path / "once.py"
+    script.write_text(Path(__file__).with_name("talking_server.py").read_text())
+    command = talking("die").replace(str(Path(__file__).with_name("talking_server.py")), str(script))
+
+    async def use(tools: dict[str, Tool]) -> list[Message]:
+        script.unlink()
+        return [await call(tools, "die") for _ in range(3)]
+
+    first, second, third = using(model({"hills": command}), use)
+    assert "ended before it answered" in first.content
+    assert "cannot be used: Connection closed; it wrote: " in second.content
+    assert "once.py" in second.content
+    assert third.content == second.content
+
+
+def test_a_process_gets_no_secret_of_the_environment_save_what_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "HILLS_TOKEN", "TZ"):
+        monkeypatch.setenv(name, f"value-of-{name}")
+    open_handed = {"hills": {"environment": ["HILLS_TOKEN"]}}
+    (plain,) = saying(model({"hills": talking("environment")}), "environment")
+    (named,) = saying(model({"hills": talking("environment")}, mcp_server_options=open_handed), "environment")
+    got, got_named = json.loads(plain.content), json.loads(named.content)
+    assert {"PATH", "TZ"} <= set(got)
+    assert not {"OPENAI_API_KEY", "HILLS_TOKEN"} & set(got)
+    assert got_named["HILLS_TOKEN"] == "value-of-HILLS_TOKEN"
+    assert "OPENAI_API_KEY" not in got_named
+
+
+def test_a_process_works_in_the_workspace(tmp_path: Path) -> None:
+    (said,) = saying(model({"hills": talking("folder")}), "folder", workspace=tmp_path)
+    assert Path(said.content) == tmp_path.resolve()
+
+
+@pytest.mark.parametrize(
+    ("choice", "heard"),
+    [("decline", "Elicitation not supported"), ("defaults", '{"action": "accept", "content": {"place": 18}}')],
+)
+def test_a_server_that_asks_the_user_hears_what_the_setting_says(choice: str, heard: str) -> None:
+    asking = model({"hills": talking("ask")}, mcp_server_options={"hills": {"elicitation": choice}})
+    (said,) = saying(asking, "ask")
+    assert heard in said.content
+
+
+def test_the_environment_stands_in_a_command_line_where_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HILLS_TOOL", "climb")
+    (said,) = saying(model({"hills": f"{talking()} '${{HILLS_TOOL}}'"}), "climb")
+    assert said.content == "climb of 1"
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("python -c 'raise SystemExit(\"no map\")'", "cannot be used: Connection closed; it wrote: no map"),
+        ("python -c 'import time; time.sleep(60)'", "cannot be used: it did not answer within 1 s"),
+        ("http://127.0.0.1:9/mcp", "cannot be used: All connection attempts failed"),
+    ],
+)
+def test_a_server_that_does_not_start_is_a_connection_error_that_names_it(command: str, why: str) -> None:
+    lost = model({"echo": talking("echo"), "lost": command}, mcp_server_options={"lost": {"start_timeout": 1}})
+    with pytest.raises(PortError) as caught:
+        saying(lost, "echo")
+    assert caught.value.category is ErrorCategory.CONNECTION
+    assert f"the MCP server 'lost' ({command}) {why}" in str(caught.value)
+
+
+def processes() -> set[int]:
+    """The processes that this one has started and that are still there."""
+    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no /proc on this system")
+@pytest.mark.parametrize("ending", ["ends", "fails", "is cancelled", "cannot start"])
+def test_no_process_is_left_however_a_session_ends(ending: str) -> None:
+    async def use(tools: dict[str, Tool]) -> None:
+        assert len(processes() - before) == 2
+        if ending == "fails":
+            raise LookupError
+        if ending == "is cancelled":
+            task = asyncio.current_task()
+            assert task is not None
+            asyncio.get_running_loop().call_later(0.1, task.cancel)
+            await call(tools, "sleep")
+
+    before = processes()
+    servers = {"one": talking("sleep"), "two": talking("echo")}
+    if ending == "cannot start":
+        servers["three"] = "http://127.0.0.1:9/mcp"
+    with suppress(LookupError, asyncio.CancelledError, PortError):
+        using(model(servers), use)
+    assert processes() <= before

@@ -1,0 +1,103 @@
+"""Servers over streamable HTTP: a real one, made with the MCP library, on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import uvicorn
+from mcp.server.mcpserver import MCPServer
+from mcp_models import model, saying
+
+from karenina_core.ports import PortError
+
+Scope = dict[str, Any]
+
+
+def genes() -> MCPServer:
+    server = MCPServer("genes")
+
+    @server.tool()
+    def lookup(n: int) -> str:
+        """Looks a gene up."""
+        return f"gene {n} is BCL2"
+
+    return server
+
+
+@contextmanager
+def serving(key: str | None = None) -> Iterator[str]:
+    """The URL of a server, as long as the block lasts; with a key, one that wants it."""
+    app = genes().streamable_http_app()
+
+    async def guarded(
+        scope: Scope, receive: Callable[..., Awaitable[Any]], send: Callable[..., Awaitable[Any]]
+    ) -> None:
+        headers = dict(scope.get("headers", ()))
+        if scope["type"] == "http" and key is not None and headers.get(b"authorization") != f"Bearer {key}".encode():
+            await send({"type": "http.response.start", "status": 401, "headers": []})
+            await send({"type": "http.response.body", "body": b"who are you?"})
+            return
+        await app(scope, receive, send)
+
+    server = uvicorn.Server(uvicorn.Config(guarded, port=0, log_level="error", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        threading.Event().wait(0.01)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/mcp"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with serving() as found:
+        yield found
+
+
+def test_a_tool_is_called_over_http(url: str) -> None:
+    (said,) = saying(model({"genes": url}), "lookup")
+    assert (said.content, said.is_error) == ("gene 1 is BCL2", False)
+
+
+def test_a_key_of_the_environment_is_sent_in_a_header_and_shown_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"genes": {"headers": {"Authorization": "Bearer ${GENES_TOKEN}"}}}
+    with serving("s3cret-word") as url:
+        monkeypatch.setenv("GENES_TOKEN", "s3cret-word")
+        (said,) = saying(model({"genes": url}, mcp_server_options=options), "lookup")
+        monkeypatch.setenv("GENES_TOKEN", "another-word")
+        with pytest.raises(PortError) as caught:
+            saying(model({"genes": url}, mcp_server_options=options), "lookup")
+    assert said.content == "gene 1 is BCL2"
+    assert "'genes'" in str(caught.value)
+    assert "another-word" not in str(caught.value)
+
+
+def test_a_server_that_goes_away_is_told_of_in_the_trace() -> None:
+    from mcp_models import call
+
+    from karenina_mcp import MCPSource
+
+    async def run() -> list[Any]:
+        with serving() as url:
+            configured = model({"genes": url}, mcp_server_options={"genes": {"call_timeout": 2, "start_timeout": 2}})
+            session = MCPSource().open(configured, None)
+            tools = {tool.name: tool for tool in await session.__aenter__()}
+            said = [await call(tools, "lookup")]
+        said.append(await call(tools, "lookup"))
+        said.append(await call(tools, "lookup"))
+        await session.__aexit__(None, None, None)
+        return said
+
+    first, second, third = asyncio.run(run())
+    assert not first.is_error
+    assert second.is_error
+    assert third.is_error
+    assert "'genes'" in third.content

@@ -1,0 +1,102 @@
+"""Which tools of the servers a model gets, and under which names."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from mcp_models import model, saying, talking, using
+
+from karenina_core.models import ModelConfig
+from karenina_core.ports import ErrorCategory, PortError
+from karenina_core.tools import Tool
+
+BOTH = {"near": talking("look", "walk", "swim"), "far": talking("look", "fly")}
+ONE = {"near": BOTH["near"]}
+
+
+def described(model: ModelConfig) -> dict[str, str]:
+    async def use(tools: dict[str, Tool]) -> dict[str, str]:
+        return {name: tool.description for name, tool in tools.items()}
+
+    return using(model, use)
+
+
+@pytest.mark.parametrize(
+    ("servers", "fields", "names"),
+    [
+        (ONE, {}, ["look", "walk", "swim"]),
+        (ONE, {"mcp_tool_filter": ["swim"]}, ["swim"]),
+        (BOTH, {"mcp_server_options": {"far": {"prefix": "far_"}}}, ["look", "walk", "swim", "far_look", "far_fly"]),
+        (
+            BOTH,
+            {"mcp_server_options": {"far": {"prefix": "far_"}}, "mcp_tool_filter": ["far_look", "walk"]},
+            ["walk", "far_look"],
+        ),
+        (BOTH, {"mcp_tool_filter": ["swim", "fly"]}, ["swim", "fly"]),
+        ({"odd": talking("files/read.all")}, {}, ["files_read_all"]),
+    ],
+)
+def test_tools_are_filtered_and_named(servers: dict[str, str], fields: dict[str, Any], names: list[str]) -> None:
+    assert list(described(model(servers, **fields))) == names
+
+
+def test_descriptions_are_replaced_by_either_name() -> None:
+    configured = model(
+        ONE,
+        mcp_server_options={"near": {"prefix": "n_"}},
+        mcp_tool_description_overrides={"walk": "Walks slowly.", "n_swim": "Swims."},
+    )
+    assert described(configured) == {"n_look": "Does look.", "n_walk": "Walks slowly.", "n_swim": "Swims."}
+
+
+def test_a_tool_is_called_by_the_name_that_its_server_knows() -> None:
+    (said,) = saying(model(ONE, mcp_server_options={"near": {"prefix": "n_"}}), "n_walk")
+    assert said.content == "walk of 1"
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({}, "the MCP servers 'near' and 'far' both offer a tool 'look': set a prefix for one of them"),
+        (
+            {"mcp_tool_filter": ["wlak"]},
+            "mcp_tool_filter names the tool 'wlak', which no server has; did you mean 'walk'?",
+        ),
+        (
+            {"mcp_tool_filter": ["walk"], "mcp_tool_description_overrides": {"soar": "x"}},
+            "overrides names the tool 'soar', which no server has; there are: fly, look, swim, walk",
+        ),
+    ],
+)
+def test_names_that_no_tool_has_and_names_that_two_have_are_permanent_errors(
+    fields: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(PortError) as caught:
+        described(model(BOTH, **fields))
+    assert caught.value.category is ErrorCategory.PERMANENT
+    assert problem in str(caught.value)
+
+
+def test_arguments_are_held_to_the_servers_schema_before_it_is_asked() -> None:
+    from karenina_core.ports import ToolCall
+    from karenina_core.tools import run_tool
+
+    async def use(tools: dict[str, Tool]) -> tuple[str, bool]:
+        said = await run_tool(ToolCall("c", "walk", {"n": "far"}), tools)
+        return said.content, said.is_error
+
+    content, is_error = using(model(ONE), use)
+    assert is_error
+    assert content.startswith("the arguments of walk do not fit")
+
+
+def test_sessions_may_be_open_beside_each_other() -> None:
+    from karenina_mcp import MCPSource
+
+    async def run() -> list[str]:
+        async with MCPSource().open(model(ONE), None) as first, MCPSource().open(model(ONE), None) as second:
+            return [await tools[0].call({"n": number}) for number, tools in enumerate((first, second))]
+
+    assert asyncio.run(run()) == ["look of 0", "look of 1"]
