@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -42,6 +44,15 @@ async def test_a_status_decides_the_category_and_the_sdk_repeats_nothing(
     assert (found.category, found.status) == (category, status)
     assert f"claude_tool:served at {server.url} answered HTTP {status}: sorry, 500 of them" in str(found)
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "cure"),
+    [(401, "ANTHROPIC_API_KEY"), (402, "credit"), (404, "model_name"), (413, "shorten the prompt")],
+)
+async def test_an_error_says_what_to_do(status: int, cure: str, server: Scripted, open_port: Keep) -> None:
+    server.says(Reply(error("x", "no"), status))
+    assert cure in str(await fails(open_port(ClaudeLLM(model(server.url)))))
 
 
 @pytest.mark.parametrize(
@@ -89,6 +100,45 @@ async def test_a_refused_connection_names_the_server(open_port: Keep) -> None:
     found = await fails(open_port(ClaudeLLM(model(f"http://127.0.0.1:{port}"))))
     assert found.category is C.CONNECTION
     assert f"127.0.0.1:{port}: no connection" in str(found)
+
+
+@asynccontextmanager
+async def serving(answer: Callable[[asyncio.StreamWriter], Awaitable[None]]) -> AsyncIterator[str]:
+    """Host and port of a server that does `answer` to whoever connects."""
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        with suppress(OSError):
+            await answer(writer)
+        writer.close()
+
+    listening = await asyncio.start_server(connected, "127.0.0.1", 0)
+    async with listening:
+        yield f"127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+
+
+async def test_a_reply_that_trickles_in_without_end_is_a_time_out(open_port: Keep) -> None:
+    async def trickle(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+        for _ in range(200):
+            writer.write(b" ")
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    async with serving(trickle) as host:
+        found = await fails(open_port(ClaudeLLM(model(f"http://{host}", request_timeout=0.3))))
+    assert found.category is C.TIMEOUT
+
+
+@pytest.mark.parametrize(("said", "category"), [(b"HTTP/1.1 200 OK\r\n\r\n", C.PERMANENT), (b"", C.CONNECTION)])
+async def test_a_handshake_that_was_broken_off_may_go_well_the_next_time(
+    said: bytes, category: ErrorCategory, open_port: Keep
+) -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(said)
+
+    async with serving(answer) as host:
+        assert (await fails(open_port(ClaudeLLM(model(f"https://{host}"))))).category is category
 
 
 @pytest.mark.parametrize(
