@@ -11,7 +11,7 @@ from karenina_core.benchmark.question import FewShotExample, Question
 from karenina_core.rubrics import DynamicRubric, Rubric, RubricTrait, check_dynamic_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 
     from pydantic import JsonValue
 
@@ -52,7 +52,7 @@ class Benchmark:
         self.unread: dict[str, JsonValue] = {}
         """What a file said that this version does not know; written back."""
         self.path: Path | None = None
-        self._questions: dict[str, Question] = {}
+        self._questions: MutableMapping[str, Question] = {}
 
     @classmethod
     def create(cls, name: str, description: str = "", version: str = "0.1.0", creator: str = "") -> Benchmark:
@@ -66,16 +66,17 @@ class Benchmark:
 
     @classmethod
     def load(cls, path: str | Path) -> Benchmark:
-        """Read a benchmark: a JSON-LD checkpoint (`.jsonld`, `.json`) or the readable form (`.yaml`, `.yml`).
+        """Read a benchmark: a JSON-LD checkpoint (`.jsonld`, `.json`), the readable form (`.yaml`, `.yml`), or lines.
 
-        A file with another ending is told by its content. Nothing of it is executed. Raises `CheckpointError`.
+        Lines (`.jsonl`, `.ndjson`) hold a question each and are streamed: see `streamed`. A file with another ending
+        is told by its content. Nothing of it is executed. Raises `CheckpointError`.
         """
         from karenina_core.benchmark import files
 
         return files.load(Path(path))
 
     def save(self, path: str | Path) -> None:
-        """Write the benchmark, as JSON-LD or YAML by the ending of `path`.
+        """Write the benchmark, as JSON-LD, YAML or lines of JSON by the ending of `path`.
 
         The file is replaced as a whole or not at all. Raises `CheckpointError` for another ending, for a template
         class whose source cannot be had, and where the file cannot be written.
@@ -167,8 +168,25 @@ class Benchmark:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """The questions in their order."""
+        """The questions in their order, all of them at once; iterating over the benchmark holds one at a time."""
         return tuple(self._questions.values())
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the questions in their order."""
+        return tuple(self._questions)
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the questions stay in the file and are made when they are asked for, each time anew.
+
+        Then a question that cannot be read raises `CheckpointError` when it is asked for, with the line.
+        """
+        return not isinstance(self._questions, dict)
+
+    def take(self, questions: MutableMapping[str, Question]) -> None:
+        """Hold `questions`, by id, in place of those that there are."""
+        self._questions = questions
 
     def get(self, question_id: str) -> Question:
         """The question with this id. Raises `KeyError`, naming the nearest id."""
@@ -279,7 +297,7 @@ class Benchmark:
         return True
 
     def __iter__(self) -> Iterator[Question]:
-        return iter(self.questions)
+        return iter(self._questions.values())
 
     def __contains__(self, question_id: object) -> bool:
         return question_id in self._questions

@@ -21,6 +21,7 @@ from karenina_core.benchmark.benchmark import Benchmark
 from karenina_core.benchmark.errors import CheckpointError, explain
 from karenina_core.benchmark.question import Question
 from karenina_core.benchmark.ratings import Properties, property_value, ratings_of, set_callable_code, traits_of
+from karenina_core.benchmark.strictjson import read_object
 from karenina_core.rubrics import DynamicRubric, Rubric
 from karenina_core.templates.errors import TemplateError
 
@@ -141,7 +142,7 @@ def _ratings(rubric: Rubric | None, dynamic: DynamicRubric | None, scope: str) -
 
 def read_checkpoint(text: str, path: Path) -> Benchmark:
     """The benchmark that a checkpoint's text holds. Raises `CheckpointError`; `path` is only named in it."""
-    data = _parse(text, path)
+    data = read_object(text, path)
     if data.get("@type", "DataFeed") != "DataFeed":
         raise CheckpointError(
             path, "@type", f"this is a {data['@type']!r}, not a DataFeed", "give the file of a benchmark"
@@ -203,35 +204,6 @@ _ROOT_KEYS = {
 }
 _ITEM_KEYS = {"@type", "@id", "dateCreated", "dateModified", "item", "keywords"}
 _QUESTION_KEYS = {"@type", "text", "acceptedAnswer", "hasPart", "rating", "additionalProperty", "keywords"}
-
-
-def _parse(text: str, path: Path) -> dict[str, Any]:
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise CheckpointError(path, "", f"the key {twice!r} stands twice in one object", "remove one of the two")
-        return found
-
-    def no_constant(name: str) -> None:
-        raise CheckpointError(path, "", f"{name} is no value of JSON", "write null or a number")
-
-    try:
-        data = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
-    except CheckpointError:
-        raise
-    except json.JSONDecodeError as error:
-        raise CheckpointError(
-            path, f"line {error.lineno}, column {error.colno}", f"this is no JSON: {error.msg}", "correct it there"
-        ) from error
-    except ValueError as error:
-        raise CheckpointError(path, "", f"the JSON cannot be read: {error}", "shorten that number") from error
-    except RecursionError as error:
-        raise CheckpointError(path, "", "the JSON is nested too deeply to be a benchmark", "check the file") from error
-    if not isinstance(data, dict):
-        raise CheckpointError(path, "", f"it holds a JSON {type(data).__name__}, not an object", "give a checkpoint")
-    return data
 
 
 def _check_version(properties: Properties, path: Path) -> None:

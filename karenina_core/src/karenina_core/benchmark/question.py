@@ -67,7 +67,7 @@ class Question(BaseModel):
     )
 
     _answer_class: type[Any] | None = PrivateAttr(default=None)
-    _loaded: tuple[Trust, Template] | None = PrivateAttr(default=None)
+    _loaded: tuple[Trust | None, Template] | None = PrivateAttr(default=None)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -130,7 +130,7 @@ class Question(BaseModel):
         from karenina_core import templates
 
         wanted = trust if trust is not None else templates.Trust()
-        if self._loaded is not None and self._loaded[0] == wanted:
+        if self._loaded is not None and (self._loaded[0] is None or self._loaded[0] == wanted):
             return self._loaded[1]
         if self._answer_class is not None:
             template = templates.Template.from_class(self._answer_class)
@@ -140,6 +140,10 @@ class Question(BaseModel):
             return None
         self._loaded = (wanted, template)
         return template
+
+    def keep(self, template: Template) -> None:
+        """Give `template` from now on: what its source is, which only declares and so asks for no trust."""
+        self._loaded = (None, template)
 
     def trait_names(self) -> tuple[str, ...]:
         """The names of its static traits, then of its dynamic ones."""

@@ -39,6 +39,8 @@ from karenina_core.templates.errors import TemplateError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from karenina_core.templates import Template
+
 READABLE_VERSION = 1
 """The version of this form; a newer one is refused."""
 
@@ -57,7 +59,7 @@ _TOP = (
     "unread",
 )
 _QUESTION_TEXTS = ("id", "question", "raw_answer", "workspace_path", "date_created", "date_modified")
-_QUESTION = (
+QUESTION_KEYS = (
     *_QUESTION_TEXTS,
     "answer",
     "strategy",
@@ -72,6 +74,7 @@ _QUESTION = (
     "unread",
 )
 _FIELD = re.compile(r" {4}(\w+): ")
+HEAD_KEYS = tuple(key for key in _TOP if not key.startswith("questions"))
 _FROM = ("file", "sheet", "columns", "separator", "answer", "strategy", "template", "rubric")
 
 
@@ -79,22 +82,33 @@ def read_readable(text: str, path: Path) -> Benchmark:
     """The benchmark that a YAML text holds. Raises `CheckpointError` with the line."""
     top = parse(text, path)
     top.check_keys(_TOP)
-    version = top.value.get("karenina")
-    if version != READABLE_VERSION or isinstance(version, bool):
-        what = (
-            "`karenina: 1`, the version of the form, is missing"
-            if version is None
-            else f"the form has version {version!r}"
-        )
-        cure = (
-            "write it in the first line"
-            if version is None
-            else f"version {READABLE_VERSION} can be read; update karenina-core"
-        )
-        raise top.error(what, cure, "karenina")
+    check_version(top)
     name = top.text("name")
     if name is None or not name.strip():
         raise top.error("the benchmark has no name", "write `name: ...`", "name")
+    benchmark = head_of(top, name)
+    for section in top.sections("questions"):
+        _add(benchmark, [question_of(section)], section)
+    for section in top.sections("questions_from"):
+        _add(benchmark, _rows(section), section)
+    benchmark.date_created = top.text("date_created")
+    benchmark.date_modified = top.text("date_modified")
+    return benchmark
+
+
+def check_version(top: Section) -> None:
+    """Raise `CheckpointError` unless `karenina` says that the form is of this version."""
+    version = top.value.get("karenina")
+    if version == READABLE_VERSION and not isinstance(version, bool):
+        return
+    missing = version is None
+    what = "`karenina: 1`, the version of the form, is missing" if missing else f"the form has version {version!r}"
+    cure = "write it in the first line" if missing else f"version {READABLE_VERSION} can be read; update karenina-core"
+    raise top.error(what, cure, "karenina")
+
+
+def head_of(top: Section, name: str) -> Benchmark:
+    """The benchmark that the keys beside its questions describe, without questions. Raises `CheckpointError`."""
     benchmark = Benchmark(name, id=top.text("id"))
     benchmark.description = top.text("description") or ""
     benchmark.version = top.text("version") or ""
@@ -106,10 +120,6 @@ def read_readable(text: str, path: Path) -> Benchmark:
     benchmark.unread = _mapping(top, "unread")
     benchmark.global_rubric = _rubric(top, "rubric", Rubric)
     benchmark.dynamic_rubric = _rubric(top, "dynamic_rubric", DynamicRubric)
-    for section in top.sections("questions"):
-        _add(benchmark, [_question(section)], section)
-    for section in top.sections("questions_from"):
-        _add(benchmark, _rows(section), section)
     benchmark.date_created = top.text("date_created")
     benchmark.date_modified = top.text("date_modified")
     return benchmark
@@ -122,15 +132,16 @@ def _add(benchmark: Benchmark, questions: list[Question], section: Section) -> N
         raise section.error(str(error), "nothing was loaded") from error
 
 
-def _question(section: Section) -> Question:
-    section.check_keys(_QUESTION)
+def question_of(section: Section) -> Question:
+    """The question that a mapping of its fields is. Raises `CheckpointError` with the line."""
+    section.check_keys(QUESTION_KEYS)
     values: dict[str, Any] = {name: section.text(name) for name in _QUESTION_TEXTS}
     if not values["question"]:
         raise section.error("the question has no text", "write `question: ...`")
     values["id"] = values["id"] or ""
     values["keywords"] = section.texts("keywords")
     values["few_shot_examples"] = [_example(example) for example in section.sections("few_shot_examples")]
-    values["answer_template"] = _template(section)
+    values["answer_template"], template = _template(section)
     values["rubric"] = _rubric(section, "rubric", Rubric)
     values["dynamic_rubric"] = _rubric(section, "dynamic_rubric", DynamicRubric)
     values["author"] = section.value.get("author")
@@ -138,9 +149,12 @@ def _question(section: Section) -> Question:
     values["metadata"] = _mapping(section, "metadata")
     values["unread"] = _mapping(section, "unread")
     try:
-        return Question.model_validate(values)
+        question = Question.model_validate(values)
     except ValueError as error:
         raise section.error(explain(error), "correct it there") from error
+    if template is not None:
+        question.keep(template)
+    return question
 
 
 def _example(section: Section) -> dict[str, str]:
@@ -151,7 +165,8 @@ def _example(section: Section) -> dict[str, str]:
     return {"question": question, "answer": answer}
 
 
-def _template(section: Section) -> str | None:
+def _template(section: Section) -> tuple[str | None, Template | None]:
+    """The source of the template, and the template itself where the file declares it."""
     fields = section.section("answer")
     source = section.text("template")
     if fields is None:
@@ -161,19 +176,18 @@ def _template(section: Section) -> str | None:
                 "write `answer`, or put the strategy into the template's source",
                 "strategy",
             )
-        return source
+        return source, None
     if source is not None:
         raise section.error("there are both `answer` and `template`", "keep one of the two", "template")
     try:
         made = template_source(fields.value, section.value.get("strategy"))
     except DeclarationError as error:
         raise section.error(error.what, error.cure, *error.path) from error
-    _check(made, section)
-    return made
+    return made, _built(made, section)
 
 
-def _check(source: str, section: Section) -> None:
-    """Refuse a declared template that cannot be built, at the field of the file and not at a line of its source.
+def _built(source: str, section: Section) -> Template:
+    """The template, or an error at the field of the file that declares it, and not at a line of its source.
 
     It holds declarations only, so nothing is executed. Plugins are looked up because they may bring the primitive.
     """
@@ -182,7 +196,7 @@ def _check(source: str, section: Section) -> None:
 
     plugins.current()
     try:
-        load_template(source)
+        return load_template(source)
     except TemplateError as error:
         above = source.splitlines()[: error.line or 0]
         field = next((found[1] for line in reversed(above) if (found := _FIELD.match(line))), None)
@@ -238,6 +252,13 @@ def _mapping(section: Section, key: str) -> dict[str, Any]:
 
 def readable_text(benchmark: Benchmark, path: Path) -> str:
     """The benchmark as YAML. Raises `CheckpointError`; `path` is only named in it."""
+    data = head_values(benchmark)
+    data["questions"] = [question_values(question, place, path) for place, question in enumerate(benchmark, 1)]
+    return dump(data)
+
+
+def head_values(benchmark: Benchmark) -> dict[str, Any]:
+    """What the form says of a benchmark beside its questions."""
     data: dict[str, Any] = {"karenina": READABLE_VERSION, "name": benchmark.name}
     data |= {name: getattr(benchmark, name) for name in _TEXTS}
     data["workspace_root"] = None if benchmark.workspace_root is None else str(benchmark.workspace_root)
@@ -246,12 +267,11 @@ def readable_text(benchmark: Benchmark, path: Path) -> str:
     data["rubric"] = _traits(benchmark.global_rubric)
     data["dynamic_rubric"] = _traits(benchmark.dynamic_rubric)
     data["unread"] = benchmark.unread
-    data = _said(data)
-    data["questions"] = [_written(question, place, path) for place, question in enumerate(benchmark, 1)]
-    return dump(data)
+    return _said(data)
 
 
-def _written(question: Question, place: int, path: Path) -> dict[str, Any]:
+def question_values(question: Question, place: int, path: Path) -> dict[str, Any]:
+    """What the form says of a question, the one at `place`. Raises `CheckpointError`; `path` is only named in it."""
     try:
         source = question.template_source
     except TemplateError as error:

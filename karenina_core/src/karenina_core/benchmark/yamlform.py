@@ -36,12 +36,12 @@ _YAML_CURE = "correct it there; a text that holds one of : ? # , [ ] { } may nee
 
 @dataclass(frozen=True)
 class Document:
-    """A YAML file: its value, and for every place in it the line and, for a scalar, the text as it was written."""
+    """A file, or a line of one: its value, and of every place in it the line and, for a scalar, the written text."""
 
     file: Path
     value: Any
-    lines: dict[Place, int]
-    written: dict[Place, str]
+    lines: Mapping[Place, int]
+    written: Mapping[Place, str]
 
     def line(self, path: Place) -> int | None:
         """The line of a place, or of the nearest place around it."""

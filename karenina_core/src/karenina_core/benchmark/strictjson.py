@@ -1,0 +1,48 @@
+"""JSON as files of questions hold it: no key twice, no NaN, and errors that name the place."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from karenina_core.benchmark.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read_object(text: str, path: Path, line: int | None = None, *, what: str = "a benchmark") -> dict[str, Any]:
+    """The JSON object that `text` is. Raises `CheckpointError`.
+
+    `line` is the line of the file that the text is, where it is one line of many; `what` says what the object stands
+    for. A key that stands twice in one object is an error, and so are NaN and the infinities.
+    """
+    place = f"line {line}" if line is not None else ""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise CheckpointError(path, place, f"the key {twice!r} stands twice in one object", "remove one of the two")
+        return found
+
+    def no_constant(name: str) -> None:
+        raise CheckpointError(path, place, f"{name} is no value of JSON", "write null or a number")
+
+    try:
+        data = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
+    except CheckpointError:
+        raise
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno if line is None else line}, column {error.colno}"
+        raise CheckpointError(path, where, f"this is no JSON: {error.msg}", "correct it there") from error
+    except ValueError as error:
+        raise CheckpointError(path, place, f"the JSON cannot be read: {error}", "shorten that number") from error
+    except RecursionError as error:
+        raise CheckpointError(path, place, f"the JSON is nested too deeply to be {what}", "check the file") from error
+    if not isinstance(data, dict):
+        kind = type(data).__name__
+        cure = "give a checkpoint" if line is None else "write one object a line"
+        raise CheckpointError(path, place, f"it holds a JSON {kind}, not an object", cure)
+    return data
