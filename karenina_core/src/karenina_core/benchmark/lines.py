@@ -1,7 +1,7 @@
 """The form for many questions: JSON lines, read one question at a time.
 
     {"karenina": 1, "name": "Genes", "rubric": [...]}       optional: what holds for all questions
-    {"question": "Which gene ...?", "raw_answer": "BCL2", "answer": {"gene": {"description": ..., "ground_truth": "BCL2"}}}
+    {"question": "Which ...?", "raw_answer": "BCL2", "answer": {"gene": {"description": ..., "ground_truth": "BCL2"}}}
     {"question": ..., "template": "class Answer(BaseAnswer): ..."}
 
 The first line may have the keys that the readable form has beside its questions; every other line has the keys of a

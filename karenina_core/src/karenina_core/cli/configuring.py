@@ -111,5 +111,5 @@ def _anchored_model(model: Any, folder: Path) -> Any:
 def chosen_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
     """The ids of the questions to ask: those of `wanted` or all, at most `limit`. Unknown ones are kept for the run to
     refuse."""
-    ids = list(dict.fromkeys(wanted)) if wanted else [question.id for question in benchmark.questions]
+    ids = list(dict.fromkeys(wanted)) if wanted else list(benchmark.ids)
     return ids if limit is None else ids[:limit]

@@ -73,7 +73,7 @@ def prompts(
             if as_json:
                 screen.json(_rehearsal_json(done, wanted))
             else:
-                _print_rehearsal(screen, done, wanted, of=len(benchmark.questions))
+                _print_rehearsal(screen, done, wanted, of=len(benchmark))
             return
         for option, given in (("--question", question), ("--answer", answer)):
             if given is not None:
@@ -109,10 +109,10 @@ def _rehearsed(
     from karenina_core.run.running import chosen_questions, with_own_settings
     from karenina_core.templates import Trust
 
-    if not benchmark.questions:
+    if not len(benchmark):
         raise ConfigError([f"{benchmark.path} holds no question"])
     config = with_own_settings(benchmark, config)
-    (question,) = chosen_questions(benchmark, config, [id if id is not None else benchmark.questions[0].id])
+    (question,) = chosen_questions(benchmark, config, [id if id is not None else benchmark.ids[0]])
     trust = Trust.all() if trust_all else Trust.stored()
     said = answer if answer is not None else PLACEHOLDER
     return asyncio.run(rehearse(question, config, plugins, trust=trust, answer=said))

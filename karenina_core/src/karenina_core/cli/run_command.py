@@ -25,7 +25,8 @@ FAILED = 70
 def run(
     ctx: typer.Context,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A benchmark: .jsonld, .json, .yaml or .yml.", show_default=False)
+        Path,
+        typer.Argument(metavar="FILE", help="A benchmark: .jsonld, .json, .yaml, .yml or .jsonl.", show_default=False),
     ],
     config: ConfigFile = None,
     settings: Settings = None,

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
     from karenina_core.outcome import Outcome
-    from karenina_core.pipeline import Pipeline
     from karenina_core.plugins import Plugins
     from karenina_core.templates import Trust
 
@@ -67,16 +66,18 @@ class Run:
         self.config = config
         self._plugins = plugins
         self._trust = trust
-        planner = Planner(config, plugins)
-        self._pipelines: dict[str, Pipeline] = {question.id: planner.pipeline(question) for question in questions}
+        self._planner = Planner(config, plugins)
+        pipelines = self._planner.spread(questions)
         self._warn_of_nothing_to_do(questions)
-        check_stages(plugins, config, questions, self._pipelines)
+        check_stages(plugins, config, questions, pipelines)
         self._hub = PortHub(plugins, core.request_timeout, policy or RetryPolicy())
         self._announces = plugins.observed("karenina_item_started")
 
     def _warn_of_nothing_to_do(self, questions: Sequence[Question]) -> None:
+        if self.config.core.evaluation_mode != "rubric_only":
+            return
         bare = sum(not question.trait_names() for question in questions)
-        if bare and self.config.core.evaluation_mode == "rubric_only":
+        if bare:
             logger.warning(
                 "%d of %d questions have no rubric traits, and rubric_only evaluates nothing else: their answers are "
                 "recorded and not judged; give them traits, or set another evaluation_mode",
@@ -136,7 +137,7 @@ class Run:
 
     async def _answer(self, task: AnswerTask, ready: asyncio.Queue[VerificationResult | None]) -> None:
         """Get one answer and put it before its judges."""
-        pipeline = self._pipelines[task.question.id]
+        pipeline = self._planner.pipeline(task.question)
         item = self._item(task, None)
         answer = await pipeline.answer(item)
         try:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from array import array
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, overload
 
 from karenina_core.pipeline import Pipeline
 from karenina_core.plan import Plan, PlanError, arrange
 from karenina_core.selection import select
+from karenina_core.slots import SLOT_RULES
 
 if TYPE_CHECKING:
     from karenina_core.benchmark import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.plugins import Plugins
+
+_MOST_CLAIMS = 1024
+"""How many different answers of the stages are remembered: a reason that names its question must not fill memory."""
 
 
 class Planner:
@@ -21,6 +27,9 @@ class Planner:
         self._config = config
         self._plugins = plugins
         self._pipelines: dict[tuple[tuple[str, str], ...], Pipeline] = {}
+        self._by_claims: dict[Hashable, Pipeline] = {}
+        self._stages = [offered.stage() for offered in plugins.stages()]
+        self._scorers = [one for one in self._stages if one.slot is not None and SLOT_RULES[one.slot].scores_rubric]
         bad = [info for info in plugins.describe() if info.kind == "stage" and info.state not in ("loaded", "found")]
         self._failures = {info.name: info.failure or "unknown" for info in bad}
         self._conflicts = [info.failure or "unknown" for info in bad if info.state == "conflict"]
@@ -31,6 +40,33 @@ class Planner:
 
     def pipeline(self, question: Question) -> Pipeline:
         """The pipeline of `question`, shared by all questions with the same stages. Raises `PlanError`."""
+        claims = self._claims(question)
+        known = self._by_claims.get(claims) if claims is not None else None
+        if known is None:
+            known = self._made(question)
+            if claims is not None and len(self._by_claims) < _MOST_CLAIMS:
+                self._by_claims[claims] = known
+        return known
+
+    def spread(self, questions: Sequence[Question]) -> Mapping[Pipeline, array[int]]:
+        """The places of all questions by their pipelines, in one pass that holds none of them. Raises `PlanError`."""
+        found: dict[Pipeline, array[int]] = {}
+        for place, question in enumerate(questions):
+            found.setdefault(self.pipeline(question), array("L")).append(place)
+        return found
+
+    def _claims(self, question: Question) -> Hashable:
+        """All that the selection asks about a question, as a key; None where a stage cannot say."""
+        traits = [one for rubric in (question.rubric, question.dynamic_rubric) if rubric for one in rubric.traits]
+        try:
+            return (
+                tuple([stage.included(self._config, question) for stage in self._stages]),
+                frozenset([tuple([stage.scores(trait) for stage in self._scorers]) for trait in traits]),
+            )
+        except Exception:
+            return None  # the selection asks once more, and makes a problem of it
+
+    def _made(self, question: Question) -> Pipeline:
         selection = select(self._plugins.stages(), self._config, question, self._failures, self._conflicts)
         if selection.problems:
             raise PlanError(selection.problems)
@@ -38,3 +74,26 @@ class Planner:
         if key not in self._pipelines:
             self._pipelines[key] = Pipeline(arrange(selection.stages, selection.left_out), self._plugins)
         return self._pipelines[key]
+
+
+class Asked(Sequence["Question"]):
+    """Some of `questions`, by their places among them. None of them is held."""
+
+    def __init__(self, questions: Sequence[Question], places: Sequence[int]) -> None:
+        self._questions = questions
+        self._places = places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> Question: ...
+    @overload
+    def __getitem__(self, place: slice) -> Asked: ...
+    def __getitem__(self, place: int | slice) -> Question | Asked:
+        if isinstance(place, slice):
+            return Asked(self._questions, self._places[place])
+        return self._questions[self._places[place]]
+
+    def __iter__(self) -> Iterator[Question]:
+        return (self._questions[place] for place in self._places)

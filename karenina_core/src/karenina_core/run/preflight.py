@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core.errors import ConfigError
+from karenina_core.run.planner import Asked
 from karenina_core.run.ports import check_models
 from karenina_core.stage import ModelNeed, Stage
 
 if TYPE_CHECKING:
+    from array import array
+
     from karenina_core.benchmark import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
@@ -18,19 +21,26 @@ if TYPE_CHECKING:
 
 
 def check_stages(
-    plugins: Plugins, config: VerificationConfig, questions: Sequence[Question], pipelines: Mapping[str, Pipeline]
+    plugins: Plugins,
+    config: VerificationConfig,
+    questions: Sequence[Question],
+    pipelines: Mapping[Pipeline, array[int]],
 ) -> None:
     """Ask each stage once for what would fail its items (`Stage.before_run`), and check the models that it names.
 
-    `pipelines` are by question id. Raises `ConfigError` with all problems.
+    `pipelines` say for which of the questions they are, by their places. Raises `ConfigError` with all problems.
     """
     stages: dict[str, Stage] = {}
-    asked: dict[str, list[Question]] = {}
-    for question in questions:
-        for planned in pipelines[question.id].plan.stages:
+    places: dict[str, list[int] | array[int]] = {}
+    for pipeline, here in pipelines.items():
+        for planned in pipeline.plan.stages:
             if type(planned.stage).before_run is not Stage.before_run:
                 stages.setdefault(planned.name, planned.stage)
-                asked.setdefault(planned.name, []).append(question)
+                known = places.get(planned.name)
+                places[planned.name] = here if known is None else sorted([*known, *here])
+    asked = {
+        name: questions if len(here) == len(questions) else Asked(questions, here) for name, here in places.items()
+    }
     problems: list[str] = []
     for name, stage in stages.items():
         try:

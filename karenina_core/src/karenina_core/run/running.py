@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
@@ -90,7 +90,8 @@ def _refuse_without_judge(questions: Sequence[Question], config: VerificationCon
     from karenina_core.templates import TemplateError
 
     planner = Planner(config, plugins_of(config))
-    lacking: dict[str, list[str]] = {}
+    lacking: dict[str, int] = {}
+    first: dict[str, str] = {}
     for question in questions:
         for planned in planner.plan(question).of_scope("item"):
             if not planned.stage.prompts or planned.slot is Slot.RUBRIC_EVALUATION:
@@ -102,13 +103,14 @@ def _refuse_without_judge(questions: Sequence[Question], config: VerificationCon
                     continue
                 if template is None or not template.shape.judge_fields:
                     continue
-            lacking.setdefault(planned.name, []).append(question.id)
+            lacking[planned.name] = lacking.get(planned.name, 0) + 1
+            first.setdefault(planned.name, question.id)
     if lacking:
         raise ConfigError(
             [
-                f"there is no judge, and {name} asks one for {len(ids)} of {len(questions)} questions ({ids[0]!r} is "
+                f"there is no judge, and {name} asks one for {count} of {len(questions)} questions ({first[name]!r} is "
                 "the first): set parsing_models (--judge on the command line)"
-                for name, ids in lacking.items()
+                for name, count in lacking.items()
             ]
         )
 
@@ -125,12 +127,10 @@ def chosen_questions(
     benchmark: Benchmark, config: VerificationConfig, question_ids: Iterable[str] | None = None
 ) -> Sequence[Question]:
     """The questions to ask, each with its merged rubric. Raises `ConfigError` for an id that the benchmark lacks."""
-    wanted = None if question_ids is None else list(dict.fromkeys(question_ids))
-    ids = [question.id for question in benchmark.questions]
-    if wanted is not None:
-        unknown = [id for id in wanted if id not in set(ids)]
-        if unknown:
-            raise ConfigError([f"the benchmark has no question {id!r}{nearest(id, ids)}" for id in unknown])
+    wanted = None if question_ids is None else tuple(dict.fromkeys(question_ids))
+    unknown = [id for id in wanted or () if id not in benchmark]
+    if unknown:
+        raise ConfigError([f"the benchmark has no question {id!r}{nearest(id, benchmark.ids)}" for id in unknown])
     names = config.core.rubric_trait_names or ()
     traits = benchmark.trait_names() if names else ()
     strangers = [name for name in names if name not in traits]
@@ -138,15 +138,36 @@ def chosen_questions(
         raise ConfigError(
             [f"rubric_trait_names: the benchmark has no trait {name!r}{nearest(name, traits)}" for name in strangers]
         )
-    chosen = benchmark.questions if wanted is None else [benchmark.get(id) for id in wanted]
-    return [_effective(benchmark, question, config) for question in chosen]
+    chosen = Effective(benchmark, wanted if wanted is not None else benchmark.ids, config.core.rubric_trait_names)
+    return chosen if benchmark.streamed else list(chosen)
 
 
-def _effective(benchmark: Benchmark, question: Question, config: VerificationConfig) -> Question:
-    try:
-        return benchmark.effective(question, config.core.rubric_trait_names)
-    except ValueError as error:
-        raise ConfigError([f"question {question.id}: {error}"]) from error
+class Effective(Sequence["Question"]):
+    """The questions of a benchmark with these ids as a run takes them, each made when it is asked for, and anew.
+
+    Raises `ConfigError` for a question whose traits clash with those of the benchmark.
+    """
+
+    def __init__(self, benchmark: Benchmark, ids: Sequence[str], trait_names: Iterable[str] | None) -> None:
+        self._benchmark = benchmark
+        self._ids = ids
+        self._trait_names = trait_names
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @overload
+    def __getitem__(self, place: int) -> Question: ...
+    @overload
+    def __getitem__(self, place: slice) -> Effective: ...
+    def __getitem__(self, place: int | slice) -> Question | Effective:
+        if isinstance(place, slice):
+            return Effective(self._benchmark, self._ids[place], self._trait_names)
+        question = self._benchmark.get(self._ids[place])
+        try:
+            return self._benchmark.effective(question, self._trait_names)
+        except ValueError as error:
+            raise ConfigError([f"question {question.id}: {error}"]) from error
 
 
 async def collect(
