@@ -1,0 +1,57 @@
+"""Karenina adapter for the agent of the Claude CLI: a runtime that brings its own tools, over the Claude Agent SDK."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_claude_agent_sdk.settings import ClaudeAgentExtra, check, concurrency, unavailable
+from karenina_core import hookimpl
+from karenina_core.adapters import AdapterSpec, AgentTier
+
+if TYPE_CHECKING:
+    from karenina_core.models import ModelConfig
+    from karenina_core.ports import AgentPort, LLMPort, ParserPort
+
+__all__ = ["ClaudeAgentExtra", "plugin"]
+
+
+def _llm(model: ModelConfig) -> LLMPort:
+    from karenina_claude_agent_sdk.llm import ClaudeAgentLLM
+
+    return ClaudeAgentLLM(model)
+
+
+def _parser(model: ModelConfig) -> ParserPort:
+    from karenina_claude_agent_sdk.parser import ClaudeAgentParser
+
+    return ClaudeAgentParser(model)
+
+
+def _agent(model: ModelConfig) -> AgentPort:
+    from karenina_claude_agent_sdk.agent import ClaudeAgent
+
+    return ClaudeAgent(model)
+
+
+SPEC = AdapterSpec(
+    interface="claude_agent_sdk",
+    description="The agent of the Claude CLI, which works in a workspace with tools of its own (an API key is needed).",
+    tier=AgentTier.DEEP_AGENT,
+    llm=_llm,
+    parser=_parser,
+    agent=_agent,
+    extra=ClaudeAgentExtra,
+    check=check,
+    unavailable=unavailable,
+    concurrency=concurrency,
+)
+
+
+class plugin:  # noqa: N801 - the entry point's name
+    """What this distribution offers to Karenina."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_adapters() -> list[AdapterSpec]:
+        """The `claude_agent_sdk` interface."""
+        return [SPEC]

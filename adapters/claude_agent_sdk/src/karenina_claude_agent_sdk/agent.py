@@ -1,0 +1,165 @@
+"""The agent of the Claude CLI, in a workspace."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, ClassVar
+
+from claude_agent_sdk import ToolResultBlock, UserMessage
+
+from karenina_claude_agent_sdk.cli import Setting
+from karenina_claude_agent_sdk.conversion import Wire, reply_of, results_in, results_of, to_wire
+from karenina_claude_agent_sdk.runs import Runner, refuse_end
+from karenina_claude_agent_sdk.served import served
+from karenina_core.ports import (
+    NO_INFO,
+    AgentOptions,
+    AgentReply,
+    CallInfo,
+    ErrorCategory,
+    FinishReason,
+    Message,
+    PortError,
+    Turn,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import claude_agent_sdk
+
+    from karenina_core.models import ModelConfig
+    from karenina_core.tools import Tool
+
+
+class ClaudeAgent:
+    """The agent port: the CLI works with its own tools in the workspace, and with those that the run brings.
+
+    Its requests pass through here, so a turn is one reply of the model, each is repeated alone where it fails, and the
+    calls of the last turn are not carried out. Without a workspace it has only the tools that the run brings.
+    """
+
+    guards_calls: ClassVar[bool] = True
+
+    def __init__(self, model: ModelConfig) -> None:
+        self._runner = Runner(model)
+
+    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        """Let the agent work until it answers or meets a bound. Raises `PortError`, with the trace as its `partial`."""
+        runner = self._runner
+        own = runner.extra.tools if options.workspace is not None else ()
+        brought = self._brought(options, own)
+        system, wire = to_wire(messages, tuple(brought))
+        setting = Setting(
+            runner.model_name,
+            runner.extra,
+            system,
+            runner.thinking,
+            folder=options.workspace,
+            tools=own,
+            server=served(brought),
+        )
+        work = _AgentWork(runner, messages, options, tuple(brought))
+        deadline = asyncio.timeout(options.timeout)
+        try:
+            async with deadline:
+                return await runner.run(setting, wire, work)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise PortError(
+                f"{runner.where}: the agent did not end within {options.timeout:g} s (it had {work.usage.calls} "
+                "turns); give it more time",
+                category=ErrorCategory.TIMEOUT,
+                partial=work.reply(),
+            ) from None
+        except PortError as error:
+            error.partial = work.reply()
+            raise
+
+    async def aclose(self) -> None:
+        """Close what is open."""
+        await self._runner.aclose()
+
+    def _brought(self, options: AgentOptions, own: Sequence[str]) -> dict[str, Tool]:
+        found: dict[str, Tool] = {}
+        if options.workspace is not None and not options.workspace.is_dir():
+            raise self._refused(f"the workspace {options.workspace} is no folder")
+        for tool in options.tools:
+            if tool.name in own or found.setdefault(tool.name, tool) is not tool:
+                raise self._refused(f"two tools are called {tool.name!r}; leave one of them out")
+        return found
+
+    def _refused(self, why: str) -> PortError:
+        return PortError(f"{self._runner.where}: {why}", category=ErrorCategory.PERMANENT)
+
+
+class _AgentWork:
+    """What the agent has done so far: the model's turns as they came, and what the CLI says of its tools."""
+
+    def __init__(
+        self, runner: Runner, prompt: Sequence[Message], options: AgentOptions, brought: Sequence[str]
+    ) -> None:
+        self.end: asyncio.Future[AgentReply] = asyncio.get_running_loop().create_future()
+        self.usage = Usage()
+        self._runner = runner
+        self._prompt = prompt
+        self._options = options
+        self._brought = brought
+        self._said: list[Message] = []
+        self._results: dict[str, tuple[str, bool]] = {}
+        self._finish_reason: FinishReason = "other"
+        self._model: str | None = None
+        self._asking = asyncio.Lock()
+
+    async def answer(self, request: Wire, headers: Mapping[str, str]) -> Wire | None:
+        """The model's next turn, which the CLI is given where there are tools to call and turns left."""
+        async with self._asking:
+            if self.end.done():
+                return None
+            try:
+                turn = await self._asked(request, headers)
+            except PortError as error:
+                self.end.set_exception(error)
+                return None
+            self._take(turn)
+            if turn.message.tool_calls and len(self._said) < self._options.max_turns:
+                return reply_of(turn, self._brought)
+            self.end.set_result(self.reply(limit_reached=bool(turn.message.tool_calls)))
+            return None
+
+    def heard(self, message: claude_agent_sdk.Message) -> None:
+        """Keep what a tool said, which the next request would tell, too: there may be none."""
+        refuse_end(message)
+        if isinstance(message, UserMessage) and message.parent_tool_use_id is None:
+            blocks = [block for block in message.content if isinstance(block, ToolResultBlock)]
+            for block in blocks:
+                told = {"type": "tool_result", "tool_use_id": block.tool_use_id, "content": block.content}
+                self._results.update(results_of([{**told, "is_error": bool(block.is_error)}]))
+
+    def reply(self, *, limit_reached: bool = False) -> AgentReply:
+        """All of it, each result after the turn that called for it."""
+        trace: list[Message] = []
+        for said in self._said:
+            trace.append(said)
+            for call in said.tool_calls:
+                if call.id in self._results:
+                    text, failed = self._results[call.id]
+                    trace.append(Message.tool(text, call, is_error=failed))
+        return AgentReply(tuple(trace), self.usage, limit_reached, self._finish_reason, self._model)
+
+    async def _asked(self, request: Wire, headers: Mapping[str, str]) -> Turn:
+        self._results.update(results_in(request))
+
+        async def ask() -> Turn:
+            return await self._runner.upstream.post(request, headers, self._prompt)
+
+        guard = self._options.guard
+        return await (guard(ask, self.reply().trace) if guard is not None else ask())
+
+    def _take(self, turn: Turn) -> None:
+        self._said.append(turn.message)
+        self.usage += turn.usage
+        self._finish_reason = turn.finish_reason
+        self._model = turn.model or self._model

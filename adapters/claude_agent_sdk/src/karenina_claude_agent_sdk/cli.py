@@ -1,0 +1,190 @@
+"""One run of the CLI: isolated from the user's own configuration, and from this process's environment."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ClaudeSDKError, ResultMessage
+
+from karenina_claude_agent_sdk.conversion import SERVER, Wire
+from karenina_claude_agent_sdk.process import CLIProcess
+from karenina_claude_agent_sdk.settings import ClaudeAgentExtra, cli_of
+
+if TYPE_CHECKING:
+    from claude_agent_sdk import McpSdkServerConfig, Message
+
+_PASSED: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SYSTEMROOT", "COMSPEC", "PATHEXT")
+_LONG: Final = str(24 * 3600 * 1000)
+_FIXED: Final = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "CLAUDE_CODE_MAX_RETRIES": "0",
+    "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
+    "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",
+    "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
+    "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_COMPACT": "1",
+    "ENABLE_TOOL_SEARCH": "false",
+    "API_TIMEOUT_MS": _LONG,
+    "MCP_TOOL_TIMEOUT": _LONG,
+    "MAX_MCP_OUTPUT_TOKENS": "1000000",
+}
+_EDITORS: Final = {"Write", "Edit"}
+_SHELL: Final = "Bash"
+
+
+class CLIError(Exception):
+    """The CLI could not be started, or ended before its run did. The message says why, as far as it is known.
+
+    `lasting` says that it will not go better the next time.
+    """
+
+    def __init__(self, message: str, *, lasting: bool = False) -> None:
+        super().__init__(message)
+        self.lasting = lasting
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a run of the CLI is given.
+
+    `folder` is where it works (an empty one where it is None); `bare` leaves out what the CLI tells an agent of its
+    surroundings; `server` offers the tools that the run brings; `schema` is what the answer is to fit.
+    """
+
+    model_name: str
+    extra: ClaudeAgentExtra
+    system: str
+    thinking: str | None = None
+    folder: Path | None = None
+    tools: Sequence[str] = ()
+    bare: bool = False
+    server: McpSdkServerConfig | None = None
+    schema: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CLI:
+    """A CLI that has started."""
+
+    client: ClaudeSDKClient
+    process: CLIProcess
+
+    async def talk(self, wire: Sequence[Wire]) -> AsyncGenerator[Message, None]:
+        """Tell the CLI the conversation so far, and give what it says to its last message. Raises `CLIError`.
+
+        The CLI takes one message after the other: what came before is told as history, which it does not answer.
+        """
+        try:
+            said = self.client.receive_messages()
+            for entry in wire[:-1]:
+                asks = entry["role"] == "user"
+                await self._tell({**_told(entry), **({"shouldQuery": False} if asks else {})})
+                if asks:
+                    async for message in said:
+                        if isinstance(message, ResultMessage):
+                            break
+            await self._tell(_told(wire[-1]))
+            async for message in said:
+                yield message
+        except (ClaudeSDKError, OSError) as error:
+            raise CLIError(await _why(str(error), self.process)) from None
+        raise CLIError(await _why("it ended", self.process))
+
+    async def _tell(self, entry: Wire) -> None:
+        async def one() -> AsyncIterator[dict[str, Any]]:
+            yield entry
+
+        await self.client.query(one())
+
+
+@asynccontextmanager
+async def started(setting: Setting, url: str) -> AsyncIterator[CLI]:
+    """A CLI whose model is at `url`, in a home of its own that goes with it. Raises `CLIError`."""
+    home = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="karenina-"))
+    try:
+        folder = setting.folder if setting.folder is not None else home / "empty"
+        for path in (home / "config", home / "empty", home / "tmp"):
+            path.mkdir()
+        process = CLIProcess(_command(setting, home), _environment(setting, home, folder, url), folder, str(home))
+        servers: Any = {SERVER: setting.server} if setting.server is not None else {}
+        client = ClaudeSDKClient(ClaudeAgentOptions(mcp_servers=servers, verbatim_prompts=True), transport=process)
+        try:
+            try:
+                await client.connect()
+            except OSError as error:
+                raise CLIError(f"it cannot be started: {error}", lasting=True) from None
+            except Exception as error:  # the SDK raises plain ones, for a CLI that does not answer
+                raise CLIError(await _why(f"it did not start: {error}", process)) from None
+            yield CLI(client, process)
+        finally:
+            await process.close()
+            with suppress(ClaudeSDKError, OSError):
+                await client.disconnect()
+    finally:
+        await asyncio.shield(asyncio.to_thread(shutil.rmtree, home, ignore_errors=True))
+
+
+async def _why(error: str, process: CLIProcess) -> str:
+    return "; it said: ".join(part for part in (error, await process.last_words()) if part)
+
+
+def _told(entry: Wire) -> Wire:
+    return {"type": entry["role"], "message": entry, "parent_tool_use_id": None, "session_id": ""}
+
+
+def _command(setting: Setting, home: Path) -> list[str]:
+    cli = cli_of(setting.extra)
+    if cli is None:
+        raise CLIError("there is none; install claude-agent-sdk from its wheel, or set extra.cli_path", lasting=True)
+    prompt = home / "system.md"
+    prompt.write_text(setting.system, "utf-8")  # an argument would be limited, and seen by other users
+    allowed = [rule for rule in (_rule(tool) for tool in setting.tools) if rule]
+    if setting.server is not None:
+        allowed.append(f"mcp__{SERVER}")
+    command = [str(cli), "--output-format", "stream-json", "--input-format", "stream-json", "--verbose"]
+    command += ["--model", setting.model_name, "--system-prompt-file", str(prompt), "--tools", ",".join(setting.tools)]
+    command += ["--permission-mode", "dontAsk", "--setting-sources=", "--strict-mcp-config"]
+    if allowed:
+        command += ["--allowedTools", ",".join(dict.fromkeys(allowed))]
+    if setting.server is not None:
+        config = {"mcpServers": {SERVER: {"type": "sdk", "name": SERVER}}}
+        command += ["--mcp-config", json.dumps(config)]
+    if setting.thinking is not None:
+        command += ["--thinking", setting.thinking]
+    if setting.schema is not None:
+        command += ["--json-schema", setting.schema]
+    return command
+
+
+def _rule(tool: str) -> str | None:
+    """What a tool may do without asking, which nobody could answer. To read in its folder it needs no rule."""
+    if tool in _EDITORS:
+        return "Edit(./**)"
+    return tool if tool == _SHELL else None
+
+
+def _environment(setting: Setting, home: Path, folder: Path, url: str) -> dict[str, str]:
+    passed = {name: os.environ[name] for name in (*_PASSED, *setting.extra.pass_env) if name in os.environ}
+    return {
+        **passed,
+        **_FIXED,
+        **({"CLAUDE_CODE_SIMPLE": "1"} if setting.bare else {}),
+        "HOME": str(home),
+        "USERPROFILE": str(home),
+        "TMPDIR": str(home / "tmp"),
+        "CLAUDE_CODE_TMPDIR": str(home / "tmp"),
+        "CLAUDE_CONFIG_DIR": str(home / "config"),
+        "PWD": str(folder),
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "kept-out-of-here",
+    }

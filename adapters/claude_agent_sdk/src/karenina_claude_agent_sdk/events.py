@@ -1,0 +1,137 @@
+"""Replies of the Messages API as streams of events, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from karenina_claude_agent_sdk.conversion import Wire
+from karenina_core.traces.openai_chat import read_arguments
+
+_TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+"""The kinds of deltas that go on with a text of their block, and the name that it has there."""
+
+
+class ServersError(Exception):
+    """An error that a server reports inside a reply of status 200: `kind` is the API's own name for it."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def read_reply(raw: bytes) -> Wire:
+    """The reply in a body, be it JSON or events. Raises `ServersError`, and `ValueError`, which says what is wrong."""
+    text = raw.decode("utf-8", "replace")
+    if text.lstrip()[:1] in ("{", "[", '"', ""):
+        return _checked(_json(text))
+    return _put_together(text)
+
+
+def events_of(reply: Wire) -> Iterator[bytes]:
+    """The stream of events that brings `reply`."""
+    usage = reply.get("usage") or {"input_tokens": 0, "output_tokens": 0}
+    head = {"id": "msg", "type": "message", "role": "assistant", "model": "", **reply}
+    yield _event("message_start", message={**head, "content": [], "stop_reason": None, "usage": usage})
+    for index, block in enumerate(reply["content"]):
+        empty, deltas = _streamed(block)
+        yield _event("content_block_start", index=index, content_block=empty)
+        for delta in deltas:
+            yield _event("content_block_delta", index=index, delta=delta)
+        yield _event("content_block_stop", index=index)
+    ending = {"stop_reason": reply.get("stop_reason"), "stop_sequence": reply.get("stop_sequence")}
+    yield _event("message_delta", delta=ending, usage=usage)
+    yield _event("message_stop")
+
+
+PING = b'event: ping\ndata: {"type": "ping"}\n\n'
+"""An event that says nothing but that the server lives."""
+
+
+def _event(kind: str, **fields: Any) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
+
+
+def _streamed(block: Wire) -> tuple[Wire, list[Wire]]:
+    kind = block.get("type")
+    if kind == "text":
+        return {**block, "text": ""}, [{"type": "text_delta", "text": block.get("text", "")}]
+    if kind == "tool_use":
+        return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": json.dumps(block.get("input"))}]
+    if kind == "thinking":
+        said = [(name, field) for name, field in _TEXTS.items() if field != "text" and field in block]
+        empty = {**block, "thinking": "", "signature": ""}
+        return empty, [{"type": name, field: block[field]} for name, field in said]
+    return block, []
+
+
+def _put_together(text: str) -> Wire:
+    reply: Wire | None = None
+    ended = False
+    written: dict[int, str] = {}
+    for data in _data_of(text):
+        event = _json(data)
+        kind = event.get("type")
+        if kind == "error":
+            raise _error(event)
+        if kind == "message_start":
+            reply = {**event["message"], "content": []}
+        elif reply is None:
+            continue
+        elif kind == "content_block_start":
+            reply["content"].append(dict(event["content_block"]))
+        elif kind == "content_block_delta":
+            _go_on(reply["content"], event, written)
+        elif kind == "message_delta":
+            reply.update(event.get("delta") or {})
+            reply["usage"] = {**(reply.get("usage") or {}), **(event.get("usage") or {})}
+        elif kind == "message_stop":
+            ended = True
+    if reply is None or not ended:
+        raise ValueError("its stream of events ends before the reply does")
+    for index, arguments in written.items():
+        reply["content"][index]["input"] = read_arguments(arguments)
+    return _checked(reply)
+
+
+def _go_on(content: list[Wire], event: Wire, written: dict[int, str]) -> None:
+    index = event.get("index")
+    if not isinstance(index, int) or not 0 <= index < len(content):
+        raise ValueError("an event of its stream belongs to no block")
+    delta = event.get("delta") or {}
+    kind = delta.get("type")
+    if kind == "input_json_delta":
+        written[index] = written.get(index, "") + str(delta.get("partial_json", ""))
+    elif kind in _TEXTS:
+        name = _TEXTS[kind]
+        content[index][name] = str(content[index].get(name) or "") + str(delta.get(name, ""))
+
+
+def _data_of(text: str) -> Iterator[str]:
+    for event in text.replace("\r\n", "\n").split("\n\n"):
+        lines = [line[5:].lstrip() for line in event.split("\n") if line.startswith("data:")]
+        if lines:
+            yield "\n".join(lines)
+
+
+def _checked(reply: Any) -> Wire:
+    if not isinstance(reply, dict):
+        raise ValueError("it is no JSON object")  # noqa: TRY004 - what came is wrong, not its type in Python
+    if isinstance(reply.get("error"), dict) and not reply.get("content"):
+        raise _error(reply)
+    if not isinstance(reply.get("content"), list):
+        raise ValueError("it has no content")  # noqa: TRY004
+    return reply
+
+
+def _error(said: Wire) -> ServersError:
+    error = said.get("error") or {}
+    return ServersError(str(error.get("type") or ""), str(error.get("message") or "no message"))
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise ValueError("it is not JSON") from None

@@ -1,0 +1,98 @@
+"""A server on loopback between the CLI and the model's own server.
+
+The CLI is sent here for its model, so that each of its requests is seen, counted and, where it fails, judged by status
+and not by what the CLI makes of it; so that no retry is hidden; and so that the key stays out of a process whose
+commands could read it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from aiohttp import web
+
+from karenina_claude_agent_sdk.conversion import Wire
+from karenina_claude_agent_sdk.events import PING, events_of
+
+_PING_SECONDS: Final = 10.0
+_LONGEST_REQUEST: Final = 256 * 2**20
+
+Answer = Callable[[Wire, Mapping[str, str]], Awaitable[Wire | None]]
+"""Gives the reply to a request of a CLI; None where it is to get none, because its run is over."""
+
+
+class Relay:
+    """Answers the requests of runs of the CLI, each under an address of its own. Started by the first run."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, Answer] = {}
+        self._runner: web.ServerRunner | None = None
+        self._starting = asyncio.Lock()
+        self._url = ""
+
+    async def start(self) -> None:
+        """Listen, if it does not yet."""
+        async with self._starting:
+            if self._runner is not None:
+                return
+            runner = web.ServerRunner(
+                web.Server(self._serve, handler_cancellation=True, access_log=None), shutdown_timeout=0.1
+            )
+            await runner.setup()
+            self._runner = runner
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            self._url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+
+    @contextmanager
+    def answering(self, answer: Answer) -> Iterator[str]:
+        """The base URL under which one run asks, as long as the block lasts."""
+        name = secrets.token_urlsafe(24)
+        self._runs[name] = answer
+        try:
+            yield f"{self._url}/{name}"
+        finally:
+            del self._runs[name]
+
+    async def aclose(self) -> None:
+        """Stop listening."""
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        name, _, path = request.path.lstrip("/").partition("/")
+        answer = self._runs.get(name)
+        if answer is None or request.method != "POST" or path != "v1/messages":
+            error = {"type": "not_found_error", "message": "there is nothing here"}
+            return web.json_response({"type": "error", "error": error}, status=404)
+        request._client_max_size = _LONGEST_REQUEST
+        body: Wire = await request.json()
+        asked = asyncio.ensure_future(answer(body, request.headers))
+        try:
+            if not body.get("stream"):
+                return web.json_response(await self._forever_unless(asked))
+            return await self._stream(request, asked)
+        finally:
+            asked.cancel()
+
+    async def _stream(self, request: web.BaseRequest, asked: asyncio.Future[Wire | None]) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+        await response.prepare(request)
+        while not (await asyncio.wait([asked], timeout=_PING_SECONDS))[0]:
+            await response.write(PING)
+        for event in events_of(await self._forever_unless(asked)):
+            await response.write(event)
+        return response
+
+    @staticmethod
+    async def _forever_unless(asked: asyncio.Future[Wire | None]) -> Wire:
+        """The reply; where the CLI is to get none, wait until it is gone, which cancels this."""
+        reply = await asked
+        if reply is None:
+            await asyncio.Event().wait()
+            raise AssertionError
+        return reply

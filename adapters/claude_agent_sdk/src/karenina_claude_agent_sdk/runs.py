@@ -1,0 +1,124 @@
+"""What the ports share: the relay of a model, and a run of the CLI that ends as soon as its port has what it wants."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from karenina_claude_agent_sdk.cli import CLIError, Setting, started
+from karenina_claude_agent_sdk.conversion import Wire
+from karenina_claude_agent_sdk.relay import Relay
+from karenina_claude_agent_sdk.settings import extra_of
+from karenina_claude_agent_sdk.upstream import Upstream
+from karenina_core.ports import ErrorCategory, Message, PortError, Turn
+
+if TYPE_CHECKING:
+    import claude_agent_sdk
+
+    from karenina_core.models import ModelConfig
+
+T = TypeVar("T")
+
+
+class Work(Protocol[T]):
+    """What a port wants of a run of the CLI."""
+
+    @property
+    def end(self) -> asyncio.Future[T]:
+        """Done when the run is over: with what came of it, or with a `PortError`."""
+
+    async def answer(self, request: Wire, headers: Mapping[str, str]) -> Wire | None:
+        """The reply to a request of the CLI; None where the run is over."""
+
+    def heard(self, message: claude_agent_sdk.Message) -> None:
+        """Take what the CLI tells of its work."""
+
+
+class Runner:
+    """Runs the CLI for one model. Made without I/O."""
+
+    def __init__(self, model: ModelConfig) -> None:
+        self.extra = extra_of(model)
+        self.model_name = model.model_name or ""
+        self.upstream = Upstream(model)
+        self.where = self.upstream.where
+        # Sampling parameters are refused for a model that thinks.
+        self.thinking = self.extra.thinking or ("disabled" if model.temperature is not None else None)
+        self._relay = Relay()
+
+    async def run(self, setting: Setting, wire: Sequence[Wire], work: Work[T]) -> T:
+        """Let the CLI work on the conversation until `work.end`. Raises `PortError`."""
+        if not wire or wire[-1]["role"] != "user":
+            raise PortError(
+                f"{self.where}: the Claude CLI answers what a user says, and the last message is not a user's",
+                category=ErrorCategory.PERMANENT,
+            )
+        try:
+            await self._relay.start()
+            with self._relay.answering(work.answer) as url:
+                async with started(setting, url) as cli:
+                    await _until_the_end(cli.talk(wire), work)
+        except CLIError as error:
+            raise PortError(
+                f"{self.where}: the Claude CLI failed: {error}",
+                category=ErrorCategory.PERMANENT if error.lasting else ErrorCategory.SERVER,
+            ) from None
+        return work.end.result()
+
+    async def aclose(self) -> None:
+        """Close what is open."""
+        await self._relay.aclose()
+        await self.upstream.aclose()
+
+
+async def _until_the_end(said: AsyncGenerator[claude_agent_sdk.Message, None], work: Work[T]) -> None:
+    async def listen() -> None:
+        async with aclosing(said) as messages:
+            async for message in messages:
+                work.heard(message)
+
+    listening = asyncio.create_task(listen())
+    try:
+        over: list[asyncio.Future[Any]] = [work.end, listening]
+        await asyncio.wait(over, return_when=asyncio.FIRST_COMPLETED)
+        if not work.end.done():
+            listening.result()
+    finally:
+        listening.cancel()
+        await asyncio.wait([listening])
+
+
+class OneReply:
+    """The work of the ports that want one reply of the model and no more: the CLI is not given it."""
+
+    def __init__(self, runner: Runner, prompt: Sequence[Message], fields: Wire) -> None:
+        self.end: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
+        self._runner = runner
+        self._prompt = prompt
+        self._fields = fields
+
+    async def answer(self, request: Wire, headers: Mapping[str, str]) -> Wire | None:
+        """Ask the server once; what comes of it is the end."""
+        if not self.end.done():
+            try:
+                turn = await self._runner.upstream.post({**request, **self._fields}, headers, self._prompt)
+            except PortError as error:
+                self.end.set_exception(error)
+            else:
+                self.end.set_result(turn)
+        return None
+
+    def heard(self, message: claude_agent_sdk.Message) -> None:
+        """Nothing but its end is of interest."""
+        refuse_end(message)
+
+
+def refuse_end(message: claude_agent_sdk.Message) -> None:
+    """Raise `CLIError` where the CLI says that it is done: a run ends here before it can."""
+    from claude_agent_sdk import ResultMessage
+
+    if isinstance(message, ResultMessage):
+        why = message.result or "; ".join(message.errors or ()) or message.subtype
+        raise CLIError(f"it ended by itself: {why}", lasting=True)

@@ -1,0 +1,46 @@
+"""The tools that a run brings, served to the CLI by a server inside this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from claude_agent_sdk import McpSdkServerConfig
+from mcp.server import Server
+from mcp_types import CallToolResult, ListToolsResult, TextContent
+from mcp_types import Tool as MCPTool
+
+from karenina_claude_agent_sdk.conversion import SERVER
+from karenina_core.ports import ToolCall
+from karenina_core.tools import LONGEST_RESULT, run_tool
+
+if TYPE_CHECKING:
+    from karenina_core.tools import Tool
+
+
+def served(tools: Mapping[str, Tool]) -> McpSdkServerConfig | None:
+    """A server that offers `tools`; None where there are none.
+
+    Calls are answered as those of all other adapters are, so that the same call fails in the same words everywhere.
+    """
+    if not tools:
+        return None
+    offered = [
+        MCPTool(
+            name=tool.name,
+            description=tool.description,
+            input_schema=dict(tool.schema),
+            _meta={"anthropic/maxResultSizeChars": 2 * LONGEST_RESULT},
+        )
+        for tool in tools.values()
+    ]
+
+    async def list_tools(_context: Any, _asked: Any) -> ListToolsResult:
+        return ListToolsResult(tools=offered)
+
+    async def call_tool(_context: Any, asked: Any) -> CallToolResult:
+        said = await run_tool(ToolCall("", asked.name, asked.arguments or {}), tools)
+        return CallToolResult(content=[TextContent(type="text", text=said.content)], is_error=said.is_error)
+
+    server = Server(SERVER, on_list_tools=list_tools, on_call_tool=call_tool)
+    return McpSdkServerConfig(type="sdk", name=SERVER, instance=server)

@@ -1,0 +1,129 @@
+"""The server of the Messages API, as one model is reached on it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+
+from karenina_claude_agent_sdk.conversion import Wire, turn_of
+from karenina_claude_agent_sdk.events import ServersError, read_reply
+from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, is_loopback, key_of
+from karenina_core.failures import CURES, http_failure, shown_text
+from karenina_core.ports import ErrorCategory, Message, PortError, Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from karenina_core.models import ModelConfig
+
+_CURES: Final = {
+    **CURES,
+    401: "check endpoint_api_key, or ANTHROPIC_API_KEY (sent to ANTHROPIC_BASE_URL and this machine only)",
+    404: "check model_name, and endpoint_base_url (without /v1/messages)",
+    413: "the request is too large: shorten the prompt",
+}
+_CATEGORY_OF_KIND: Final = {
+    "rate_limit_error": ErrorCategory.RATE_LIMIT,
+    "timeout_error": ErrorCategory.TIMEOUT,
+    "authentication_error": ErrorCategory.PERMANENT,
+    "permission_error": ErrorCategory.PERMANENT,
+    "billing_error": ErrorCategory.PERMANENT,
+    "invalid_request_error": ErrorCategory.PERMANENT,
+    "not_found_error": ErrorCategory.PERMANENT,
+    "request_too_large": ErrorCategory.PERMANENT,
+}
+_KEPT_HEADERS: Final = ("anthropic-version", "anthropic-beta", "user-agent", "x-app")
+
+
+class Upstream:
+    """Posts requests of the CLI. Made without I/O; connections are opened by the first request."""
+
+    def __init__(self, model: ModelConfig) -> None:
+        base_url = base_url_of(model)
+        url = urlsplit(base_url)
+        key = key_of(model)
+        own = {name: value.get_secret_value() for name, value in extra_of(model).headers.items()}
+        self.where = f"{model.display_string} at {base_url}"
+        self.timeout = model.request_timeout or DEFAULT_TIMEOUT
+        self._url = f"{base_url}/v1/messages"
+        self._headers = {"Content-Type": "application/json"}
+        if key is not None and not {"authorization", "x-api-key"} & {name.lower() for name in own}:
+            self._headers["X-Api-Key"] = key
+        self._headers.update(own)
+        self._secrets = [value for value in (key or "", *own.values()) if len(value) > 3]
+        self._fields = {
+            name: value
+            for name, value in (("temperature", model.temperature), ("max_tokens", model.max_tokens))
+            if value is not None
+        }
+        host = url.hostname or ""
+        self._proxy = None if is_loopback(host) or proxy_bypass(host) else getproxies().get(url.scheme)
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+
+    async def post(self, request: Wire, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
+        """The reply to a request that the CLI made, with the parameters of the model. Raises `PortError`.
+
+        `prompt` is what is not to be shown of what the server says.
+        """
+        sent = {**self._headers, **{name: headers[name] for name in _KEPT_HEADERS if name in headers}}
+        raw = await self._post(json.dumps({**request, **self._fields}).encode(), sent, prompt)
+        try:
+            return turn_of(read_reply(raw))
+        except ServersError as error:
+            shown = shown_text(f"{error.kind}: {error}", self._secrets, prompt)
+            category = _CATEGORY_OF_KIND.get(error.kind, ErrorCategory.SERVER)
+            raise PortError(f"{self.where} passed on an error, {shown}", category=category) from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            why = str(error) if isinstance(error, ValueError) else "its parts are not where they should be"
+            raise PortError(f"{self.where} sent no usable reply: {why}", category=ErrorCategory.SERVER) from None
+
+    async def aclose(self) -> None:
+        """Close the connections. A request after it raises `PortError`."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _post(self, body: bytes, headers: Mapping[str, str], prompt: Sequence[Message]) -> bytes:
+        try:
+            async with self._opened().post(
+                self._url, data=body, headers=headers, params={"beta": "true"}, proxy=self._proxy, allow_redirects=False
+            ) as response:
+                raw = await response.read()
+        except TimeoutError:
+            raise PortError(
+                f"{self.where} did not answer within {self.timeout:g} s; raise request_timeout",
+                category=ErrorCategory.TIMEOUT,
+            ) from None
+        except (aiohttp.ClientSSLError, aiohttp.InvalidURL) as error:
+            raise self._failure("no connection is possible", error, ErrorCategory.PERMANENT) from None
+        except aiohttp.ClientConnectorError as error:
+            what = "no connection; is the server running, and is endpoint_base_url right?"
+            raise self._failure(what, error.os_error, ErrorCategory.CONNECTION) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._failure("the connection broke", error, ErrorCategory.CONNECTION) from None
+        if response.status >= 300:
+            text = raw.decode("utf-8", "replace")
+            raise http_failure(self.where, response.status, response.headers, text, self._secrets, prompt, _CURES)
+        return raw
+
+    def _failure(self, what: str, error: BaseException, category: ErrorCategory) -> PortError:
+        shown = shown_text(str(error), self._secrets) or type(error).__name__
+        return PortError(f"{self.where}: {what} ({shown})", category=category)
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._closed:
+            raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=self.timeout),
+                trust_env=False,
+            )
+        return self._session
