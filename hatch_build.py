@@ -2,10 +2,10 @@
 
 `karenina` holds no code: it requires the core and the members that say `[tool.karenina] default = true` in their
 `pyproject.toml`; the others are extras, named by `[tool.karenina] extra = "..."` (several members may share one), and
-`all` has every one of them. `with = [...]` names extras of such a member itself, with which it is required. In a
-checkout the requirements are the members' folders, because the index may not have them, or has older ones. A release
-(environment variable `KARENINA_RELEASE=1`) and every source distribution pin versions instead: a folder of the machine
-that built them means nothing elsewhere.
+`all` has every one of them but those that say `all = false`. `with = [...]` names extras of such a member itself,
+with which it is required. In a checkout the requirements are the members' folders, because the index may not have
+them, or has older ones. A release (environment variable `KARENINA_RELEASE=1`) and every source distribution pin
+versions instead: a folder of the machine that built them means nothing elsewhere.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ ALL = "all"
 class Member(NamedTuple):
     """One distribution of this repository.
 
-    `extra` is None for what everybody gets; `own` are the extras of the distribution itself that an extra asks for.
+    `extra` is None for what everybody gets; `own` are the extras of the distribution itself that an extra asks for;
+    `in_all` is False for what only its own extra brings, because of its size.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Member(NamedTuple):
     folder: Path
     extra: str | None
     own: tuple[str, ...] = ()
+    in_all: bool = True
 
     def requirement(self, *, pinned: bool, extras: str = "") -> str:
         """The member, with these extras of its own, as a requirement: its version where `pinned`, else its folder."""
@@ -55,7 +57,10 @@ def members(root: Path) -> list[Member]:
 
 
 def requirements(found: Iterable[Member], *, pinned: bool) -> tuple[list[str], dict[str, list[str]]]:
-    """What `karenina` requires, and its extras by name, `all` among them; sorted, so that builds can be repeated."""
+    """What `karenina` requires, and its extras by name, `all` among them; sorted, so that builds can be repeated.
+
+    Names of extras are spelled as metadata wants them (`claude-tool`); installers take `claude_tool` for the same.
+    """
     default: list[str] = []
     extras: dict[str, list[str]] = {}
     for member in found:
@@ -67,8 +72,9 @@ def requirements(found: Iterable[Member], *, pinned: bool) -> tuple[list[str], d
         if member.extra is None:
             default.append(line)
         else:
-            extras.setdefault(member.extra, []).append(line)
-            extras.setdefault(ALL, []).append(line)
+            extras.setdefault(canonicalize_name(member.extra), []).append(line)
+            if member.in_all:
+                extras.setdefault(ALL, []).append(line)
     extras.setdefault(ALL, [])
     return sorted(default), {extra: sorted(lines) for extra, lines in sorted(extras.items())}
 
@@ -132,4 +138,7 @@ def _member(file: Path) -> Member:
             f'{file}: with = {list(wanted)} under [tool.karenina] goes beside extra = "NAME", and names extras of this '
             f"distribution ({', '.join(sorted(offered)) or 'it has none'})"
         )
-    return Member(name, version, file.parent, extra, wanted)
+    in_all = own.get("all", True)
+    if not isinstance(in_all, bool) or (extra is None and not in_all):
+        raise ValueError(f'{file}: all = false under [tool.karenina] goes beside extra = "NAME"')
+    return Member(name, version, file.parent, extra, wanted, in_all)

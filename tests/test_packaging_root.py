@@ -187,6 +187,27 @@ def test_a_member_comes_with_the_extras_of_its_own_that_it_names(checkout: Path,
             assert requirements(found, extra)["karenina-meaning"].extras == {"models"}
 
 
+def test_a_member_that_is_too_large_for_everything_comes_with_its_own_extra_alone(
+    checkout: Path, tmp_path: Path
+) -> None:
+    member(checkout, "adapters/giant", "karenina-giant", 'extra = "giant"\nall = false')
+
+    found = metadata(built("wheel", checkout, tmp_path))
+
+    assert set(requirements(found, "giant")) == {"karenina-giant"}
+    assert "karenina-giant" not in {**requirements(found), **requirements(found, "all")}
+
+
+@pytest.mark.parametrize("says", ["default = true\nall = false", 'extra = "giant"\nall = "no"'])
+def test_a_mark_of_size_that_means_nothing_is_refused(checkout: Path, tmp_path: Path, says: str) -> None:
+    member(checkout, "adapters/giant", "karenina-giant", says)
+
+    with pytest.raises(BuildBackendException) as error:
+        built("wheel", checkout, tmp_path)
+
+    assert "all = false" in reason(error.value)
+
+
 def test_an_extra_that_a_member_does_not_have_is_refused(checkout: Path, tmp_path: Path) -> None:
     member(checkout, "plugins/meaning", "karenina-meaning", 'extra = "meaning"\nwith = ["models"]')
 

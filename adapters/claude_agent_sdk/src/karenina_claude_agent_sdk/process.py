@@ -61,7 +61,7 @@ class CLIProcess(Transport):
             raise CLIConnectionError("it has ended") from None
 
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-        """What the CLI says, until it ends."""
+        """What the CLI says, until it is closed. Raises `CLIConnectionError` where it ends by itself."""
         process = self._process
         if process is None or process.stdout is None:
             return
@@ -74,6 +74,8 @@ class CLIProcess(Transport):
                     yield json.loads(line)
                 line.clear()
             line += rest
+        if self._process is not None:
+            raise CLIConnectionError("it has ended")
 
     async def end_input(self) -> None:
         """Say that nothing more will come."""

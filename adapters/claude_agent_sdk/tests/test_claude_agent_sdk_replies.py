@@ -1,0 +1,118 @@
+"""Replies of the Messages API: as JSON, as streams of events, and what they mean."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karenina_claude_agent_sdk.conversion import results_in, turn_of
+from karenina_claude_agent_sdk.events import PING, ServersError, events_of, read_reply
+from karenina_core.ports import Message, ToolCall, Usage
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+BLOCKS = st.one_of(
+    st.builds(lambda text: {"type": "text", "text": text}, TEXTS),
+    st.builds(
+        lambda call, given: {"type": "tool_use", "id": call, "name": "Read", "input": given},
+        TEXTS,
+        st.dictionaries(TEXTS, st.one_of(TEXTS, st.integers(), st.none(), st.lists(TEXTS))),
+    ),
+    st.builds(lambda text: {"type": "thinking", "thinking": text, "signature": text[::-1]}, TEXTS),
+    st.builds(lambda data: {"type": "redacted_thinking", "data": data}, TEXTS),
+)
+
+
+def message(*blocks: dict[str, Any], stop_reason: str = "end_turn", **fields: Any) -> dict[str, Any]:
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "served"}
+    usage = {"input_tokens": 11, "output_tokens": 7}
+    ending = {"stop_reason": stop_reason, "stop_sequence": None, "usage": usage}
+    return {**head, "content": list(blocks), **ending, **fields}
+
+
+@given(st.lists(BLOCKS), st.sampled_from(["end_turn", "tool_use", "max_tokens"]))
+def test_a_reply_survives_its_stream(blocks: list[dict[str, Any]], stop_reason: str) -> None:
+    reply = message(*blocks, stop_reason=stop_reason)
+
+    assert read_reply(b"".join(events_of(reply))) == reply
+
+
+@given(st.lists(BLOCKS, min_size=1), st.integers(min_value=1, max_value=30))
+def test_a_stream_that_is_cut_is_no_reply(blocks: list[dict[str, Any]], lines: int) -> None:
+    whole = b"".join(events_of(message(*blocks))).splitlines(keepends=True)
+    cut = b"".join(whole[: -min(lines + 1, len(whole) - 1)])
+
+    with pytest.raises(ValueError, match=r"ends before the reply does|is not JSON"):
+        read_reply(cut)
+
+
+def test_a_stream_may_be_late_and_come_in_parts() -> None:
+    """Events as the real API writes them: the count of tokens is told last, and a text comes in many pieces."""
+    events = [
+        {"type": "message_start", "message": message(stop_reason=None, usage={"input_tokens": 11, "output_tokens": 1})},  # type: ignore[arg-type]  # none yet
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "17"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "q21"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 7}},
+        {"type": "message_stop"},
+    ]
+    raw = PING.decode() + "".join(f"event: {one['type']}\r\ndata: {json.dumps(one)}\r\n\r\n" for one in events)
+
+    turn = turn_of(read_reply(raw.encode()))
+
+    assert turn.message == Message.assistant("17q21")
+    assert (turn.usage, turn.finish_reason) == (Usage(11, 7, calls=1), "stop")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        json.dumps({"type": "error", "error": {"type": "overloaded_error", "message": "later"}}),
+        'event: error\ndata: {"type": "error", "error": {"type": "overloaded_error", "message": "later"}}\n\n',
+    ],
+)
+def test_an_error_inside_a_good_reply_is_told_by_its_kind(raw: str) -> None:
+    with pytest.raises(ServersError, match="later") as caught:
+        read_reply(raw.encode())
+    assert caught.value.kind == "overloaded_error"
+
+
+def test_a_turn_has_one_message_and_the_plain_names_of_tools() -> None:
+    turn = turn_of(
+        message(
+            {"type": "thinking", "thinking": "Hm.", "signature": "x"},
+            {"type": "text", "text": "I look."},
+            {"type": "tool_use", "id": "1", "name": "Read", "input": {"file_path": "note.txt"}},
+            {"type": "tool_use", "id": "2", "name": "mcp__karenina__find_gene", "input": {}},
+            stop_reason="tool_use",
+            usage={
+                "input_tokens": 5,
+                "cache_creation_input_tokens": 3,
+                "cache_read_input_tokens": 2,
+                "output_tokens": 7,
+                "output_tokens_details": {"thinking_tokens": 4},
+            },
+        )
+    )
+
+    calls = ToolCall("1", "Read", {"file_path": "note.txt"}), ToolCall("2", "find_gene", {})
+    assert turn.message == Message.assistant("I look.", calls, "Hm.")
+    assert turn.usage == Usage(input_tokens=10, output_tokens=7, cached_tokens=2, reasoning_tokens=4, calls=1)
+    assert turn.finish_reason == "tool_calls"
+
+
+def test_what_tools_said_is_found_in_a_request() -> None:
+    said = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    results = [
+        {"type": "tool_result", "tool_use_id": "1", "content": "plain"},
+        {"type": "tool_result", "tool_use_id": "2", "content": said, "is_error": True},
+        {"type": "text", "text": "and a word of the CLI"},
+    ]
+
+    found = results_in({"messages": [{"role": "user", "content": "ask"}, {"role": "user", "content": results}]})
+
+    assert found == {"1": ("plain", False), "2": ("a\nb", True)}
