@@ -144,5 +144,5 @@ def model(url: str | None, interface: str = "openai_endpoint", **fields: Any) ->
 
 def claude_model(server: Scripted, **fields: Any) -> ModelConfig:
     """A model of Anthropic's behind the server."""
-    given = {"model_name": "claude-sonnet-4-5", "endpoint_api_key": "sk-ant-1", **fields}
+    given = {"model_name": "claude-haiku-4-5", "endpoint_api_key": "sk-ant-1", **fields}
     return model(server.url.removesuffix("/v1"), "langchain", **given)

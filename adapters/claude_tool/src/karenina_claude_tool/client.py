@@ -21,9 +21,9 @@ from karenina_claude_tool.settings import (
     base_url_of,
     extra_of,
     has_environments_trust,
-    is_loopback,
     key_of,
 )
+from karenina_core.hosts import is_loopback
 from karenina_core.ports import ErrorCategory, PortError
 
 if TYPE_CHECKING:

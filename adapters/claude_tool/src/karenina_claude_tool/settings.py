@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from karenina_core.adapters import AdapterConfigError
+from karenina_core.hosts import is_loopback
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
@@ -106,16 +106,6 @@ def has_environments_trust(base_url: str) -> bool:
     if (here.scheme, here.netloc) == (own.scheme, own.netloc) or is_loopback(here.hostname or ""):
         return True
     return is_official(here) and here.scheme == "https"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host` is this machine."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def is_official(url: SplitResult) -> bool:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from karenina_core.adapters import AdapterConfigError
+from karenina_core.hosts import is_loopback
 from karenina_langchain.providers import provider_name, provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, is_trusted, key_of
-from karenina_openai.settings import is_loopback
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Awaitable, Callable
 
     from langchain_core.language_models import BaseChatModel
@@ -137,11 +139,20 @@ def _http_settings(model: ModelConfig) -> dict[str, Any]:
 
     loopback = is_loopback(urlsplit(base_url_of(model) or "").hostname or "")
     return {
+        "verify": _tls(),
         "timeout": _timeout(model),
         "follow_redirects": False,
         "trust_env": not loopback,
         "event_hooks": {"request": [strip]},
     }
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """The certificates that are trusted, read once in a process: it takes longer than all else of a client."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 def _unwanted_headers(model: ModelConfig) -> list[str]:

@@ -9,8 +9,8 @@ from urllib.parse import SplitResult, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from karenina_core.adapters import AdapterConfigError
+from karenina_core.hosts import is_loopback
 from karenina_langchain.providers import missing, provider_name, provider_of
-from karenina_openai.settings import is_loopback
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig

@@ -14,8 +14,9 @@ import aiohttp
 import orjson
 
 from karenina_core.failures import CURES, HTTPFailure, http_failure, shown_text
+from karenina_core.hosts import is_loopback
 from karenina_core.ports import ErrorCategory, Message, PortError, category_of_status
-from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, is_loopback, key_of
+from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_openai.streaming import BrokenStream, Patience, Silence, assembled
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 
 from karenina_core.adapters import AdapterConfigError
+from karenina_core.hosts import is_loopback
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
@@ -99,16 +99,6 @@ def key_of(model: ModelConfig) -> str | None:
     if not trusted and not (is_official(here) and here.scheme == "https"):
         return None
     return os.environ.get("OPENAI_API_KEY") or None
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host` is this machine."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def is_official(url: SplitResult) -> bool:

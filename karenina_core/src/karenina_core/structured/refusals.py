@@ -20,8 +20,8 @@ _TOPICS: Final[dict[StructuredWay, re.Pattern[str]]] = {
 }
 _REFUSING: Final = re.compile(
     r"support|(?:not|n't)(?: \w+)? (?:allowed|permitted|available|enabled|implemented|accepted|recogni[sz]ed|valid)"
-    r"|unavailable|unimplemented|unknown|unrecogni[sz]ed|unexpected|forbidden|disabled|invalid|\brequires?\b|must be"
-    r"|should be|extra (?:inputs?|fields?)",
+    r"|no such|has no|unavailable|unimplemented|unknown|unrecogni[sz]ed|unexpected|forbidden|disabled|invalid"
+    r"|\brequires?\b|must be|should be|extra (?:inputs?|fields?)",
     re.IGNORECASE,
 )
 # The form of this schema, and not the way of asking.

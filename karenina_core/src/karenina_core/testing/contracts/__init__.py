@@ -13,7 +13,7 @@ the ports that the adapter has:
     class TestAdapter(Telegraph, AdapterContract): ...
     class TestLLM(Telegraph, LLMContract): ...
 
-`MessagesAPI` is a `Wire` for servers that speak as Anthropic's do.
+`ChatCompletions` and `MessagesAPI` are a `Wire` each, for servers that speak as OpenAI's and Anthropic's do.
 
 The server is scripted, on loopback, and in a thread of its own; no test needs a plugin for asynchronous tests.
 """
@@ -24,6 +24,7 @@ pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in ("adapter"
 
 from karenina_core.testing.contracts.adapter import AdapterContract  # noqa: E402 - what it asserts is shown in full
 from karenina_core.testing.contracts.agent import AgentContract  # noqa: E402
+from karenina_core.testing.contracts.chat_completions import ChatCompletions  # noqa: E402
 from karenina_core.testing.contracts.llm import LLMContract  # noqa: E402
 from karenina_core.testing.contracts.messages_api import MessagesAPI  # noqa: E402
 from karenina_core.testing.contracts.parser import ParserContract  # noqa: E402
@@ -33,6 +34,7 @@ from karenina_core.testing.contracts.wire import Wire  # noqa: E402
 __all__ = [
     "AdapterContract",
     "AgentContract",
+    "ChatCompletions",
     "LLMContract",
     "MessagesAPI",
     "ParserContract",
