@@ -19,3 +19,9 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "models"
     monkeypatch.setenv("KARENINA_MODELS", str(folder))
     return folder
+
+
+@pytest.fixture(scope="session")
+def qwen() -> Path:
+    """The smallest real model that calls tools, pulled where it is not there yet (491 MB); a whole run pulls it too."""
+    return pull("qwen2.5-coder-0.5b")

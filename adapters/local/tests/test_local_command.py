@@ -54,11 +54,22 @@ def test_pull_from_a_file_then_remove(karenina: typer.Typer, smollm2: Path, empt
     assert run(karenina, "remove", "smollm2-135m")[:2] == (0, "smollm2-135m was not here\n")
 
 
+def test_bench_tells_tokens_a_second_of_any_gguf_file(karenina: typer.Typer, smollm2: Path) -> None:
+    words = ("bench", str(smollm2), "--calls", "2", "--tokens", "8")
+    code, said, _ = run(karenina, *words, "--json")
+    found = json.loads(said)
+    assert (code, found["calls"], found["written_tokens"]) == (0, 2, 16)
+    assert found["read_tokens"] > 100
+    assert found["read_per_second"] == pytest.approx(1000 * found["read_tokens"] / found["read_ms"])
+    assert found["written_per_second"] > 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("pull", "smollm"), "no model is called 'smollm'"),
         (("remove", "gpt-5"), "no model is called 'gpt-5'. The catalogue has smollm2-135m"),
+        (("bench", "nowhere.gguf"), "there is no model file nowhere.gguf"),
         (("pull", "smollm2-135m", "--from", "nowhere.gguf"), "there is no file nowhere.gguf"),
         (("pull", "smollm2-135m", "--from", __file__), "not the official file: expected 98362432 bytes"),
     ],

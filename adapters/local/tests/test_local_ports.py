@@ -150,7 +150,7 @@ def test_the_server_is_not_started_before_the_first_call(smollm2: Path) -> None:
         ({"extra": {"slots": 0}}, "extra.slots: Input should be greater than or equal to 1"),
         ({"extra": {"slot": 1}}, "extra.slot: Extra inputs are not permitted. It knows slots, context"),
         ({"endpoint_base_url": "http://localhost:1/v1"}, "sets endpoint_base_url, which the interface local does not"),
-        ({"mcp_urls_dict": {"time": "http://localhost:1"}}, "sets mcp_urls_dict"),
+        ({"endpoint_api_key": "k"}, "sets endpoint_api_key"),
     ],
 )
 def test_what_would_fail_every_item_is_refused_before_a_run(

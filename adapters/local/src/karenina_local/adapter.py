@@ -11,7 +11,7 @@ from karenina_local.store import find
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
-    from karenina_core.ports import LLMPort, ParserPort
+    from karenina_core.ports import AgentPort, LLMPort, ParserPort
 
 
 def check(model: ModelConfig) -> None:
@@ -21,11 +21,11 @@ def check(model: ModelConfig) -> None:
     it), and that nothing is asked for that a model on this machine does not have.
     """
     settings_of(model)
-    for name in ("endpoint_base_url", "endpoint_api_key", "mcp_urls_dict"):
+    for name in ("endpoint_base_url", "endpoint_api_key"):
         if getattr(model, name) is not None:
             raise AdapterConfigError(
-                f"model {model.id!r} sets {name}, which the interface local does not have: it starts its own server "
-                "and offers no tools. Remove it, or use the interface openai"
+                f"model {model.id!r} sets {name}, which the interface local does not have: it starts its own "
+                "server. Remove it, or use the interface openai"
             )
     find(model.model_name)
 
@@ -49,6 +49,12 @@ def _parser(model: ModelConfig) -> ParserPort:
     return LocalParser(model)
 
 
+def _agent(model: ModelConfig) -> AgentPort:
+    from karenina_local.agent import LocalAgent
+
+    return LocalAgent(model)
+
+
 def _concurrency(model: ModelConfig) -> int:
     return settings_of(model).slots
 
@@ -58,6 +64,7 @@ SPEC: Final = AdapterSpec(
     description="Models on this machine: llama.cpp in a child process, a catalogue model or any GGUF file.",
     llm=_llm,
     parser=_parser,
+    agent=_agent,
     extra=LocalSettings,
     check=check,
     unavailable=unavailable,

@@ -1,4 +1,4 @@
-"""`karenina model`: pull, list and remove the models of the catalogue.
+"""`karenina model`: pull, list and remove the models of the catalogue, and measure how fast any model runs here.
 
 Results go to the standard output, progress and errors to the error output; the exit code is 2 where a command could
 not do what it was asked.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 FAILED: Final = 2
 
-model_app = typer.Typer(help="Models on this machine: get, list and remove them.", no_args_is_help=True)
+model_app = typer.Typer(help="Models on this machine: get, list, time and remove them.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="A name of `karenina model list`.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -79,6 +80,33 @@ def remove_command(name: Name, as_json: AsJson = False) -> None:
         typer.echo(json.dumps({**_described(state_of(model)), "removed": removed}))
     else:
         typer.echo(f"{name} {'was removed' if removed else 'was not here'}")
+
+
+@model_app.command("bench")
+def bench_command(
+    model: Annotated[str, typer.Argument(help="A name of `karenina model list`, or a GGUF file.", show_default=False)],
+    calls: Annotated[int, typer.Option(min=1, help="Replies that are timed.")] = 3,
+    tokens: Annotated[int, typer.Option(min=1, help="Most tokens of each.")] = 64,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads that compute.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how many tokens a second a model reads and writes on this machine."""
+    import asyncio
+
+    from karenina_core.adapters import AdapterConfigError
+    from karenina_core.ports import PortError
+    from karenina_local.bench import bench
+
+    extra = {} if threads is None else {"threads": threads}
+    try:
+        speed = asyncio.run(bench(model, calls=calls, tokens=tokens, extra=extra))
+    except (AdapterConfigError, PortError) as error:
+        fail(str(error))
+    if as_json:
+        rates = {"read_per_second": speed.read_per_second, "written_per_second": speed.written_per_second}
+        typer.echo(json.dumps({"model": model, **rates, **asdict(speed)}))
+    else:
+        typer.echo(f"{model}: {speed}")
 
 
 @contextmanager

@@ -1,19 +1,18 @@
-"""The two ports: they see to it that llama.cpp runs, and speak to it as to any OpenAI-compatible server."""
+"""The ports for text and JSON: they have llama.cpp run, and speak to it as to any OpenAI-compatible server."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+import logging
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from pydantic import SecretStr
 
 from karenina_core.ports import (
     NO_INFO,
     CallInfo,
-    LLMPort,
     LLMReply,
     Message,
-    ParserPort,
     ParserReply,
     Port,
     PortError,
@@ -21,29 +20,40 @@ from karenina_core.ports import (
 from karenina_local.limits import limit_schema
 from karenina_local.server import POOL, Address, ServerSettings
 from karenina_local.settings import settings_of
+from karenina_local.speed import Speed, speed_of
 from karenina_local.store import find
+from karenina_openai.llm import OpenAILLM
+from karenina_openai.parser import OpenAIParser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from karenina_core.adapters import AdapterSpec
     from karenina_core.models import ModelConfig
 
 MAX_TOKENS: Final = 1024
 """Most tokens of a reply where the model's configuration says nothing: small models do not always find an end."""
 
 P = TypeVar("P", bound=Port)
+P_co = TypeVar("P_co", bound=Port, covariant=True)
+logger = logging.getLogger("karenina")
 
 
-class _Local(Generic[P]):
+class MakesClients(Protocol[P_co]):
+    """Makes a client port of a model; `watch` is shown each reply of the server."""
+
+    def __call__(self, model: ModelConfig, *, watch: Callable[[Mapping[str, Any]], None]) -> P_co:
+        """The client."""
+
+
+class Local(Generic[P]):
     """One model's hold on its server, and the client ports that speak to it.
 
     The server starts with the first call. One that died is started again elsewhere, and gets a new client. Where
     replies are sampled, each replicate has a seed and so a client of its own: the same seed would give it the same
-    answer.
+    answer. `speed` is that of all its replies; it is logged in the end.
     """
 
-    def __init__(self, model: ModelConfig, client: Callable[[ModelConfig], P]) -> None:
+    def __init__(self, model: ModelConfig, client: MakesClients[P]) -> None:
         self.settings = settings = settings_of(model)
         self._model = model
         self._client = client
@@ -57,6 +67,7 @@ class _Local(Generic[P]):
             )
         )
         self._clients: dict[tuple[Address, int], P] = {}
+        self.speed = Speed()
         self._closed = False
 
     async def port(self, info: CallInfo) -> P:
@@ -66,7 +77,7 @@ class _Local(Generic[P]):
             address = await asyncio.to_thread(self._server.address)
         seed = self.settings.seed + (0 if self._model.temperature == 0 else info.replicate - 1)
         if (address, seed) not in self._clients:
-            self._clients[address, seed] = self._client(self._reached_at(address, seed))
+            self._clients[address, seed] = self._client(self._reached_at(address, seed), watch=self._watch)
         return self._clients[address, seed]
 
     async def aclose(self) -> None:
@@ -74,6 +85,8 @@ class _Local(Generic[P]):
         if self._closed:
             return
         self._closed = True
+        if self.speed.calls:
+            logger.info("model %r (%s): %s", self._model.id, self._model.display_string, self.speed)
         try:
             for client in self._clients.values():
                 await client.aclose()
@@ -89,7 +102,11 @@ class _Local(Generic[P]):
             "in the model's `extra` raises that)",
             category=error.category,
             status=error.status,
+            partial=error.partial,
         )
+
+    def _watch(self, reply: Mapping[str, Any]) -> None:
+        self.speed += speed_of(reply)
 
     def _reached_at(self, address: Address, seed: int) -> ModelConfig:
         changed = {
@@ -110,9 +127,7 @@ class LocalLLM:
     """Plain answers of a model on this machine."""
 
     def __init__(self, model: ModelConfig) -> None:
-        factory = _http().llm
-        assert factory is not None, "the openai interface has an LLM port"
-        self._local: _Local[LLMPort] = _Local(model, factory)
+        self._local: Local[OpenAILLM] = Local(model, OpenAILLM)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """The model's reply. The first call waits until the model is loaded."""
@@ -121,6 +136,11 @@ class LocalLLM:
             return await port.invoke(messages, info=info)
         except PortError as error:
             raise self._local.explained(error) from error
+
+    @property
+    def speed(self) -> Speed:
+        """How fast the replies were until now."""
+        return self._local.speed
 
     async def aclose(self) -> None:
         """Give the server back."""
@@ -135,10 +155,8 @@ class LocalParser:
     """
 
     def __init__(self, model: ModelConfig) -> None:
-        factory = _http().parser
-        assert factory is not None, "the openai interface has a parser port"
         cold = model if model.temperature is not None else model.model_copy(update={"temperature": 0.0})
-        self._local: _Local[ParserPort] = _Local(cold, factory)
+        self._local: Local[OpenAIParser] = Local(cold, OpenAIParser)
 
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
@@ -155,10 +173,3 @@ class LocalParser:
     async def aclose(self) -> None:
         """Give the server back."""
         await self._local.aclose()
-
-
-def _http() -> AdapterSpec:
-    """The adapter whose HTTP client we use, loaded when a port is made and not before."""
-    from karenina_openai import plugin
-
-    return next(spec for spec in plugin.karenina_adapters() if spec.interface == "openai")

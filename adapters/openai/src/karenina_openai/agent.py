@@ -28,37 +28,40 @@ class OpenAIAgent:
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """See `converse`. Raises `PortError`, with the trace so far as its `partial`."""
-        return await converse(_Chat(self._client, messages, self._first), options)
+        return await converse(ChatConversation(self._client, messages, self._first), options)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
 
-class _Chat:
-    """A conversation as chat messages."""
+class ChatConversation:
+    """A conversation as chat messages. `first` are further fields of the first request.
 
-    def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any]) -> None:
-        self._client = client
+    `client` makes the requests; another may take its place between two of them.
+    """
+
+    def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any] | None = None) -> None:
+        self.client = client
         self._messages = list(messages)
         self._wire = to_wire(messages)
-        self._first = first
+        self._first = first or {}
 
     @property
     def where(self) -> str:
         """The model and its server."""
-        return self._client.where
+        return self.client.where
 
     async def ask(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
         """One chat completion."""
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:
             offered.update(self._first)
-        data = await self._client.post(self._messages, self._wire, **offered)
+        data = await self.client.post(self._messages, self._wire, **offered)
         try:
             reply = from_wire(data)
         except ValueError as error:
-            raise self._client.unusable(str(error)) from None
+            raise self.client.unusable(str(error)) from None
         return Turn(reply.message, reply.usage, reply.finish_reason, reply.model)
 
     def said(self, turn: Turn) -> None:

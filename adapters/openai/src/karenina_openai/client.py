@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,11 +21,12 @@ from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key
 from karenina_openai.streaming import BrokenStream, Patience, Silence, assembled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from contextlib import AbstractAsyncContextManager
 
     from karenina_core.models import ModelConfig
 
+Watch = Callable[[Mapping[str, Any]], None]
 TokensField = Literal["max_tokens", "max_completion_tokens"]
 _OTHER_FIELD: dict[TokensField, TokensField] = {
     "max_tokens": "max_completion_tokens",
@@ -47,14 +49,18 @@ class _Dialect:
 
 
 class Client:
-    """Posts chat requests. Made without I/O; the session is opened by the first call, inside the loop that runs it."""
+    """Posts chat requests. Made without I/O; the session is opened by the first call, inside the loop that runs it.
 
-    def __init__(self, model: ModelConfig) -> None:
+    `watch` is shown each good reply as it came: some servers tell more than a port hands on.
+    """
+
+    def __init__(self, model: ModelConfig, *, watch: Watch | None = None) -> None:
         extra = extra_of(model)
         base_url = base_url_of(model)
         url = urlsplit(base_url)
         key = key_of(model)
         self.extra = extra
+        self._watch = watch
         self.where = f"{model.display_string} at {base_url}"
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self._first = extra.first_token_timeout or self.timeout
@@ -95,6 +101,8 @@ class Client:
                 tried.add(dialect)
             else:
                 self._dialect = dialect
+                if self._watch is not None:
+                    self._watch(reply)
                 return reply
 
     async def aclose(self) -> None:

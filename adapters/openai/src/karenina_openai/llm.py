@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from karenina_core.models import ModelConfig
+    from karenina_openai.client import Watch
 
 
 class OpenAILLM:
     """The LLM port. A refusal counts as the answer; thoughts that the server sends apart are `reasoning`."""
 
-    def __init__(self, model: ModelConfig) -> None:
-        self._client = Client(model)
+    def __init__(self, model: ModelConfig, *, watch: Watch | None = None) -> None:
+        self._client = Client(model, watch=watch)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """The model's reply to `messages`. Raises `PortError`."""

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from karenina_core.models import ModelConfig
+    from karenina_openai.client import Watch
 
 
 class OpenAIParser:
     """The parser port. It finds out once what the server accepts: native schema, else tool call, else prompt."""
 
-    def __init__(self, model: ModelConfig) -> None:
-        self._client = Client(model)
+    def __init__(self, model: ModelConfig, *, watch: Watch | None = None) -> None:
+        self._client = Client(model, watch=watch)
         wanted = self._client.extra.structured
         self._ways: tuple[StructuredWay, ...] = WAYS if wanted == "auto" else (wanted,)
         base_url = base_url_of(model)

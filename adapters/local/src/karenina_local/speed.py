@@ -1,0 +1,75 @@
+"""How fast a model on this machine reads and writes, as llama.cpp measured it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Tokens and the milliseconds that they took, added up over `calls`.
+
+    Tokens of a prompt that a slot still knew from the call before cost nothing and are not counted. Calls that share
+    the processor are each timed alone, so that side by side they appear slower than all of them together are.
+    """
+
+    calls: int = 0
+    read_tokens: int = 0
+    read_ms: float = 0.0
+    written_tokens: int = 0
+    written_ms: float = 0.0
+
+    @property
+    def read_per_second(self) -> float | None:
+        """Tokens of prompts a second; None where none was read."""
+        return 1000 * self.read_tokens / self.read_ms if self.read_ms > 0 else None
+
+    @property
+    def written_per_second(self) -> float | None:
+        """Tokens of replies a second; None where none was written."""
+        return 1000 * self.written_tokens / self.written_ms if self.written_ms > 0 else None
+
+    def __add__(self, other: Speed) -> Speed:
+        return Speed(
+            self.calls + other.calls,
+            self.read_tokens + other.read_tokens,
+            self.read_ms + other.read_ms,
+            self.written_tokens + other.written_tokens,
+            self.written_ms + other.written_ms,
+        )
+
+    def __sub__(self, other: Speed) -> Speed:
+        """What came after `other`, which is part of this."""
+        return Speed(
+            self.calls - other.calls,
+            self.read_tokens - other.read_tokens,
+            self.read_ms - other.read_ms,
+            self.written_tokens - other.written_tokens,
+            self.written_ms - other.written_ms,
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{_rate(self.read_per_second)} tokens/s read, {_rate(self.written_per_second)} tokens/s written "
+            f"({self.calls} {'call' if self.calls == 1 else 'calls'}, {self.read_tokens} and "
+            f"{self.written_tokens} tokens)"
+        )
+
+
+def speed_of(reply: Mapping[str, Any]) -> Speed:
+    """What `timings` in llama.cpp's reply say of one call; zero tokens where it has none."""
+    timings = reply.get("timings")
+    if not isinstance(timings, Mapping):
+        return Speed(calls=1)
+
+    def number(key: str) -> float:
+        value = timings.get(key)
+        return float(value) if isinstance(value, (int, float)) and value > 0 else 0.0
+
+    return Speed(1, int(number("prompt_n")), number("prompt_ms"), int(number("predicted_n")), number("predicted_ms"))
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"

@@ -1,0 +1,129 @@
+"""Calls of tools that a model wrote as text: small models do not use what their server offers for that.
+
+What counts as a call is narrow, because an answer may hold JSON too, and a call that was none would spoil it:
+
+- It names a tool that was offered, under `name`, and has `arguments` (or `parameters`), an object or the JSON of one.
+- It stands between tags (`<tool_call>`, `<tools>`); or the message ends with it: in a code fence that holds nothing
+  else, or bare, from the beginning of a line. A list of calls, or several one after the other, count if each of them
+  is one.
+- What is begun so, in tags or in place of the whole message, and then breaks off, is a call too: the tool loop tells
+  the model that its arguments cannot be read. So are the whole calls before it.
+
+Prose before the calls stays the message's text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from karenina_core.ports import ToolCall
+from karenina_core.traces.openai_chat import UNREADABLE_ARGUMENTS
+
+_TAGGED: Final = re.compile(r"<(tool_calls?|tools|function_call)>\s*(?P<body>.*?)\s*(?:</\1>|\Z)", re.DOTALL)
+_FENCED: Final = re.compile(r"^[ \t]*```[\w+-]*[ \t]*\n(?P<body>.*?)\n?[ \t]*```\s*\Z", re.DOTALL | re.MULTILINE)
+_BARE: Final = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
+_BEGUN: Final = re.compile(r'\{\s*"name"\s*:\s*"(?P<name>[^"\\]+)"\s*,\s*"(?:arguments|parameters)"\s*:\s*')
+_FENCE_MARKS: Final = re.compile(r"\A\s*```[\w+-]*[ \t]*\n|\n?[ \t]*```\s*\Z")
+_GOES_ON: Final = ("{", "[", "}", "]")
+_NEXT: Final = re.compile(r"[\s,;]*(?:\{(?=\{))?(?=\S)")
+_ARGUMENTS: Final = ("arguments", "parameters")
+_BESIDE: Final = frozenset({"name", "id", "type", *_ARGUMENTS})
+_DECODER: Final = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A message taken apart: the text around the calls, and the calls, in their order, most of them without an id."""
+
+    text: str
+    calls: tuple[ToolCall, ...]
+
+
+def read_calls(text: str, known: Collection[str]) -> Written:
+    """The calls of the tools `known` in `text`, and the rest of it; all of it where it holds none."""
+    tagged = list(_TAGGED.finditer(text))
+    if tagged:
+        several = [_calls(found["body"], known) or _broken(found["body"], known).calls for found in tagged]
+        calls = tuple(call for one in several for call in one)
+        return Written(_TAGGED.sub("", text).strip(), calls) if all(several) else Written(text, ())
+    fenced = _last_fence(text)
+    if fenced is not None:
+        calls = _calls(fenced["body"], known)
+        if calls:
+            return Written(text[: fenced.start()].strip(), calls)
+    for start in _BARE.finditer(text):
+        if text[: start.start()].rstrip().endswith(_GOES_ON):
+            continue
+        calls = _calls(text[start.end() :], known)
+        if calls:
+            return Written(text[: start.start()].strip(), calls)
+    broken = _broken(_FENCE_MARKS.sub("", text), known)
+    return broken if broken.calls else Written(text, ())
+
+
+def _last_fence(text: str) -> re.Match[str] | None:
+    """The fence with which `text` ends. An earlier one, with something behind it, is part of an answer."""
+    opened = [place.start() for place in re.finditer(r"^[ \t]*```", text, re.MULTILINE)]
+    return _FENCED.match(text, opened[-2]) if len(opened) >= 2 else None
+
+
+def _calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
+    """The calls that `text` is; none where something else stands there too."""
+    found: list[ToolCall] = []
+    try:
+        for value in _values(text):
+            found += [_call(one, known) for one in (value if isinstance(value, list) else [value])]
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(found)
+
+
+def _values(text: str) -> Iterator[Any]:
+    """The JSON values that `text` consists of. Raises `ValueError` for anything else."""
+    place = 0
+    while match := _NEXT.match(text, place):
+        value, place = _DECODER.raw_decode(text, match.end())
+        yield value
+
+
+def _call(value: object, known: Collection[str]) -> ToolCall:
+    """The call that `value` is. Raises `ValueError`."""
+    if not isinstance(value, Mapping):
+        raise ValueError("no object")  # noqa: TRY004 - it is data from outside
+    inner = value.get("function")
+    if isinstance(inner, Mapping) and set(value) <= {"type", "id", "function"}:
+        return _call(inner, known)
+    given = [value[key] for key in _ARGUMENTS if key in value]
+    name = value.get("name")
+    if len(given) != 1 or not isinstance(name, str) or name not in known or not set(value) <= _BESIDE:
+        raise ValueError("no call")
+    arguments = json.loads(given[0]) if isinstance(given[0], str) else given[0]
+    if not isinstance(arguments, Mapping):
+        raise ValueError("no arguments")  # noqa: TRY004 - it is data from outside
+    id = value.get("id")
+    return ToolCall(id if isinstance(id, str) else "", name, dict(arguments))
+
+
+def _broken(text: str, known: Collection[str]) -> Written:
+    """The calls that `text` begins with, where it then breaks off, and what is left of it; none where it does not."""
+    found: list[ToolCall] = []
+    place = 0
+    while match := _NEXT.match(text, place):
+        place = match.end()
+        try:
+            value, place = _DECODER.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            break
+        try:
+            found.append(_call(value, known))
+        except (ValueError, RecursionError):
+            return Written(text, ())
+    rest = text[place:].strip()
+    begun = _BEGUN.match(rest)
+    if begun is not None and begun["name"] in known:
+        return Written("", (*found, ToolCall("", begun["name"], {UNREADABLE_ARGUMENTS: rest[begun.end() :]})))
+    return Written(rest, tuple(found)) if rest.startswith("{") else Written(text, ())

@@ -1,0 +1,137 @@
+"""The agent port: the contract of every agent, with a server whose model writes its calls as text; and a real model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from karenina_core.models import ModelConfig
+from karenina_core.ports import (
+    NO_INFO,
+    AgentOptions,
+    AgentPort,
+    AgentReply,
+    CallInfo,
+    FinishReason,
+    Message,
+    ToolCall,
+    Usage,
+)
+from karenina_core.testing.contracts import AgentContract, Request
+from karenina_core.tool_loop import converse
+from karenina_core.traces.openai_chat import read_message
+from karenina_local.agent import LocalAgent, SmallTalk
+from karenina_openai.agent import ChatConversation
+from karenina_openai.client import Client
+
+
+class Elsewhere:
+    """The agent of this adapter at a server that runs already."""
+
+    guards_calls: ClassVar[bool] = True
+
+    def __init__(self, model: ModelConfig) -> None:
+        self._client = Client(model)
+
+    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        return await converse(SmallTalk(ChatConversation(self._client, messages), self._running), options)
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    async def _running(self) -> Client:
+        return self._client
+
+
+class TestAgentWhoseModelWritesCalls(AgentContract):
+    entry_point = "karenina_openai:plugin"
+    interface = "openai"
+
+    def make(self, model: ModelConfig) -> AgentPort:
+        return Elsewhere(model)
+
+    def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
+        calls = [
+            json.dumps({"id": call.id, "name": call.name, "arguments": call.arguments}) for call in said.tool_calls
+        ]
+        written = "\n".join(["", "```json", *calls, "```"]) if calls else ""
+        return {
+            "model": "served",
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": said.content + written},
+                    "finish_reason": "stop" if calls else finish_reason,
+                }
+            ],
+            "usage": {
+                "prompt_tokens": usage.input_tokens,
+                "completion_tokens": usage.output_tokens,
+                "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+                "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+            },
+        }
+
+    def read(self, request: Request) -> Sequence[Message]:
+        return [read_message(message) for message in request.body["messages"]]
+
+    def test_a_tool_that_does_not_exist_is_an_entry_of_the_trace(self) -> None:
+        """Not here: text is a call only where it names a tool that was offered, and an answer else."""
+        text = '{"name": "launch_rocket", "arguments": {"to": "the moon"}}'
+        with self.server(self.saying(text)) as server:
+            reply = self.run(server.url)
+        assert (reply.trace, reply.finish_reason) == ((Message.assistant(text),), "stop")
+
+    def test_calls_without_ids_of_their_own_get_some(self) -> None:
+        same = ToolCall("", "list_files", {})
+        with self.server(self.saying("", same, same), self.saying("", same), self.saying("Two.")) as server:
+            reply = self.run(server.url)
+        ids = [call.id for message in reply.trace for call in message.tool_calls]
+        assert ids == ["written_1_1", "written_1_2", "written_2_1"]
+        assert [message.tool_call_id for message in reply.trace if message.role == "tool"] == ids
+
+    def test_the_model_is_told_of_a_call_that_it_broke_off_and_not_sent_the_pieces(self) -> None:
+        with self.server(self.saying('{"name": "read_file", "arguments": {"pa'), self.saying("Well.")) as server:
+            reply = self.run(server.url)
+            told = self.read(server.requests[-1])
+        assert [(message.role, message.is_error) for message in reply.trace] == [
+            ("assistant", False),
+            ("tool", True),
+            ("assistant", False),
+        ]
+        assert reply.trace[0].tool_calls[0].arguments == {"_unreadable": '{"pa'}
+        assert told[2].tool_calls[0].arguments == {}
+        assert "no JSON object" in told[3].content
+
+
+def test_a_real_model_has_a_file_read(qwen: Path, tmp_path: Path) -> None:
+    """It calls; whether it ever answers is another matter: models of this size mostly call on until the limit."""
+    (tmp_path / "note.txt").write_text("The code is 4711.", "utf-8")
+    config = ModelConfig(
+        id="small",
+        interface="local",
+        model_name=str(qwen),
+        temperature=0.0,
+        max_tokens=80,
+        extra={"slots": 1, "context": 2048},
+    )
+
+    async def run() -> AgentReply:
+        agent = LocalAgent(config)
+        try:
+            return await agent.run(
+                [Message.user("What is the code? It stands in note.txt.")],
+                AgentOptions(max_turns=2, workspace=tmp_path),
+            )
+        finally:
+            await agent.aclose()
+
+    reply = asyncio.run(run())
+    asked, told = reply.trace[:2]
+    assert [(call.name, call.arguments["path"]) for call in asked.tool_calls] == [("read_file", "note.txt")]
+    assert (told.role, told.content, told.is_error) == ("tool", "The code is 4711.", False)
+    assert told.tool_call_id == asked.tool_calls[0].id
+    assert reply.usage.calls == 2
