@@ -93,13 +93,25 @@ async def test_no_secret_and_no_prompt_is_in_an_error(status: int, server: Scrip
     assert found.category is C.PERMANENT
 
 
-async def test_a_refused_connection_names_the_server(open_port: Keep) -> None:
+async def test_a_refused_connection_names_the_server_and_the_reason_whatever_the_caller_was_doing(
+    open_port: Keep,
+) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    found = await fails(open_port(ClaudeLLM(model(f"http://127.0.0.1:{port}"))))
+    try:
+        raise LookupError("the caller's own trouble")
+    except LookupError:
+        found = await fails(open_port(ClaudeLLM(model(f"http://127.0.0.1:{port}"))))
     assert found.category is C.CONNECTION
     assert f"127.0.0.1:{port}: no connection" in str(found)
+    assert "Connect call failed" in str(found)
+
+
+async def test_a_connection_that_breaks_says_so(server: Scripted, open_port: Keep) -> None:
+    server.says(Reply(fault="close"))
+    found = await fails(open_port(ClaudeLLM(model(server.url))))
+    assert "it broke (Server disconnected" in str(found)
 
 
 @asynccontextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import anthropic
@@ -43,7 +43,7 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
         reply = error.response
         return http_failure(where, reply.status_code, reply.headers, reply.text, secrets, prompt, _CURES)
     if isinstance(error, anthropic.APIConnectionError):
-        return _no_connection(where, list(_causes(error)), secrets)
+        return _no_connection(where, error, secrets)
     shown = shown_text(str(error), secrets, prompt)
     return PortError(f"{where}: the request cannot be made ({shown})", category=ErrorCategory.PERMANENT)
 
@@ -56,10 +56,10 @@ def passed_on(where: str, error: Mapping[str, Any], secrets: Sequence[str], prom
     return PortError(f"{where} passed on an error, {shown}", category=category)
 
 
-def _no_connection(where: str, causes: Sequence[BaseException], secrets: Sequence[str]) -> PortError:
-    why = next((str(cause) for cause in reversed(causes) if str(cause)), type(causes[-1]).__name__)
-    shown = shown_text(why, secrets)
-    if any(isinstance(cause, ssl.SSLError) and not isinstance(cause, _BROKEN_OFF) for cause in causes):
+def _no_connection(where: str, error: Exception, secrets: Sequence[str]) -> PortError:
+    why = _system_error(error) or error.__cause__ or error
+    shown = shown_text(str(why), secrets) or type(why).__name__
+    if isinstance(why, ssl.SSLError) and not isinstance(why, _BROKEN_OFF):
         return PortError(f"{where}: no connection is possible ({shown})", category=ErrorCategory.PERMANENT)
     return PortError(
         f"{where}: no connection, or it broke ({shown}); is the server running, and is endpoint_base_url right?",
@@ -67,8 +67,12 @@ def _no_connection(where: str, causes: Sequence[BaseException], secrets: Sequenc
     )
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def _system_error(error: BaseException) -> OSError | None:
+    """What the system said: the first of its errors below the SDK's, or its own cause.
+
+    The HTTP client hides it as a mere context, and contexts go on to what the caller was doing: hence not the last.
+    """
     found: BaseException | None = error
-    while found is not None:
-        yield found
+    while found is not None and not isinstance(found, OSError):
         found = found.__cause__ or found.__context__
+    return found.__cause__ if found is not None and isinstance(found.__cause__, OSError) else found
