@@ -1,0 +1,210 @@
+"""Runs whose models use real MCP servers: over stdio those of the package index, and one over streamable HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+
+import pytest
+from conftest import SCRIPTS
+from mcp_parts import Body, Caller, Started, benchmark, call, configuration
+from servers import recording_server
+
+from karenina_core import Outcome, VerificationConfig
+from karenina_core.run.engine import Run
+from karenina_core.run.retry import RetryPolicy
+from karenina_core.run.running import prepare
+
+TIME = "mcp-server-time --local-timezone UTC"
+NOON = {"source_timezone": "UTC", "time": "12:00"}
+TOKYO = Caller(
+    [
+        call("convert_time", **NOON, target_timezone="Asia/Tokio"),
+        call("convert_time", **NOON, target_timezone="Asia/Tokyo"),
+    ],
+    r"T(\d\d:\d\d):00\+09:00",
+)
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Started:
+    return Started(tmp_path)
+
+
+@pytest.mark.parametrize("interface", ["openai", "openai_endpoint"])
+def test_a_verdict_rests_on_what_a_server_said_and_one_process_serves_the_run(interface: str, started: Started) -> None:
+    with recording_server(TOKYO) as server:
+        models = configuration(server.url, interface, mcp_urls_dict={"time": started.noting(TIME)})
+        results = benchmark("21:00", "q1", "q2").run_verification(VerificationConfig(**models, replicate_count=2))
+    assert [result.outcome for result in results] == [Outcome.CORRECT] * 4
+    assert results[0].template.agent_metrics == {
+        "iterations": 3,
+        "tool_calls": 2,
+        "tools_used": ["convert_time"],
+        "suspect_failed_tool_calls": 1,
+        "suspect_failed_tools": ["convert_time"],
+    }
+    failed, brought = (one for one in results[0].template.trace_messages or [] if one["role"] == "tool")
+    assert failed["is_error"]
+    assert "Asia/Tokio" in failed["content"]
+    assert "21:00:00+09:00" in brought["content"]
+    assert results[0].template.answering_mcp_servers == ["time"]
+    assert len(started.processes) == 1
+    assert started.left == []
+
+
+def git(folder: Path, *arguments: str) -> None:
+    who = ["-c", "user.name=A", "-c", "user.email=a@b.example"]
+    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def test_each_workspace_has_a_server_of_its_own_and_a_judge_uses_one_too(tmp_path: Path, started: Started) -> None:
+    repository = tmp_path / "root" / "repo"
+    repository.mkdir(parents=True)
+    git(repository, "init", "-q")
+    (repository / "gene.txt").write_text("unknown\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "The gene is BCL2")
+    caller = Caller([call("git_log", repo_path=".")], r"The gene is (\w+)")
+    servers = {"mcp_urls_dict": {"git": started.noting("mcp-server-git")}, "mcp_tool_filter": ["git_log"]}
+    questions = benchmark("BCL2", workspace_path="repo")
+    questions.workspace_root = repository.parent
+    with recording_server(caller) as server:
+        models = configuration(server.url, **servers)
+        models["parsing_models"][0] |= servers
+        (result,) = questions.run_verification(VerificationConfig(**models, agentic_parsing=True))
+    assert result.outcome is Outcome.CORRECT, result.metadata.error
+    assert "The gene is BCL2" in (result.template.investigation_trace or "")
+    offered = {one["function"]["name"] for body in map(asked, server.seen) for one in body.get("tools", ())}
+    assert offered == {"read_file", "list_files", "search_files", "write_file", "git_log"}
+    assert len(started.processes) == 2  # of the answer's copy, and of the judge's
+    assert started.left == []
+    assert [path.name for path in repository.parent.iterdir()] == ["repo"]
+
+
+def asked(seen: str) -> Body:
+    body: Body = json.loads(seen.rpartition("\n")[2])
+    return body
+
+
+@contextmanager
+def genes_over_http(key: str) -> Iterator[str]:
+    """The URL of a server that wants a key, made with the MCP library."""
+    import uvicorn
+    from mcp.server.mcpserver import MCPServer
+    from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+    from starlette.requests import Request
+    from starlette.responses import PlainTextResponse, Response
+
+    genes = MCPServer("genes")
+
+    @genes.tool()
+    def target(drug: str) -> dict[str, str]:
+        """The target of a drug."""
+        return {"drug": drug, "gene": "BCL2"}
+
+    async def guard(request: Request, go_on: RequestResponseEndpoint) -> Response:
+        known = request.headers.get("authorization") == f"Bearer {key}"
+        return await go_on(request) if known else PlainTextResponse("who are you?", 401)
+
+    app = genes.streamable_http_app()
+    app.add_middleware(BaseHTTPMiddleware, dispatch=guard)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        threading.Event().wait(0.01)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/mcp"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+def test_a_server_over_streamable_http_is_used_with_a_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GENES_TOKEN", "s3cret-word")
+    caller = Caller([call("genes_target", drug="venetoclax")], r'"gene": ?"(\w+)"')
+    options = {"headers": {"Authorization": "Bearer ${GENES_TOKEN}"}, "prefix": "genes_"}
+    with genes_over_http("s3cret-word") as url, recording_server(caller) as server:
+        models = configuration(server.url, mcp_urls_dict={"genes": url}, mcp_server_options={"genes": options})
+        (result,) = benchmark("BCL2").run_verification(VerificationConfig(**models))
+    assert result.outcome is Outcome.CORRECT
+    assert "s3cret-word" not in result.model_dump_json()
+    assert not [seen for seen in server.seen if "s3cret-word" in seen]
+
+
+def test_a_run_that_is_cancelled_leaves_no_server(started: Started) -> None:
+    async def cancelled(run: Run) -> None:
+        async def consume() -> None:
+            async with aclosing(run.results()) as results:
+                async for _ in results:
+                    pass
+
+        task = asyncio.create_task(consume())
+        await asyncio.to_thread(started.wait)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+    with recording_server(TOKYO) as server:
+        models = configuration(server.url, mcp_urls_dict={"time": started.noting(TIME)})
+        asyncio.run(cancelled(prepare(benchmark("21:00"), VerificationConfig(**models))))
+    assert len(started.processes) == 1
+    assert started.left == []
+
+
+def test_a_command_that_is_interrupted_leaves_no_server(tmp_path: Path, started: Started) -> None:
+    asked, over = threading.Event(), threading.Event()
+
+    def slow(body: Body) -> str | Body:
+        asked.set()
+        over.wait(60)
+        return TOKYO(body)
+
+    benchmark("21:00").save(tmp_path / "questions.jsonld")
+    with recording_server(slow) as server:
+        stubborn = started.noting(f"sh -c '{TIME}; sleep 600'")
+        models = configuration(server.url, mcp_urls_dict={"time": stubborn})
+        (tmp_path / "config.json").write_text(json.dumps(models))
+        command = [SCRIPTS / "karenina", "run", "questions.jsonld", "--config", "config.json"]
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        asked.wait(30)
+        os.kill(process.pid, signal.SIGINT)
+        said, _ = process.communicate(timeout=30)
+        over.set()
+    assert process.returncode != 0, said
+    assert len(started.processes) == 1, said
+    assert started.left == []
+
+
+def test_a_server_that_does_not_start_is_an_error_of_the_items_and_is_tried_again(started: Started) -> None:
+    with recording_server(TOKYO) as server:
+        lost = started.noting("sh -c 'echo no map >&2; exit 1'")
+        models = configuration(server.url, mcp_urls_dict={"hills": lost})
+        run = prepare(benchmark("21:00"), VerificationConfig(**models), policy=RetryPolicy(base=0.0))
+
+        async def only() -> object:
+            async with aclosing(run.results()) as results:
+                return [result async for result in results]
+
+        (result,) = asyncio.run(only())
+    assert result.outcome is Outcome.MODEL_ERROR
+    assert "the MCP server 'hills' (" in result.metadata.error
+    assert "it wrote: no map" in result.metadata.error
+    assert len(started.processes) == 3
+    assert server.seen == []
+
+
+def test_the_source_is_listed_among_the_plugins(tmp_path: Path) -> None:
+    listed = subprocess.run(
+        [SCRIPTS / "karenina", "plugins", "--json"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    (found,) = [one for one in json.loads(listed.stdout)["plugins"] if one["distribution"] == "karenina-mcp"]
+    assert (found["name"], found["state"]) == ("mcp", "loaded")
