@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -17,11 +18,13 @@ from conftest import SCRIPTS
 from mcp_parts import Body, Caller, Started, benchmark, call, configuration
 from servers import recording_server
 
-from karenina_core import Outcome, VerificationConfig
+from karenina_core import Outcome, VerificationConfig, VerificationResultSet
 from karenina_core.run.engine import Run
 from karenina_core.run.retry import RetryPolicy
 from karenina_core.run.running import prepare
+from karenina_mcp.settings import servers_of
 
+README = Path(__file__).parents[1] / "README.md"
 TIME = "mcp-server-time --local-timezone UTC"
 NOON = {"source_timezone": "UTC", "time": "12:00"}
 TOKYO = Caller(
@@ -40,9 +43,15 @@ def started(tmp_path: Path) -> Started:
 
 @pytest.mark.parametrize("interface", ["openai", "openai_endpoint"])
 def test_a_verdict_rests_on_what_a_server_said_and_one_process_serves_the_run(interface: str, started: Started) -> None:
+    async def finished(config: VerificationConfig) -> VerificationResultSet:
+        found = await benchmark("21:00", "q1", "q2").arun_verification(config)
+        assert len(started.processes) == 1
+        assert started.left == []
+        return found
+
     with recording_server(TOKYO) as server:
         models = configuration(server.url, interface, mcp_urls_dict={"time": started.noting(TIME)})
-        results = benchmark("21:00", "q1", "q2").run_verification(VerificationConfig(**models, replicate_count=2))
+        results = asyncio.run(finished(VerificationConfig(**models, replicate_count=2)))
     assert [result.outcome for result in results] == [Outcome.CORRECT] * 4
     assert results[0].template.agent_metrics == {
         "iterations": 3,
@@ -56,8 +65,6 @@ def test_a_verdict_rests_on_what_a_server_said_and_one_process_serves_the_run(in
     assert "Asia/Tokio" in failed["content"]
     assert "21:00:00+09:00" in brought["content"]
     assert results[0].template.answering_mcp_servers == ["time"]
-    assert len(started.processes) == 1
-    assert started.left == []
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -76,7 +83,13 @@ def test_each_workspace_has_a_server_of_its_own_and_a_judge_uses_one_too(tmp_pat
     servers = {"mcp_urls_dict": {"git": started.noting("mcp-server-git")}, "mcp_tool_filter": ["git_log"]}
     questions = benchmark("BCL2", workspace_path="repo")
     questions.workspace_root = repository.parent
-    with recording_server(caller) as server:
+    at_once: list[int] = []
+
+    def noting(body: Body) -> str | Body:
+        at_once.append(len(started.left))
+        return caller(body)
+
+    with recording_server(noting) as server:
         models = configuration(server.url, **servers)
         models["parsing_models"][0] |= servers
         (result,) = questions.run_verification(VerificationConfig(**models, agentic_parsing=True))
@@ -85,6 +98,7 @@ def test_each_workspace_has_a_server_of_its_own_and_a_judge_uses_one_too(tmp_pat
     offered = {one["function"]["name"] for body in map(asked, server.seen) for one in body.get("tools", ())}
     assert offered == {"read_file", "list_files", "search_files", "write_file", "git_log"}
     assert len(started.processes) == 2  # of the answer's copy, and of the judge's
+    assert max(at_once) == 1  # the answer's is gone before anybody judges
     assert started.left == []
     assert [path.name for path in repository.parent.iterdir()] == ["repo"]
 
@@ -152,12 +166,12 @@ def test_a_run_that_is_cancelled_leaves_no_server(started: Started) -> None:
         task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
+        assert started.left == []
 
     with recording_server(TOKYO) as server:
         models = configuration(server.url, mcp_urls_dict={"time": started.noting(TIME)})
         asyncio.run(cancelled(prepare(benchmark("21:00"), VerificationConfig(**models))))
     assert len(started.processes) == 1
-    assert started.left == []
 
 
 def test_a_command_that_is_interrupted_leaves_no_server(tmp_path: Path, started: Started) -> None:
@@ -200,6 +214,15 @@ def test_a_server_that_does_not_start_is_an_error_of_the_items_and_is_tried_agai
     assert "it wrote: no map" in result.metadata.error
     assert len(started.processes) == 3
     assert server.seen == []
+
+
+def test_the_example_of_the_readme_is_well_formed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (example,) = re.findall(r"```toml\n(\[\[answering_models.*?)```", README.read_text("utf-8"), re.DOTALL)
+    file = tmp_path / "config.toml"
+    file.write_text(example)
+    (model,) = VerificationConfig.from_file(file).core.answering_models
+    monkeypatch.setenv("GENES_TOKEN", "s3cret-word")
+    assert [one.name for one in servers_of(model)] == ["time", "genes"]
 
 
 def test_the_source_is_listed_among_the_plugins(tmp_path: Path) -> None:

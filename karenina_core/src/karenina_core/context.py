@@ -297,22 +297,16 @@ class VerificationContext:
         self._state.at_end.append(callback)
 
     def enter_workspace(self, folder: Path) -> None:
-        """Note that agents of the item work in the folder. Ports do so themselves, before an agent runs there."""
-        workspaces, ports = self._state.workspaces, self._state.item.ports
-        if folder in workspaces:
-            return
-        workspaces.add(folder)
-        ports.enter_workspace(folder)
-        self.at_end(lambda: self.leave_workspace(folder))
+        """Note that agents work in the folder. Ports do so themselves, before an agent runs there."""
+        self._state.enter_workspace(folder)
 
     async def leave_workspace(self, folder: Path) -> None:
-        """End what was started for the item's agents in the folder, where nobody else works there.
+        """End what was started for agents in the folder, where no other item works there.
 
-        Who removes a workspace before the item ends calls it first; else it is done at the end of the item.
+        Who removes a workspace calls it first. Else it is done after the last stage of the item or, for answer-scope
+        stages, of the answer.
         """
-        if folder in self._state.workspaces:
-            self._state.workspaces.remove(folder)
-            await self._state.item.ports.leave_workspace(folder)
+        await self._state.leave_workspace(folder)
 
     async def in_thread(self, function: Callable[[*Ts], T], *arguments: *Ts) -> T:
         """Run what computes for more than some milliseconds in a thread, so that other items go on."""

@@ -71,8 +71,15 @@ class Pipeline:
                 logger.warning("[%s] a clean-up failed", state.item.question.id, exc_info=True)
 
     async def run_stages(self, stages: Sequence[PlannedStage], state: State) -> list[StageRecord]:
-        """Run these stages one after another over `state`; their records are added to it and returned."""
-        records = [await self._run_one(planned, state) for planned in stages]
+        """Run these stages one after another over `state`; their records are added to it and returned.
+
+        What was started for agents in workspaces ends with them: an answer's tools change nothing under its judges.
+        """
+        try:
+            records = [await self._run_one(planned, state) for planned in stages]
+        finally:
+            for folder in list(state.workspaces):
+                await state.leave_workspace(folder)
         state.records += records
         return records
 

@@ -122,6 +122,18 @@ class State:
     error: ItemError | None = None
     started: float = 0.0
 
+    def enter_workspace(self, folder: Path) -> None:
+        """Note that agents work in the folder, until `leave_workspace`."""
+        if folder not in self.workspaces:
+            self.workspaces.add(folder)
+            self.item.ports.enter_workspace(folder)
+
+    async def leave_workspace(self, folder: Path) -> None:
+        """End what was started for agents in the folder, where nobody else works there."""
+        if folder in self.workspaces:
+            self.workspaces.remove(folder)
+            await self.item.ports.leave_workspace(folder)
+
     def has(self, name: str) -> bool:
         """Whether the artifact is there, here or in the answer."""
         return name in self.artifacts or (self.parent is not None and self.parent.has(name))

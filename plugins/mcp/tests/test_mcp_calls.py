@@ -24,6 +24,7 @@ from mcp_types import (
 
 from karenina_core.ports import ErrorCategory, Message, PortError
 from karenina_core.tools import Tool
+from karenina_mcp import MCPSource
 from karenina_mcp.content import text_of
 
 
@@ -71,7 +72,7 @@ def test_a_server_that_ends_in_a_call_is_told_of_and_is_started_anew_at_the_next
     mortal = model({"hills": talking("process", "die")}, mcp_server_options={"hills": {"environment": ["HILLS_TOKEN"]}})
     before, died, after = saying(mortal, "process", "die", "process")
     assert died.is_error
-    assert "ended before it answered, and is started anew at the next call" in died.content
+    assert "went away before it answered, and is started anew at the next call" in died.content
     assert died.content.endswith("it wrote: my heart, ***")
     assert not after.is_error
     assert after.content != before.content
@@ -87,7 +88,7 @@ def test_a_server_that_cannot_be_started_anew_is_told_of_at_each_call(tmp_path: 
         return [await call(tools, "die") for _ in range(3)]
 
     first, second, third = using(model({"hills": command}), use)
-    assert "ended before it answered" in first.content
+    assert "went away before it answered" in first.content
     assert "cannot be used: Connection closed; it wrote: " in second.content
     assert "once.py" in second.content
     assert third.content == second.content
@@ -165,6 +166,11 @@ def test_no_process_is_left_however_a_session_ends(ending: str) -> None:
     servers = {"one": talking("sleep"), "two": talking("echo")}
     if ending == "cannot start":
         servers["three"] = "http://127.0.0.1:9/mcp"
-    with suppress(LookupError, asyncio.CancelledError, PortError):
-        using(model(servers), use)
-    assert processes() <= before
+
+    async def session() -> set[int]:
+        with suppress(LookupError, asyncio.CancelledError, PortError):
+            async with MCPSource().open(model(servers), None) as tools:
+                await use({tool.name: tool for tool in tools})
+        return processes()  # while the event loop still runs: what ends with it would be gone anyway
+
+    assert asyncio.run(session()) <= before

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import uvicorn
 from mcp.server.mcpserver import MCPServer
-from mcp_models import model, saying
+from mcp_models import call, model, saying
 
-from karenina_core.ports import PortError
+from karenina_core.ports import Message, PortError
+from karenina_mcp import MCPSource
 
 Scope = dict[str, Any]
 
@@ -30,7 +31,7 @@ def genes() -> MCPServer:
 
 
 @contextmanager
-def serving(key: str | None = None) -> Iterator[str]:
+def serving(key: str | None = None, port: int = 0) -> Iterator[str]:
     """The URL of a server, as long as the block lasts; with a key, one that wants it."""
     app = genes().streamable_http_app()
 
@@ -44,7 +45,7 @@ def serving(key: str | None = None) -> Iterator[str]:
             return
         await app(scope, receive, send)
 
-    server = uvicorn.Server(uvicorn.Config(guarded, port=0, log_level="error", timeout_graceful_shutdown=1))
+    server = uvicorn.Server(uvicorn.Config(guarded, port=port, log_level="error", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
@@ -80,24 +81,21 @@ def test_a_key_of_the_environment_is_sent_in_a_header_and_shown_nowhere(monkeypa
     assert "another-word" not in str(caught.value)
 
 
-def test_a_server_that_goes_away_is_told_of_in_the_trace() -> None:
-    from mcp_models import call
-
-    from karenina_mcp import MCPSource
-
-    async def run() -> list[Any]:
+def test_a_server_that_goes_away_is_told_of_in_the_trace_and_reached_again_when_it_is_back() -> None:
+    async def run() -> list[Message]:
         with serving() as url:
             configured = model({"genes": url}, mcp_server_options={"genes": {"call_timeout": 2, "start_timeout": 2}})
             session = MCPSource().open(configured, None)
             tools = {tool.name: tool for tool in await session.__aenter__()}
             said = [await call(tools, "lookup")]
-        said.append(await call(tools, "lookup"))
-        said.append(await call(tools, "lookup"))
+        said += [await call(tools, "lookup"), await call(tools, "lookup")]
+        with serving(port=int(url.rpartition(":")[2].removesuffix("/mcp"))):
+            said.append(await call(tools, "lookup"))
         await session.__aexit__(None, None, None)
         return said
 
-    first, second, third = asyncio.run(run())
-    assert not first.is_error
-    assert second.is_error
-    assert third.is_error
-    assert "'genes'" in third.content
+    before, gone, still_gone, back = asyncio.run(run())
+    assert (before.is_error, gone.is_error, still_gone.is_error, back.is_error) == (False, True, True, False)
+    assert "'genes'" in gone.content
+    assert "cannot be used: All connection attempts failed" in still_gone.content
+    assert back.content == before.content

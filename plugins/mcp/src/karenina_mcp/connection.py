@@ -113,10 +113,9 @@ class Connection:
         elif link is not None and (link.over or _ends(error)):
             link.over = True
             words = link.last_words()
-            said = (
-                f"{self.server} ended before it answered, and is started anew at the next call"
-                f"{f'; it wrote: {words}' if words else ''}"
-            )
+            anew = "reached" if self.server.is_remote else "started"
+            said = f"{self.server} went away before it answered, and is {anew} anew at the next call"
+            said += f"; it wrote: {words}" if words else ""
         else:
             said = f"{self.server}: {error.message}"
         return self._without_secrets(said)
