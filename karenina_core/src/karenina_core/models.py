@@ -45,6 +45,11 @@ class ModelConfig(BaseModel):
     )
     request_timeout: float | None = Field(default=None, gt=0, description="Seconds for one request; else the run's.")
     agent_timeout: float | None = Field(default=None, gt=0, description="Seconds for one agent run.")
+    agent_max_turns: int = Field(
+        default=25,
+        ge=1,
+        description="Most turns of an agent that answers: replies of the model, calls of tools or not.",
+    )
     manual_traces: ManualTraces | None = Field(
         default=None, description="Recorded answers: a file, or recordings by question id or text."
     )

@@ -77,7 +77,8 @@ class GenerateAnswer(Stage):
         messages = [*system, *turns(examples), question]
         context.set_artifact(Keys.ANSWERING_MCP_SERVERS, sorted(model.mcp_urls_dict) if model.mcp_urls_dict else None)
         if context.answers_through_agent():
-            options = AgentOptions(timeout=model.agent_timeout, workspace=context.find_artifact(Keys.WORKSPACE_PATH))
+            folder = context.find_artifact(Keys.WORKSPACE_PATH)
+            options = AgentOptions(model.agent_max_turns, model.agent_timeout, folder)
             try:
                 self._record_trace(context, await context.agent(model).run(messages, options))
             except PortError as error:
