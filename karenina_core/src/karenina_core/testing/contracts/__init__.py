@@ -15,16 +15,28 @@ the ports that the adapter has:
 
 `ChatCompletions` and `MessagesAPI` are a `Wire` each, for servers that speak as OpenAI's and Anthropic's do.
 
-The server is scripted, on loopback, and in a thread of its own; no test needs a plugin for asynchronous tests.
+`LiveLLMContract`, `LiveParserContract` and `LiveAgentContract` need no `Wire`: they ask a real model, at whatever
+endpoint it is (`live` names it), for what holds of any model.
+
+Elsewhere the server is scripted, on loopback, and in a thread of its own. No test needs a plugin for asynchronous
+tests.
 """
 
 import pytest
 
-pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in ("adapter", "agent", "calls", "llm", "parser")))
+pytest.register_assert_rewrite(
+    *(f"{__name__}.{module}" for module in ("adapter", "agent", "calls", "live", "llm", "parser"))
+)
 
 from karenina_core.testing.contracts.adapter import AdapterContract  # noqa: E402 - what it asserts is shown in full
 from karenina_core.testing.contracts.agent import AgentContract  # noqa: E402
 from karenina_core.testing.contracts.chat_completions import ChatCompletions  # noqa: E402
+from karenina_core.testing.contracts.live import (  # noqa: E402
+    LiveAgentContract,
+    LiveContract,
+    LiveLLMContract,
+    LiveParserContract,
+)
 from karenina_core.testing.contracts.llm import LLMContract  # noqa: E402
 from karenina_core.testing.contracts.messages_api import MessagesAPI  # noqa: E402
 from karenina_core.testing.contracts.parser import ParserContract  # noqa: E402
@@ -36,6 +48,10 @@ __all__ = [
     "AgentContract",
     "ChatCompletions",
     "LLMContract",
+    "LiveAgentContract",
+    "LiveContract",
+    "LiveLLMContract",
+    "LiveParserContract",
     "MessagesAPI",
     "ParserContract",
     "Reply",

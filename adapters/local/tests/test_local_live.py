@@ -1,0 +1,43 @@
+"""The contract of every port with a real model: the smallest one, in a llama.cpp that each test starts and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karenina_core.models import ModelConfig
+from karenina_core.testing.contracts import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract
+from karenina_local.server import POOL
+
+
+class Small(LiveContract):
+    entry_point = "karenina_local:plugin"
+    interface = "local"
+
+    @pytest.fixture(autouse=True)
+    def _file(self, smollm2: Path) -> None:
+        self.file = smollm2
+
+    def live(self, **fields: Any) -> ModelConfig:
+        values = {"temperature": 0.0, "max_tokens": 40, "extra": {"context": 1024}, **fields}
+        return ModelConfig(id="small", interface="local", model_name=str(self.file), **values)
+
+    def secrets(self) -> Sequence[str]:
+        keys = [address.key for server, _ in POOL.held() if (address := server.address_if_running()) is not None]
+        assert keys
+        return keys
+
+
+class TestLLM(Small, LiveLLMContract):
+    pass
+
+
+class TestParser(Small, LiveParserContract):
+    pass
+
+
+class TestAgent(Small, LiveAgentContract):
+    pass
