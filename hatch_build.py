@@ -29,9 +29,8 @@ ALL = "all"
 class Member(NamedTuple):
     """One distribution of this repository.
 
-    `extra` is None for what everybody gets, and else written as in metadata (`a-b` for `a_b`); `own` are the extras of
-    the distribution itself that an extra asks for; `in_all` is False for what only its own extra brings, because of its
-    size.
+    `extra` is None for what everybody gets; `own` are the extras of the distribution itself that an extra asks for;
+    `in_all` is False for what only its own extra brings, because of its size.
     """
 
     name: str
