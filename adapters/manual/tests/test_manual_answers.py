@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,60 @@ async def test_each_replicate_has_its_own_recording(rows: list[dict[str, Any]], 
     assert [await answer(file, replicate=number) for number in (1, 2)] == ["a", "b"]
     with pytest.raises(PortError, match="no recorded answer for replicate 3"):
         await answer(file, replicate=3)
+
+
+JOURNAL = [
+    {"question_id": "q1", "question": "Where?", "replicate": 1, "model": "mine", "text": "On 17q21."},
+    {"question_id": "q1", "question": "Where?", "replicate": 2, "model": "mine", "text": "On 13q13."},
+    {
+        "question_id": "q2",
+        "question": "Which?",
+        "replicate": 1,
+        "model": "mine",
+        "trace": [
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"id": "c", "name": "lookup", "arguments": {"of": "x"}}],
+            },
+            {"role": "tool", "content": "none", "tool_call_id": "c", "tool_name": "lookup", "is_error": True},
+            {"role": "assistant", "content": "BRCA1.", "reasoning": "It must be."},
+        ],
+    },
+    {"question_id": "q1", "question": "Where?", "replicate": 1, "model": "other", "text": "Who knows?"},
+]
+
+
+async def test_the_export_of_a_journal_is_a_recording(tmp_path: Path) -> None:
+    configured = model(lines(tmp_path, *JOURNAL), model="mine")
+    assert SPEC.check is not None
+    assert SPEC.needs_agent is not None
+    SPEC.check(configured)
+    for info in (CallInfo("q1", "Where?"), CallInfo("renamed", "Where?")):
+        said = [
+            (await RecordedLLM(configured).invoke([], info=replace(info, replicate=number))).text for number in (1, 2)
+        ]
+        assert said == ["On 17q21.", "On 13q13."]
+        with pytest.raises(PortError, match=r"no recorded answer for replicate 3 .* there are: 1, 2"):
+            await RecordedLLM(configured).invoke([], info=replace(info, replicate=3))
+    assert [SPEC.needs_agent(configured, CallInfo(id)) for id in ("q1", "q2")] == [False, True]
+    reply = await RecordedAgent(configured).run([], AgentOptions(), info=CallInfo("q2"))
+    assert [message.to_dict() for message in reply.trace] == JOURNAL[2]["trace"]
+
+
+async def test_another_model_of_the_same_export_said_something_else(tmp_path: Path) -> None:
+    configured = model(lines(tmp_path, *JOURNAL), model="other")
+    assert (await RecordedLLM(configured).invoke([], info=CallInfo("q1"))).text == "Who knows?"
+
+
+async def test_recorded_traffic_is_a_conversation(tmp_path: Path) -> None:
+    asked = {"role": "user", "content": "Where?"}
+    answered = {"role": "assistant", "content": "On 17q21."}
+    exchanges = [{"request": {"messages": [asked]}, "response": {"choices": [{"message": answered}]}}]
+    file = lines(tmp_path, {"id": "q1", "exchanges": exchanges})
+    assert await answer(file) == await answer({"q1": {"exchanges": exchanges}}) == "On 17q21."
+    reply = await RecordedAgent(model(file)).run([], AgentOptions(), info=CallInfo("q1"))
+    assert reply.trace == (Message.assistant("On 17q21."),)
 
 
 async def test_one_recording_serves_every_replicate() -> None:

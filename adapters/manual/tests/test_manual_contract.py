@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from karenina_core.models import ModelConfig
+from karenina_core.ports import AgentOptions, CallInfo, LLMReply, Message, ToolCall, Usage
 from karenina_core.testing.contracts import AdapterContract
+from karenina_core.testing.contracts.calls import children, nothing_is_left
+from karenina_core.testing.contracts.live import closed, open_sockets
+
+LOOKED_UP = ToolCall("call_1", "lookup", {"gene": "BRCA1"})
+TRACE = (
+    Message.assistant("I look.", [LOOKED_UP]),
+    Message.tool("no such gene", LOOKED_UP, is_error=True),
+    Message.assistant("On 17q21, Zürich 🧬.", reasoning="I know it."),
+)
 
 
 class TestAdapter(AdapterContract):
@@ -13,5 +24,27 @@ class TestAdapter(AdapterContract):
     interface = "manual"
 
     def model(self, url: str, **fields: Any) -> ModelConfig:
-        traces = {"q1": "On 17q21."}
+        traces = {"q1": "On 17q21.", "q2": [message.to_dict() for message in TRACE]}
         return ModelConfig(id="m", interface="manual", model_name="recorded", manual_traces=traces, **fields)
+
+    def test_calls_side_by_side_bring_what_was_recorded_and_leave_nothing_behind(self) -> None:
+        """What the contracts of the ports ask that holds of a port without a server."""
+        assert self.spec.llm is not None
+        assert self.spec.agent is not None
+
+        async def run() -> None:
+            before, sockets = children(), open_sockets()
+            llm, agent = self.spec.llm(self.model("")), self.spec.agent(self.model(""))  # type: ignore[misc]  # see above
+            texts = await asyncio.gather(*(llm.invoke([], info=CallInfo(id)) for id in ("q1", "q2", "q1")))
+            assert [reply.text for reply in texts] == ["On 17q21.", TRACE[-1].content, "On 17q21."]
+            assert texts[0] == LLMReply("On 17q21.", Usage(calls=0))
+            replies = await asyncio.gather(*(agent.run([], AgentOptions(), info=CallInfo("q2")) for _ in range(2)))
+            assert [(reply.trace, reply.usage, reply.limit_reached) for reply in replies] == [
+                (TRACE, Usage(), False)
+            ] * 2
+            for port in (llm, agent, llm, agent):
+                await port.aclose()
+            await nothing_is_left(before)
+            await closed(sockets)
+
+        asyncio.run(run())

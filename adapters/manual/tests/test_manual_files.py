@@ -30,7 +30,7 @@ FIRST = '{"id": "a", "response": "x"}\n'
         ("a.jsonl", FIRST + '{"id": "b", "resp', "a.jsonl, line 2: broken JSON"),
         ("a.jsonl", FIRST + "\n[1]\n", "line 3: list, not an object"),
         ("a.jsonl", FIRST + '{"response": "x"}', "line 2: no question is named.*question_id, id, question"),
-        ("a.jsonl", FIRST + '{"id": "b", "text": "x"}', "line 2: no recording.*response, answer"),
+        ("a.jsonl", FIRST + '{"id": "b", "said": "x"}', "line 2: no recording.*response, answer"),
         ("a.jsonl", FIRST + '{"id": "a", "response": "y"}', "line 2: the id 'a' has another recording at .*line 1"),
         ("a.jsonl", '{"id": "a", "response": "x", "response": "y"}', "line 1: .*'response' stands there twice"),
         ("a.jsonl", '{"id": "a", "response": 5}', "line 1: neither text nor a list of messages: it is int"),
@@ -38,6 +38,13 @@ FIRST = '{"id": "a", "response": "x"}\n'
         ("a.jsonl", '{"id": "a", "response": "x", "replicate": 0}', "line 1: replicate must be 1 or more, not 0"),
         ("a.jsonl", '{"id": "a", "response": "x", "replicate": true}', "replicate must be 1 or more, not True"),
         ("a.jsonl", '{"id": "a", "replicates": "x"}', "line 1: replicates must be a list"),
+        (
+            "a.jsonl",
+            '{"id": "a", "text": "x", "model": "one"}\n{"id": "a", "text": "y", "model": "other"}',
+            "line 2: the id 'a' has another .*extra.model picks the answers of one model, 'one' or 'other'",
+        ),
+        ("a.jsonl", '{"id": "a", "exchanges": [{"request": {}}]}', "line 1: .*exchange 1: its response is NoneType"),
+        ("a.jsonl", '{"id": "a", "exchanges": []}', "line 1: .*there is no exchange"),
         ("a.jsonl", "\n", "holds no recording"),
         ("a.jsonl", FIRST.encode() + b'{"id": "\xff"}', "line 2: not UTF-8"),
         ("a.json", '{"a": ', "a.json: broken JSON"),
@@ -75,6 +82,14 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_mapping_is_checked_too(traces: Any, problem: str) -> None:
     with pytest.raises(AdapterConfigError, match=problem):
         check(traces)
+
+
+def test_a_model_that_recorded_nothing_is_met_with_those_that_did(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"id": "a", "text": "x", "model": "one"}\n{"id": "a", "text": "y", "model": "other"}\n')
+    with pytest.raises(AdapterConfigError, match=r"no recording of the model 'third' .* those of: one, other"):
+        check(file, model="third")
+    check(file, model="one")
 
 
 def test_an_unknown_setting_is_named() -> None:

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.adapters import AdapterConfigError
 from karenina_core.ports import Message
-from karenina_core.traces import TraceFormatError, convert
+from karenina_core.traces import TraceFormatError, convert, trace_of_exchanges
 
 if TYPE_CHECKING:
     from karenina_manual.settings import ManualExtra
 
 Answer = str | tuple[Message, ...]
+_EXCHANGES: Final = "exchanges"
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A recording as it was written, where that is, and of which replicate (None: of all)."""
+    """A recording as it was written, where that is, of which replicate (None: of all), and which model gave it."""
 
     value: Any
     place: str
     replicate: int | None = None
+    model: str | None = None
 
 
 class Missing(LookupError):
@@ -35,6 +37,7 @@ class Index:
     def __init__(self, name: str) -> None:
         self.name = name
         self.count = 0
+        self.models: set[str] = set()
         self._by_id: dict[str, list[Recorded]] = {}
         self._by_text: dict[str, list[Recorded]] = {}
 
@@ -49,9 +52,12 @@ class Index:
             same = self._by_id.setdefault(question_id, [])
             for other in same:
                 if other.replicate == recorded.replicate and other.value != recorded.value:
+                    cure = "give each row a 'replicate', or keep one"
+                    if other.model != recorded.model:
+                        cure = f"extra.model picks the answers of one model, {other.model!r} or {recorded.model!r}"
                     raise AdapterConfigError(
                         f"recordings {recorded.place}: the id {question_id!r} has another recording at {other.place}; "
-                        "give each row a 'replicate', or keep one"
+                        f"{cure}"
                     )
             same.append(recorded)
         if text is not None:
@@ -59,9 +65,14 @@ class Index:
         self.count += 1
 
     def add_row(self, place: str, row: Any, extra: ManualExtra) -> None:
-        """Take in a row of a table. Raises `AdapterConfigError` where it names no question."""
+        """Take in a row of a table, unless it is of another model. Raises `AdapterConfigError` where it is broken."""
         if not isinstance(row, Mapping):
             raise AdapterConfigError(f"recordings {place}: {type(row).__name__}, not an object with named columns")
+        model = row.get("model") if isinstance(row.get("model"), str) else None
+        if model is not None:
+            self.models.add(model)
+        if extra.model is not None and model is not None and model != extra.model:
+            return
         question_id = next((str(row[name]) for name in extra.ids if row.get(name) is not None), None)
         text = next((str(row[name]) for name in extra.questions if row.get(name) is not None), None)
         if question_id is None and text is None:
@@ -78,10 +89,13 @@ class Index:
         replicate = row.get("replicate")
         if replicate is not None and (type(replicate) is not int or replicate < 1):
             raise AdapterConfigError(f"recordings {place}: replicate must be 1 or more, not {replicate!r}")
-        value = next((row[name] for name in extra.responses if row.get(name) is not None), None)
+        column = next((name for name in extra.responses if row.get(name) is not None), None)
+        value = row[column] if column is not None else None
+        if column == _EXCHANGES:
+            value = {_EXCHANGES: value}
         if value is None and "replicates" in row:
             value = {"replicates": row["replicates"]}
-        self.add(question_id, text, Recorded(value, place, replicate))
+        self.add(question_id, text, Recorded(value, place, replicate, model))
 
     def find(self, question_id: str, text: str, replicate: int) -> Answer:
         """The recording for a question. Raises `Missing`."""
@@ -107,6 +121,7 @@ class Index:
             raise Missing(
                 f"{len(chosen)} different recorded answers for the text of {sought} in {self.name} "
                 f"({first.place} and others); give the questions the ids of the recordings"
+                + (", or pick one model with extra.model" if len({one.model for one in chosen}) > 1 else "")
             )
         value = _of_replicate(first, replicate, sought)
         if value is None:
@@ -145,7 +160,11 @@ def _check_shape(recorded: Recorded) -> None:
 
 
 def _answer(value: Any) -> Answer:
-    return value if isinstance(value, str) else tuple(convert(value))
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping) and isinstance(value.get(_EXCHANGES), list):
+        return tuple(trace_of_exchanges(value[_EXCHANGES]))
+    return tuple(convert(value))
 
 
 def _short(text: str) -> str:

@@ -24,8 +24,11 @@ class Recordings:
 
     def check(self) -> None:
         """Read all of it. Raises `AdapterConfigError`, naming file and line, for what cannot be read."""
-        if self._all().count == 0:
-            raise AdapterConfigError(f"model {self.model.id!r}: {self._all().name} holds no recording")
+        index = self._all()
+        if index.count == 0:
+            wanted, there = extra_of(self.model).model, ", ".join(sorted(index.models))
+            of_model = f" of the model {wanted!r} (extra.model); it has those of: {there}" if there else ""
+            raise AdapterConfigError(f"model {self.model.id!r}: {index.name} holds no recording{of_model}")
 
     def find(self, info: CallInfo) -> Answer:
         """The text or the conversation that is recorded for the question of `info`. Raises `PortError`."""

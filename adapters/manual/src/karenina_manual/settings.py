@@ -13,14 +13,20 @@ if TYPE_CHECKING:
 
 
 class ManualExtra(BaseModel):
-    """`ModelConfig.extra` of the `manual` interface: the names of the columns of a file of rows."""
+    """`ModelConfig.extra` of the `manual` interface: which columns and rows of a file of rows count."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id_field: str | None = Field(default=None, description="Column of the question id; else question_id or id.")
     question_field: str | None = Field(default=None, description="Column of the question's text; else question.")
     response_field: str | None = Field(
-        default=None, description="Column of the recording; else response, answer, trace, messages or trace_messages."
+        default=None,
+        description="Column of the recording; else the first of response, answer, trace, messages, trace_messages, "
+        "exchanges and text.",
+    )
+    model: str | None = Field(
+        default=None,
+        description="Only rows whose column 'model' says this, and rows without one: a file may hold several models.",
     )
 
     @property
@@ -38,7 +44,7 @@ class ManualExtra(BaseModel):
         """The columns that may hold the recording."""
         if self.response_field:
             return (self.response_field,)
-        return ("response", "answer", "trace", "messages", "trace_messages")
+        return ("response", "answer", "trace", "messages", "trace_messages", "exchanges", "text")
 
 
 def extra_of(model: ModelConfig) -> ManualExtra:
