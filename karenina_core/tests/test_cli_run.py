@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from commandline import Given, asking, benchmark, karenina
 
+from karenina_core import hookimpl
 from karenina_core.ports import ErrorCategory, PortError
-from karenina_core.results import VerificationResultSet
+from karenina_core.results import VerificationResult, VerificationResultSet
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +61,14 @@ def test_quiet_prints_the_summary_only(tmp_path: Path) -> None:
 def test_results_come_in_the_order_of_the_benchmark_whatever_ends_first(tmp_path: Path) -> None:
     ids = [f"q{number}" for number in range(30)]
     plugins = asking(lambda question: "x" * (2000 - 50 * int(question[1:])))
+    ended: list[str] = []
+
+    class Watch:
+        @hookimpl
+        def karenina_item_finished(self, result: VerificationResult) -> None:
+            ended.append(result.question_id)
+
+    plugins.register(Watch())
     done = karenina(
         "run",
         benchmark(tmp_path, *ids),
@@ -67,7 +76,10 @@ def test_results_come_in_the_order_of_the_benchmark_whatever_ends_first(tmp_path
         plugins=plugins,
     )
 
-    assert VerificationResultSet.load("words.results.jsonl")[0].question_id == "q29"
+    assert ended[0] == "q29"
+    assert [one.question_id for one in VerificationResultSet.load("words.results.jsonl")] == [
+        id for id in ids for _ in "mn"
+    ]
     assert [one["question_id"] for one in done.json["results"]] == [id for id in ids for _ in "mn"]
     assert [one["metadata"]["answering_id"] for one in done.json["results"]][:4] == ["m", "n", "m", "n"]
 
@@ -81,7 +93,7 @@ def test_every_result_is_in_the_file(tmp_path: Path) -> None:
 def test_an_earlier_file_of_the_name_is_kept_beside_the_new_one(tmp_path: Path) -> None:
     file = benchmark(tmp_path, "a")
     for answer in ("first", "second", "third"):
-        done = run(file, "-o", "out.jsonl", say=lambda _id, answer=answer: answer)
+        done = run(file, "-o", "out.jsonl", "--no-journal", say=lambda _id, answer=answer: answer)
 
     assert "kept in out-2.jsonl" in done.err
     answers = {

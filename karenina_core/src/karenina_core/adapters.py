@@ -41,6 +41,8 @@ class AdapterSpec:
       tools (a recording of a conversation, say).
     - `recorded` says that the answers were given earlier: no tools are started for them, and their traces are trusted.
     - `starts_tools` says that the adapter gets the tools of the model's MCP servers itself: the run starts none for it.
+    - `by_item` says that replies depend on the `CallInfo` and not only on what is sent: those of one item are never
+      taken for another. Of recordings it is known.
     - `extra` is the pydantic model that validates `ModelConfig.extra`; None means that there is nothing to set.
     - `concurrency(model)` is how many calls may be under way at once.
     """
@@ -53,6 +55,7 @@ class AdapterSpec:
     agent: Callable[[ModelConfig], AgentPort] | None = None
     recorded: bool = False
     starts_tools: bool = False
+    by_item: bool = False
     extra: type[BaseModel] | None = None
     check: Callable[[ModelConfig], None] | None = None
     unavailable: Callable[[], str | None] | None = None

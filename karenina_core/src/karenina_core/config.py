@@ -72,11 +72,20 @@ class CoreSettings(BaseModel):
     prompt_config: dict[str, str] = Field(
         default={}, description="Your own instructions by prompt task, added to those of the task."
     )
-    request_timeout: float = Field(default=120.0, gt=0, description="Seconds for one request, unless the model says.")
+    request_timeout: float = Field(
+        default=120.0,
+        gt=0,
+        description="Seconds for one request, unless the model says.",
+        json_schema_extra={"changes_results": False},
+    )
     slots: dict[str, tuple[str, ...]] = Field(
         default={}, description="Stages by slot, where they shall differ from what the plan would choose."
     )
-    plugins: PluginSelection = Field(default=PluginSelection(), description="Which plugins may be loaded.")
+    plugins: PluginSelection = Field(
+        default=PluginSelection(),
+        description="Which plugins may be loaded.",
+        json_schema_extra={"changes_results": False},
+    )
 
     @field_validator("slots", mode="before")
     @classmethod
@@ -119,6 +128,13 @@ class Setting:
         own = extra.get("env") if isinstance(extra, dict) else None
         usual = f"KARENINA_{self.name.upper()}"
         return (usual, str(own)) if own else (usual,)
+
+    @property
+    def changes_results(self) -> bool:
+        """Whether a result depends on it. Of limits, time-outs and the like the settings model says that none does:
+        `Field(..., json_schema_extra={"changes_results": False})`."""
+        extra = self.info.json_schema_extra
+        return not (isinstance(extra, dict) and extra.get("changes_results") is False)
 
     @property
     def type_name(self) -> str:

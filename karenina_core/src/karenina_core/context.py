@@ -55,13 +55,14 @@ logger = logging.getLogger("karenina")
 class VerificationContext:
     """The view of one stage on one item. Its docstrings are the contract of stages with the pipeline."""
 
-    __slots__ = ("_notes", "_planned", "_settings", "_state", "_usage")
+    __slots__ = ("_failed_calls", "_notes", "_planned", "_settings", "_state", "_usage")
 
     def __init__(self, state: State, planned: PlannedStage) -> None:
         self._state = state
         self._planned = planned
         self._usage = Usage()
         self._notes = CallNotes()
+        self._failed_calls = 0
         self._settings: BaseModel | None = None
 
     # ---- what the item is
@@ -318,9 +319,16 @@ class VerificationContext:
     def call_info(self) -> CallInfo:
         """For which item calls are made."""
         item = self._state.item
-        question = item.question
+        question, planned = item.question, self._planned
         return CallInfo(
-            question.id, question.question, item.replicate, self._planned.usage_key, item.order, self._notes
+            question.id,
+            question.question,
+            item.replicate,
+            planned.usage_key,
+            item.order,
+            self._notes,
+            planned.name,
+            planned.stage.scope == "answer",
         )
 
     @property
@@ -339,6 +347,15 @@ class VerificationContext:
         if not self._planned.reads_everything:
             raise UndeclaredArtifact(self._planned.name, "*", "reads", "optional = ANY")
         return self._state
+
+    @property
+    def failed_calls(self) -> int:
+        """How many calls of this stage brought no reply."""
+        return self._failed_calls
+
+    def count_failure(self) -> None:
+        """Note that a call brought no reply, in all its tries."""
+        self._failed_calls += 1
 
     def count(self, usage: Usage) -> None:
         """Add what a call used, under the stage's `usage_key`."""

@@ -40,7 +40,11 @@ class CountedLLM(_Counted):
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """Pass the call on, and count it."""
-        reply = await self._port.invoke(messages, info=self._info(info))
+        try:
+            reply = await self._port.invoke(messages, info=self._info(info))
+        except PortError:
+            self._context.count_failure()
+            raise
         self._context.count(reply.usage)
         return reply
 
@@ -58,7 +62,11 @@ class CountedParser(_Counted):
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
         """Pass the call on, and count it."""
-        reply = await self._port.parse(messages, schema, info=self._info(info))
+        try:
+            reply = await self._port.parse(messages, schema, info=self._info(info))
+        except PortError:
+            self._context.count_failure()
+            raise
         self._context.count(reply.usage)
         return reply
 
@@ -79,6 +87,7 @@ class CountedAgent(_Counted):
         try:
             reply = await self._port.run(messages, options, info=self._info(info))
         except PortError as error:
+            self._context.count_failure()
             if error.partial is not None:
                 self._context.count(error.partial.usage)
             raise

@@ -104,6 +104,7 @@ class Pipeline:
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             notes=context.notes,
+            failed_calls=context.failed_calls,
         )
         if event is not None:
             self._plugins.stage_finished(event, record)
@@ -173,6 +174,7 @@ def _record(
     input_tokens: int = 0,
     output_tokens: int = 0,
     notes: CallNotes | None = None,
+    failed_calls: int = 0,
 ) -> StageRecord:
     return StageRecord.model_validate(
         {
@@ -187,6 +189,7 @@ def _record(
             "output_tokens": output_tokens,
             "retries": notes.retries if notes is not None else {},
             "waited": notes.waited if notes is not None else 0.0,
+            "failed_calls": failed_calls,
             "distribution": planned.distribution,
             "version": planned.version,
         }

@@ -149,8 +149,11 @@ class CallNotes:
 class CallInfo:
     """For which item a call is made. It is for look-ups and bookkeeping, and is never sent to a model.
 
-    `task` is the `usage_key` of the stage that calls; `replicate` counts from 1. `order` is the place of the item in
-    its run: of calls that wait, those of earlier items go first. `notes` are the stage's: every call adds its own.
+    `task` is the `usage_key` of the stage that calls, `stage` its name; `replicate` counts from 1. `order` is the
+    place of the item in its run: of calls that wait, those of earlier items go first. `notes` are the stage's: every
+    call adds its own. `shared` says that the stage works for all judges of an answer. A stage that makes the same call
+    several times on purpose, to have several replies, numbers them with `sample`, from 0: else the journal would answer
+    all of them with the first.
     """
 
     question_id: str = ""
@@ -159,6 +162,9 @@ class CallInfo:
     task: str = ""
     order: int = field(default=0, compare=False)
     notes: CallNotes | None = field(default=None, compare=False, repr=False)
+    stage: str = ""
+    shared: bool = False
+    sample: int = 0
 
 
 NO_INFO = CallInfo()

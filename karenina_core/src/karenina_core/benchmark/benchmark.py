@@ -255,20 +255,31 @@ class Benchmark:
         output: str | Path | None = None,
         on_result: Callable[[VerificationResult], None] | None = None,
         policy: RetryPolicy | None = None,
+        journal: str | Path | None = None,
+        replay: bool = False,
     ) -> VerificationResultSet:
         """Have the questions answered and judged: one result for each question, answering model, judge and replicate.
 
         `config` is a `VerificationConfig`, or a mapping of its names; the benchmark's own `run_config` is not read.
         `question_ids` chooses questions; `trust` says which code of the benchmark may run (what the user has stored,
-        by default; `"all"` for a file of one's own); each result is appended to `output` (JSONL) and given to
-        `on_result` as it ends. Works in a notebook too. Raises `ConfigError` and `PlanError` before anything is asked;
-        what goes wrong with one item stands in its result.
+        by default; `"all"` for a file of one's own); each result is written to `output` (JSONL) and given to
+        `on_result` as it ends. With a `journal` (a file, made where there is none) every reply and result is kept there
+        before it is used, and the same call goes on where an earlier one stopped; with `replay` the journal alone
+        answers, and nobody is asked. Works in a notebook too. Raises `ConfigError`, `PlanError` and `JournalError`
+        before anything is asked; what goes wrong with one item stands in its result.
         """
         from karenina_core.run.running import run_blocking
 
         return run_blocking(
             lambda: self.arun_verification(
-                config, question_ids=question_ids, trust=trust, output=output, on_result=on_result, policy=policy
+                config,
+                question_ids=question_ids,
+                trust=trust,
+                output=output,
+                on_result=on_result,
+                policy=policy,
+                journal=journal,
+                replay=replay,
             )
         )
 
@@ -281,14 +292,18 @@ class Benchmark:
         output: str | Path | None = None,
         on_result: Callable[[VerificationResult], None] | None = None,
         policy: RetryPolicy | None = None,
+        journal: str | Path | None = None,
+        replay: bool = False,
     ) -> VerificationResultSet:
         """`run_verification` for programs that have an event loop already."""
         from karenina_core.config import VerificationConfig
-        from karenina_core.run.running import collect, prepare
+        from karenina_core.run.running import collect, journal_of, prepare
 
         chosen = config if isinstance(config, VerificationConfig) else VerificationConfig(**config)
-        run = prepare(self, chosen, question_ids=question_ids, trust=trust, policy=policy)
-        return await collect(run, output=output, on_result=on_result)
+        ids = None if question_ids is None else list(question_ids)
+        with journal_of(self, chosen, journal, ids, output, replay=replay) as (kept, command):
+            run = prepare(self, chosen, question_ids=ids, trust=trust, policy=policy, journal=kept, command=command)
+            return await collect(run, output=output, on_result=on_result)
 
     def __len__(self) -> int:
         return len(self._questions)

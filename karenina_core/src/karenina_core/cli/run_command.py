@@ -59,6 +59,22 @@ def run(
             metavar="RESULTS", help="Leave out the questions that are wholly judged in this file.", show_default=False
         ),
     ] = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where replies and results are kept as they come, so that the same command goes on where it was "
+            "stopped; beside the output by default (<name>.journal).",
+            show_default=False,
+        ),
+    ] = None,
+    no_journal: Annotated[bool, typer.Option("--no-journal", help="Keep no journal.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Begin anew: an earlier journal is kept under another name.")
+    ] = False,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Ask nobody: the journal answers, and what it does not hold is an error.")
+    ] = False,
     fail_under: Annotated[
         float | None,
         typer.Option(min=0.0, max=1.0, help="Exit with 1 where the pass rate is below this.", show_default=False),
@@ -74,8 +90,8 @@ def run(
     with screen.telling_errors():
         from karenina_core.benchmark import Benchmark
         from karenina_core.errors import ConfigError
-        from karenina_core.run.output import default_output
-        from karenina_core.run.running import prepare
+        from karenina_core.run.output import check_output, default_journal, default_output
+        from karenina_core.run.running import journal_of, prepare
 
         benchmark = Benchmark.load(file)
         chosen = configuration(benchmark, config, settings, answering=answering, judges=judge, recordings=recordings)
@@ -89,9 +105,14 @@ def run(
                 if as_json:
                     screen.json({"results": [], "summary": None, "output": None})
                 return
-        prepared = prepare(benchmark, chosen, question_ids=ids, trust="all" if trust_all else None)
         path = output if output is not None else default_output(file)
-        results = _in_order(_carry_out(screen, prepared, path, quiet=quiet), ids, chosen)
+        check_output(path)
+        kept_in = None if no_journal else journal or default_journal(path)
+        with journal_of(benchmark, chosen, kept_in, ids, path, replay=replay, fresh=fresh) as (held, command):
+            prepared = prepare(
+                benchmark, chosen, question_ids=ids, trust="all" if trust_all else None, journal=held, command=command
+            )
+            results = _carry_out(screen, prepared, path, quiet=quiet)
         if as_json:
             screen.json(
                 {"results": [result_json(one) for one in results], **summary_json(results), "output": str(path)}
@@ -132,6 +153,7 @@ def summary_json(results: VerificationResultSet) -> dict[str, Any]:
 def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> VerificationResultSet:
     """Run, with progress. Ctrl-C says what is kept and how to go on."""
     from karenina_core.cli.progress import RunProgress
+    from karenina_core.run.journal_file import JournalError
     from karenina_core.run.running import collect, run_blocking
 
     progress = RunProgress(screen.err, len(prepared), quiet=quiet)
@@ -139,13 +161,10 @@ def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> Ver
         with progress:
             return run_blocking(lambda: collect(prepared, output=path, on_result=progress.finished))
     except KeyboardInterrupt:
-        screen.note(
-            f"Stopped after {progress.done} of {len(prepared)} items. Finished results are in {path}: "
-            f"`karenina show {path}`.\n"
-            f"To go on, give the same command with another --output and --skip-done {path}: what is judged there is "
-            "not asked again."
-        )
+        screen.note(f"Stopped after {progress.done} of {len(prepared)} items. {_how_to_go_on(prepared, path)}")
         raise typer.Exit(INTERRUPTED) from None
+    except JournalError as error:
+        screen.fail(f"stopped after {progress.done} of {len(prepared)} items: {error}", FAILED)
     except OSError as error:
         screen.fail(
             f"stopped after {progress.done} of {len(prepared)} items, because {path} cannot be written: "
@@ -154,17 +173,18 @@ def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> Ver
         )
 
 
-def _in_order(results: VerificationResultSet, ids: list[str], config: VerificationConfig) -> VerificationResultSet:
-    """The results in the order of the questions and models, whatever the order in which they ended."""
-    places = {id: place for place, id in enumerate(ids)}
-    models = [model.id for model in config.core.answering_models]
-    judges = [model.id for model in config.core.parsing_models]
-
-    def place(result: VerificationResult) -> tuple[int, int, int, int]:
-        question, answering, judge, replicate = result.item
-        return places[question], models.index(answering), replicate, judges.index(judge) if judges else 0
-
-    return type(results)(sorted(results, key=place))
+def _how_to_go_on(prepared: Run, path: Path) -> str:
+    """What is kept of a run that was stopped, and how it goes on."""
+    kept = f"Finished results are in {path}: `karenina show {path}`.\n"
+    if prepared.journal is None:
+        return (
+            f"{kept}To go on, give the same command with another --output and --skip-done {path}: what is judged there "
+            "is not asked again."
+        )
+    return (
+        f"{kept}Every reply is kept in {prepared.journal.path}. To go on, give the same command again, or "
+        f"`karenina resume {prepared.journal.path}`: no finished call is made twice."
+    )
 
 
 def _not_done(ids: list[str], config: VerificationConfig, files: list[Path]) -> list[str]:

@@ -210,6 +210,7 @@ class StageRecord(Section):
     output_tokens: int = 0
     retries: dict[str, int] = Field(default={}, description="Failed requests that were made again, by category.")
     waited: float = Field(default=0.0, description="Seconds between them.")
+    failed_calls: int = Field(default=0, description="Calls that brought no reply, in all their tries.")
     distribution: str
     version: str
 

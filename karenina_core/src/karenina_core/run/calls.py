@@ -6,6 +6,7 @@ hands it to `Calls.make`, and whatever a run adds to a call stands here, once, f
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import time
@@ -14,7 +15,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from karenina_core.ports import AgentReply, CallInfo, CallNotes, LLMReply, Message, ParserReply, Turn
+from karenina_core.ports import (
+    AgentReply,
+    CallInfo,
+    CallNotes,
+    LLMReply,
+    Message,
+    ParserReply,
+    PortError,
+    Turn,
+    Usage,
+)
+from karenina_core.run.replies import Reply, same_error
 from karenina_core.run.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -22,7 +34,6 @@ if TYPE_CHECKING:
     from karenina_core.run.limits import Limits
 
 PortKind = Literal["llm", "parser", "agent", "turn"]
-Reply = LLMReply | ParserReply | AgentReply | Turn
 R = TypeVar("R", LLMReply, ParserReply, AgentReply, Turn)
 
 
@@ -31,13 +42,15 @@ class Target:
     """What is called: a model through one port of an adapter.
 
     `adapter` is its interface and version; `identity` are all parameters that may change a reply, as JSON values,
-    without secrets. Made once for each model and port.
+    without secrets. `by_item` says that the reply depends on the question and replicate that it is for, and not only on
+    what is sent (recordings are looked up so). Made once for each model and port.
     """
 
     port: PortKind
     model: ModelConfig
     adapter: str
     identity: Mapping[str, Any]
+    by_item: bool = False
 
     @cached_property
     def digest(self) -> bytes:
@@ -52,7 +65,8 @@ class Call:
 
     `asked` is what else decides the reply, as JSON values: the schema, or an agent's tools and bounds. `messages` are
     what the model is sent; of a turn, those that the agent was given and its trace so far. `notes` say what the reply
-    took; they are complete when the reply is stored.
+    took; they are complete when the reply is stored. `lasting` says whether the reply is all that the call leaves
+    behind; where it also leaves files that somebody reads, the reply alone is not taken from a journal to go on with.
     """
 
     target: Target
@@ -60,27 +74,61 @@ class Call:
     info: CallInfo
     asked: Any = None
     notes: CallNotes = field(default_factory=CallNotes, compare=False)
+    lasting: bool = True
 
     @cached_property
-    def key(self) -> str:
-        """SHA-256 of target, messages, what else was asked, and the replicate, in hexadecimal digits.
+    def key(self) -> bytes:
+        """SHA-256 of target, messages, what else was asked, the replicate and the sample.
 
         Two calls with the same key would be answered alike, so that the reply to one serves the other.
         """
-        written = json.dumps(
-            [[message.to_dict() for message in self.messages], self.asked, self.info.replicate], sort_keys=True
-        )
-        return hashlib.sha256(self.target.digest + written.encode("utf-8", "surrogatepass")).hexdigest()
+        info = self.info
+        parts: list[Any] = [[message.to_dict() for message in self.messages], self.asked, info.replicate, info.sample]
+        if self.target.by_item:
+            parts += [info.question_id, info.question, info.task]
+        written = json.dumps(parts, sort_keys=True, default=str)
+        return hashlib.sha256(self.target.digest + written.encode()).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What became of a call: a `reply`, or the `error` that its last try ended in, and what it took."""
+
+    reply: Reply | None
+    error: PortError | None
+    notes: CallNotes
 
 
 class Keeper(Protocol):
     """Where replies are kept, so that no finished call is made twice."""
 
-    def find(self, call: Call) -> Reply | None:
-        """The reply that was kept for such a call, or None."""
+    def find(self, call: Call) -> Made | None:
+        """What was kept of such a call, or None where it is to be made.
 
-    async def store(self, call: Call, reply: Reply) -> None:
-        """Keep `reply`. When this returns it is safe, whatever happens to the process."""
+        Raises `PortError` where no call may be made and none was kept.
+        """
+
+    async def store(self, call: Call, made: Made) -> None:
+        """Keep what became of a call. When this returns it is safe, whatever happens to the process."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many calls a run has made now, how many replies it had kept or shared, and what both used."""
+
+    made: int = 0
+    kept: int = 0
+    failed: int = 0
+    used: Usage = field(default_factory=Usage)
+    spared: Usage = field(default_factory=Usage)
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    """A call that somebody makes, and that others with the same wait for. `made` stays None where it was cancelled."""
+
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    made: Made | None = None
 
 
 @dataclass(slots=True)
@@ -90,20 +138,65 @@ class Calls:
     limits: Limits
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     keeper: Keeper | None = None
+    tally: Tally = field(default_factory=Tally)
+    _under_way: dict[bytes, _UnderWay] = field(default_factory=dict)
 
-    async def make(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
+    async def make(self, call: Call, ask: Callable[[], Awaitable[R]], *, guarded: bool = False) -> R:
         """The reply to `call`: kept from earlier, or what `ask` brings.
 
-        `ask` is one request, which may be made several times. Raises `PortError` where all of them failed.
+        `ask` is one request, which may be made several times; `guarded` says that it consists of calls that come here
+        themselves, so that it is neither limited nor repeated nor counted. Where the same call is under way, its reply
+        serves both. Raises `PortError` where all tries failed.
         """
         if self.keeper is None:
-            return await self._ask(call, ask)
-        kept = self.keeper.find(call)
-        if kept is None:
-            reply: R = await self._ask(call, ask)
-            await self.keeper.store(call, reply)
+            return await self._noted(call, ask, guarded)
+        while True:
+            kept = self.keeper.find(call)
+            if kept is None:
+                other = self._under_way.get(call.key)
+                if other is None:
+                    return await self._lead(call, ask, guarded, self.keeper)
+                await other.ended.wait()
+                kept = other.made
+            if kept is not None:
+                reply: R = self._spared(call, kept, guarded)
+                return reply
+            # Who made it was cancelled: now one of those who waited makes it.
+
+    async def _lead(self, call: Call, ask: Callable[[], Awaitable[R]], guarded: bool, keeper: Keeper) -> R:
+        """Make the call and keep what it brings, while others may wait for it."""
+        mine = self._under_way[call.key] = _UnderWay()
+        try:
+            try:
+                reply = await self._noted(call, ask, guarded)
+            except PortError as error:
+                made = Made(None, error, call.notes)
+                await keeper.store(call, made)
+                mine.made = made
+                raise
+            made = Made(reply, None, call.notes)
+            await keeper.store(call, made)
+            mine.made = made
             return reply
-        return kept  # type: ignore[return-value] # the key holds the port, and each port has one type of reply
+        finally:
+            del self._under_way[call.key]
+            mine.ended.set()
+
+    async def _noted(self, call: Call, ask: Callable[[], Awaitable[R]], guarded: bool) -> R:
+        """Make the call; what it took is added to what its stage has noted."""
+        try:
+            if guarded:
+                return await ask()
+            reply = await self._ask(call, ask)
+        except PortError:
+            self.tally.failed += not guarded
+            raise
+        finally:
+            if call.info.notes is not None:
+                call.info.notes.add(call.notes)
+        self.tally.made += reply.usage.calls
+        self.tally.used += reply.usage
+        return reply
 
     async def _ask(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
         notes = call.notes
@@ -115,8 +208,16 @@ class Calls:
                 notes.seconds = time.monotonic() - began
                 return reply
 
-        try:
-            return await self.policy.call(once, notes)
-        finally:
-            if call.info.notes is not None:
-                call.info.notes.add(notes)
+        return await self.policy.call(once, notes)
+
+    def _spared(self, call: Call, kept: Made, guarded: bool) -> Any:
+        """What was kept, as if the call had been made: the reply with its usage, or its error."""
+        if call.info.notes is not None:
+            call.info.notes.add(kept.notes)
+        if kept.error is not None:
+            raise same_error(kept.error)
+        assert kept.reply is not None
+        if not guarded:
+            self.tally.kept += kept.reply.usage.calls
+            self.tally.spared += kept.reply.usage
+        return kept.reply

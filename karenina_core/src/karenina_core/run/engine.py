@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from karenina_core.context import Item
 from karenina_core.errors import ConfigError
 from karenina_core.results import VerificationResult
 from karenina_core.results.summary import summarize
+from karenina_core.run.continuing import Continuing
 from karenina_core.run.events import ItemStarted, RunFinished, RunStarted
+from karenina_core.run.fingerprint import Fingerprints
 from karenina_core.run.matrix import AnswerTask, Matrix
 from karenina_core.run.planner import Planner
 from karenina_core.run.ports import PortHub, check_models
@@ -25,8 +27,14 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
     from karenina_core.outcome import Outcome
+    from karenina_core.pipeline import Pipeline
     from karenina_core.plugins import Plugins
+    from karenina_core.run.calls import Tally
+    from karenina_core.run.journal import Journal
     from karenina_core.templates import Trust
+
+Ready = asyncio.Queue[tuple[int, VerificationResult] | None]
+"""Results that wait to be handed on, each with its item's place in the matrix; None is the end."""
 
 MOST_ANSWERS = 512
 """How many answers are under way at once at the most, whatever the models allow."""
@@ -48,6 +56,8 @@ class Run:
         *,
         trust: Trust,
         policy: RetryPolicy | None = None,
+        journal: Journal | None = None,
+        command: Mapping[str, Any] | None = None,
     ) -> None:
         core = config.core
         if not questions:
@@ -55,10 +65,12 @@ class Run:
         if not core.answering_models:
             cure = "set answering_models (--answering), or give recorded answers (--recordings)"
             raise ConfigError([f"there is no model to ask: {cure}"])
+        offline = journal is not None and journal.replaying
         check_models(
             plugins,
             [("answering model", model) for model in core.answering_models]
             + [("judge", model) for model in core.parsing_models],
+            offline=offline,
         )
         if core.parsing_only:
             _refuse_live(plugins, core.answering_models)
@@ -70,7 +82,10 @@ class Run:
         pipelines = self._planner.spread(questions)
         self._warn_of_nothing_to_do(questions)
         check_stages(plugins, config, questions, pipelines)
-        self._hub = PortHub(plugins, core.request_timeout, policy or RetryPolicy())
+        self._hub = PortHub(plugins, core.request_timeout, policy or RetryPolicy(), journal, offline)
+        self.journal = journal
+        self.command = dict(command or {})
+        self.continuing = Continuing(journal, Fingerprints(config, plugins)) if journal is not None else None
         self._announces = plugins.observed("karenina_item_started")
 
     def _warn_of_nothing_to_do(self, questions: Sequence[Question]) -> None:
@@ -85,43 +100,64 @@ class Run:
                 len(questions),
             )
 
+    @property
+    def tally(self) -> Tally:
+        """The calls that the run has made so far, and those that were spared."""
+        return self._hub.calls.tally
+
     def __len__(self) -> int:
         """How many items the run has."""
         return len(self.matrix)
 
     async def results(self) -> AsyncGenerator[VerificationResult]:
-        """Every item's result, in the order in which they end. Leaving the loop early stops the run cleanly."""
+        """Every item's result, in the order in which they end. Leaving the loop early stops the run cleanly.
+
+        With a journal it is in the file before it comes out here, and items that have one there come without running.
+        Raises `JournalError` where the journal can no longer be written.
+        """
+        async with aclosing(self.placed_results()) as results:
+            async for _, result in results:
+                yield result
+
+    async def placed_results(self) -> AsyncGenerator[tuple[int, VerificationResult]]:
+        """`results`, each with its item's place in the matrix, from 0."""
         outcomes: list[Outcome] = []
         began = time.monotonic()
+        journal = self.journal if self.journal is not None and not self.journal.replaying else None
+        if journal is not None:
+            journal.begin(len(self), self.command)
         self._plugins.run_started(RunStarted(len(self), self.config))
         try:
             async with aclosing(self._stream()) as stream:
-                async for result in stream:
+                async for place, result in stream:
                     outcomes.append(result.outcome)
                     self._plugins.item_finished(result)
-                    yield result
+                    yield place, result
         finally:
             summary = summarize(outcomes)
             interrupted = len(outcomes) < len(self)
             self._plugins.run_finished(RunFinished(summary, time.monotonic() - began, interrupted))
+            if journal is not None and journal.broken is None:
+                journal.end(self.tally, finished=not interrupted)
 
-    async def _stream(self) -> AsyncGenerator[VerificationResult]:
+    async def _stream(self) -> AsyncGenerator[tuple[int, VerificationResult]]:
         tasks = iter(self.matrix)
         places = self._places()
-        ready: asyncio.Queue[VerificationResult | None] = asyncio.Queue(maxsize=2 * places)
+        ready: Ready = asyncio.Queue(maxsize=2 * places)
         crew = asyncio.create_task(self._work(tasks, places, ready))
         try:
-            while (result := await ready.get()) is not None:
-                yield result
-            await crew
+            while (ended := await ready.get()) is not None:
+                yield ended
+            try:
+                await crew
+            except BaseExceptionGroup as group:
+                raise _first(group) from group
         finally:
             crew.cancel()
             await asyncio.gather(crew, return_exceptions=True)
             await self._hub.aclose()
 
-    async def _work(
-        self, tasks: Iterator[AnswerTask], places: int, ready: asyncio.Queue[VerificationResult | None]
-    ) -> None:
+    async def _work(self, tasks: Iterator[AnswerTask], places: int, ready: Ready) -> None:
         async def worker() -> None:
             for task in tasks:
                 await self._answer(task, ready)
@@ -130,14 +166,19 @@ class Run:
             async with asyncio.TaskGroup() as group:
                 for _ in range(places):
                     group.create_task(worker())
-        except Exception:
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
             await ready.put(None)
             raise
         await ready.put(None)
 
-    async def _answer(self, task: AnswerTask, ready: asyncio.Queue[VerificationResult | None]) -> None:
-        """Get one answer and put it before its judges."""
+    async def _answer(self, task: AnswerTask, ready: Ready) -> None:
+        """Get one answer and put it before its judges, those whose items have no result in the journal."""
         pipeline = self._planner.pipeline(task.question)
+        judges = [index for index in range(len(task.judges)) if not await self._was_kept(task, index, pipeline, ready)]
+        if not judges:
+            return
         item = self._item(task, None)
         answer = await pipeline.answer(item)
         try:
@@ -146,16 +187,29 @@ class Run:
                 judged = self._item(task, model_index)
                 if self._announces:
                     self._plugins.item_started(ItemStarted(judged))
-                await ready.put(await pipeline.judge(answer, judged))
+                result = await pipeline.judge(answer, judged)
+                if self.continuing is not None:
+                    result = await self.continuing.finish(task, model_index, pipeline.plan, result)
+                await ready.put((task.place(model_index), result))
 
-            if len(task.judges) == 1:
-                await judge(0)
+            if len(judges) == 1:
+                await judge(judges[0])
             else:
                 async with asyncio.TaskGroup() as group:
-                    for index in range(len(task.judges)):
+                    for index in judges:
                         group.create_task(judge(index))
         finally:
             await pipeline.end(answer)
+
+    async def _was_kept(self, task: AnswerTask, judge: int, pipeline: Pipeline, ready: Ready) -> bool:
+        """Whether the journal had the item's result, which is handed on then."""
+        if self.continuing is None:
+            return False
+        kept = self.continuing.result(task, judge, pipeline.plan)
+        if kept is None:
+            return False
+        await ready.put((task.place(judge), kept))
+        return True
 
     def _item(self, task: AnswerTask, judge: int | None) -> Item:
         return Item(
@@ -174,6 +228,14 @@ class Run:
         core = self.config.core
         allowed = sum(self._hub.concurrency(model) for model in (*core.answering_models, *core.parsing_models))
         return max(1, min(len(self), allowed + 2, MOST_ANSWERS))
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first error of a group, whatever groups it lies in."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _refuse_live(plugins: Plugins, models: Sequence[ModelConfig]) -> None:

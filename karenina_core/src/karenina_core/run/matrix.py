@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,12 +15,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTask:
-    """One answer to get, and the judges that will look at it (one None where the run has no judge)."""
+    """One answer to get, and the judges that will look at it (one None where the run has no judge).
+
+    `order` is its place among the answers of the run, from 0, in the order of the benchmark and the configuration.
+    """
 
     question: Question
     answering_model: ModelConfig
     replicate: int
     judges: tuple[ModelConfig | None, ...]
+    order: int = 0
+
+    def place(self, judge: int) -> int:
+        """The place of a judge's item among all items of the run, from 0."""
+        return self.order * len(self.judges) + judge
+
+    def item(self, judge: int) -> tuple[str, str, str, int]:
+        """What tells the item of a judge from the others, as in its result: without a judge the model stands there."""
+        model = self.judges[judge] or self.answering_model
+        return self.question.id, self.answering_model.id, model.id, self.replicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +54,8 @@ class Matrix:
 
     def __iter__(self) -> Iterator[AnswerTask]:
         core = self.config.core
+        orders = count()
         for question in self.questions:
             for model in core.answering_models:
                 for replicate in range(1, core.replicate_count + 1):
-                    yield AnswerTask(question, model, replicate, self.judges)
+                    yield AnswerTask(question, model, replicate, self.judges, next(orders))

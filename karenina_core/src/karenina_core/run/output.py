@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from array import array
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from karenina_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 
 def default_output(benchmark: Path) -> Path:
@@ -12,20 +19,34 @@ def default_output(benchmark: Path) -> Path:
     return Path(f"{benchmark.stem}.results.jsonl")
 
 
-def make_room(path: Path) -> Path | None:
+def default_journal(output: Path) -> Path:
+    """Where the journal of a run stands unless the user says: beside its results, `<name>.journal`."""
+    return output.with_name(output.name.removesuffix(".jsonl").removesuffix(".results") + ".journal")
+
+
+def check_output(path: Path) -> None:
+    """See that results can be written to `path`, and move nothing. Raises `ConfigError`."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError([f"the output {path} cannot be written: {error.strerror or error}"]) from error
+    if path.is_dir():
+        raise ConfigError([f"the output {path} is a folder: name a file in it"])
+
+
+def make_room(path: Path, *, replacing: bool = False) -> Path | None:
     """Make `path` free to be written, and return where an earlier file of that name was moved to, if there was one.
 
     An earlier file with anything in it is renamed to the first free `name-1.jsonl`, `name-2.jsonl`, ...; so the newest
-    results always have the name that was asked for, and the same command can be given again. The folder is made where
-    it is missing. Raises `ConfigError` where the file could not be written.
+    results always have the name that was asked for, and the same command can be given again. With `replacing`, where
+    all that it holds will be written once more, it stays in its place. The folder is made where it is missing. Raises
+    `ConfigError` where the file could not be written.
     """
+    check_output(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
-            raise ConfigError([f"the output {path} is a folder: name a file in it"])
         moved = None
-        if path.is_file() and path.stat().st_size > 0:
-            moved = _free(path)
+        if not replacing and path.is_file() and path.stat().st_size > 0:
+            moved = free_name(path)
             path.rename(moved)
         with path.open("a", encoding="utf-8"):
             return moved
@@ -33,9 +54,58 @@ def make_room(path: Path) -> Path | None:
         raise ConfigError([f"the output {path} cannot be written: {error.strerror or error}"]) from error
 
 
-def _free(path: Path) -> Path:
+def free_name(path: Path) -> Path:
+    """The first free one of `name-1.jsonl`, `name-2.jsonl`, ... beside `path`."""
     stem, suffix = (path.name, "") if not path.suffix else (path.name.removesuffix(path.suffix), path.suffix)
     number = 1
     while (candidate := path.with_name(f"{stem}-{number}{suffix}")).exists():
         number += 1
     return candidate
+
+
+class ResultFile:
+    """A file of results while it is written: each line as its item ends, and at the end all in the matrix's order.
+
+    So what a run has found out can be read while it lasts, and two runs that find out the same write the same file. It
+    remembers two numbers a line. Used as a context; leaving it closes the file and leaves the order as it is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO = path.open("wb")
+        self._places = array("q")
+        self._starts = array("q", [0])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def write(self, place: int, line: str) -> None:
+        """Add the line of the item at this place of the matrix. Raises `OSError`."""
+        data = line.encode() + b"\n"
+        self._file.write(data)
+        self._file.flush()
+        self._places.append(place)
+        self._starts.append(self._starts[-1] + len(data))
+
+    def put_in_order(self) -> None:
+        """Put the lines into the order of their places. The file is replaced as a whole, or stays as it is."""
+        order = sorted(range(len(self._places)), key=self._places.__getitem__)
+        if all(line == at for at, line in enumerate(order)):
+            return
+        self._file.flush()
+        handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as out, self._path.open("rb") as lines:
+                for line in order:
+                    lines.seek(self._starts[line])
+                    out.write(lines.read(self._starts[line + 1] - self._starts[line]))
+            Path(name).chmod(self._path.stat().st_mode & 0o777)
+            Path(name).replace(self._path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise

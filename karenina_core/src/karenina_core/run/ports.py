@@ -29,6 +29,7 @@ from karenina_core.ports import (
     TurnGuard,
 )
 from karenina_core.run.calls import Call, Calls, Keeper, PortKind, Target
+from karenina_core.run.fingerprint import recordings_digest
 from karenina_core.run.limits import Limits
 from karenina_core.run.retry import RetryPolicy
 from karenina_core.run.tool_sessions import ToolSessions, tool_problems
@@ -58,6 +59,7 @@ class PortHub:
     request_timeout: float
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     keeper: Keeper | None = None
+    offline: bool = False
     calls: Calls = field(init=False)
     _adapters: dict[str, OfferedAdapter] = field(default_factory=dict)
     _ports: list[Port] = field(default_factory=list)
@@ -143,7 +145,8 @@ class PortHub:
     def _port(self, kind: PortKind, model: ModelConfig, wrap: Callable[[Any, Calls, Target], Any]) -> Any:
         key = (kind, id(model))
         if key not in self._by_id:
-            self._by_id[key] = wrap(self._raw(kind, model), self.calls, self._target(kind, model))
+            port = _Nobody(kind) if self.offline else self._raw(kind, model)
+            self._by_id[key] = wrap(port, self.calls, self._target(kind, model))
         return self._by_id[key]
 
     def _raw(self, kind: PortKind, model: ModelConfig) -> Any:
@@ -179,9 +182,12 @@ class PortHub:
     def _target(self, kind: PortKind, model: ModelConfig) -> Target:
         offered = self._offered(model)
         identity = model.model_dump(mode="json", include=_CHANGES_REPLIES, exclude_none=True)
+        if offered.spec.recorded:
+            identity["recordings"] = recordings_digest(model)
         if offered.spec.extra is not None:
             identity["extra"] = offered.spec.extra.model_validate(model.extra).model_dump(mode="json")
-        return Target(kind, model, f"{model.interface} {offered.version}", identity)
+        by_item = offered.spec.by_item or offered.spec.recorded
+        return Target(kind, model, f"{model.interface} {offered.version}", identity, by_item)
 
 
 _CHANGES_REPLIES: Final = {
@@ -196,10 +202,11 @@ _CHANGES_REPLIES: Final = {
 }
 
 
-def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]]) -> None:
+def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *, offline: bool = False) -> None:
     """Look, before a run and without a request, at what would fail every item. Raises `ConfigError` with all of it.
 
-    `models` are pairs of role (as the message names it) and model.
+    `models` are pairs of role (as the message names it) and model; `offline` says that none of them will be asked, so
+    that what their adapters need for that (keys, packages) may be missing.
     """
     from pydantic import ValidationError
 
@@ -213,7 +220,7 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]]) ->
             continue
         spec = offered.spec
         reason = spec.unavailable() if spec.unavailable is not None else None
-        if reason is not None:
+        if reason is not None and not offline:
             problems.append(f"{where}: the adapter {spec.interface!r} is not available: {reason}")
             continue
         try:
@@ -222,7 +229,7 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]]) ->
             elif model.extra:
                 names = ", ".join(sorted(model.extra))
                 problems.append(f"{where}: the adapter {spec.interface!r} takes nothing in extra, and it holds {names}")
-            if spec.check is not None:
+            if spec.check is not None and not offline:
                 spec.check(model)
         except ValidationError as error:
             problems += [
@@ -282,32 +289,40 @@ class _Agent(_Passing):
         self._give_tools = give_tools
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        asked = _asked(options)
+        # What the agent leaves in the workspace of an answer is read by the judges; a judge's own copy by nobody.
+        lasting = options.workspace is None or not info.shared
+        call = Call(self._target, messages, info, asked, lasting=lasting)
+        guarded = bool(getattr(self._port, "guards_calls", False))
+        work = self._turns if guarded else self._whole
         try:
-            if getattr(self._port, "guards_calls", False):
-                options = await self._started(options, info)
-                guard = self._guard(messages, _asked(options), info)
-                reply = await self._port.run(messages, replace(options, guard=guard), info=info)
-            else:
-                call = Call(self._target, messages, info, _asked(options))
-                reply = await self._calls.make(call, lambda: self._whole(messages, options, info))
+            reply = await self._calls.make(call, lambda: work(call, options), guarded=guarded)
         except PortError as error:
             if error.partial is not None:
                 error.partial = _whole_trace(error.partial)
             raise
         return _whole_trace(reply)
 
-    async def _whole(self, messages: Sequence[Message], options: AgentOptions, info: CallInfo) -> AgentReply:
-        reply: AgentReply = await self._port.run(messages, await self._with_tools(options), info=info)
+    async def _whole(self, call: Call, options: AgentOptions) -> AgentReply:
+        """One run of an agent that is limited and repeated as a whole."""
+        reply: AgentReply = await self._port.run(call.messages, await self._with_tools(options), info=call.info)
         return reply
 
-    async def _started(self, options: AgentOptions, info: CallInfo) -> AgentOptions:
+    async def _turns(self, call: Call, options: AgentOptions) -> AgentReply:
+        """One run of an agent whose requests are calls of their own; what they take is what the whole takes."""
+        info = replace(call.info, notes=call.notes)
+        options = await self._started(options, call.notes)
+        guard = self._guard(call.messages, _asked(options), info)
+        reply: AgentReply = await self._port.run(call.messages, replace(options, guard=guard), info=info)
+        return reply
+
+    async def _started(self, options: AgentOptions, notes: CallNotes) -> AgentOptions:
         """The options with the tools of the model's servers; a start that failed is repeated as calls are."""
-        notes = CallNotes()
+        started = CallNotes()
         try:
-            return await self._calls.policy.call(lambda: self._with_tools(options), notes)
+            return await self._calls.policy.call(lambda: self._with_tools(options), started)
         finally:
-            if info.notes is not None:
-                info.notes.add(notes)
+            notes.add(started)
 
     async def _with_tools(self, options: AgentOptions) -> AgentOptions:
         return options if self._give_tools is None else await self._give_tools(options)
@@ -327,6 +342,27 @@ def _asked(options: AgentOptions) -> dict[str, Any]:
         "tools": [[tool.name, tool.description, tool.schema] for tool in options.tools],
         "workspace": options.workspace is not None,
     }
+
+
+class _Nobody:
+    """The port of a run that asks nobody: the journal answers before it is reached."""
+
+    def __init__(self, kind: PortKind) -> None:
+        self._kind = kind
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        raise self._refusal()
+
+    async def parse(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
+    ) -> ParserReply:
+        raise self._refusal()
+
+    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        raise self._refusal()
+
+    def _refusal(self) -> PortError:
+        return PortError(f"this run asks nobody, and its {self._kind} port was asked", category=ErrorCategory.PERMANENT)
 
 
 def _whole_trace(reply: AgentReply) -> AgentReply:

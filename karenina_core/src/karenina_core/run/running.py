@@ -6,8 +6,8 @@ import asyncio
 import contextvars
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
@@ -16,7 +16,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.plugins import Selection
 from karenina_core.results import VerificationResult, VerificationResultSet
 from karenina_core.run.engine import Run
-from karenina_core.run.output import make_room
+from karenina_core.run.output import ResultFile, make_room
 from karenina_core.run.planner import Planner
 from karenina_core.slots import Slot
 from karenina_core.wording import nearest
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from karenina_core.benchmark import Benchmark, Question
     from karenina_core.config import VerificationConfig
     from karenina_core.plugins import Plugins
+    from karenina_core.run.journal import Journal
     from karenina_core.run.retry import RetryPolicy
     from karenina_core.templates import Trust
 
@@ -42,17 +43,21 @@ def prepare(
     question_ids: Iterable[str] | None = None,
     trust: Trust | Literal["all"] | None = None,
     policy: RetryPolicy | None = None,
+    journal: Journal | None = None,
+    command: Mapping[str, Any] | None = None,
 ) -> Run:
     """A run of `benchmark`, checked and ready. Raises `ConfigError` and `PlanError`.
 
     `trust` says which code that came with the benchmark may run: what the user has stored (the default), or `"all"`.
+    With a `journal` the run keeps its replies and results there, and goes on where an earlier one stopped;
+    `command` is what the journal notes of how the run was started (`karenina_core.run.command`).
     """
     from karenina_core.templates import Trust
 
     config = with_own_settings(benchmark, config)
     chosen = Trust.all() if trust == "all" else trust if trust is not None else Trust.stored()
     questions = chosen_questions(benchmark, config, question_ids)
-    run = Run(questions, config, plugins_of(config), trust=chosen, policy=policy)
+    run = Run(questions, config, plugins_of(config), trust=chosen, policy=policy, journal=journal, command=command)
     if not config.core.parsing_models:
         _refuse_without_judge(questions, config, chosen)
     return run
@@ -170,33 +175,64 @@ class Effective(Sequence["Question"]):
             raise ConfigError([f"question {question.id}: {error}"]) from error
 
 
+@contextmanager
+def journal_of(
+    benchmark: Benchmark,
+    config: VerificationConfig,
+    path: str | Path | None,
+    question_ids: Sequence[str] | None,
+    output: str | Path | None,
+    *,
+    replay: bool = False,
+    fresh: bool = False,
+) -> Iterator[tuple[Journal | None, Mapping[str, Any]]]:
+    """The journal at `path`, held while the block lasts, and what it is to note of the command; None without a path.
+
+    Raises `JournalError`, and `ConfigError` for a replay of nothing.
+    """
+    from karenina_core.run.command import command_of
+    from karenina_core.run.journal import Journal
+
+    if path is None:
+        if replay:
+            raise ConfigError(["replay asks a journal instead of models: say which (journal, --journal)"])
+        yield None, {}
+        return
+    with Journal.open(path, fresh=fresh, replaying=replay) as journal:
+        yield journal, command_of(benchmark, config, question_ids=question_ids, output=output)
+
+
 async def collect(
     run: Run, *, output: str | Path | None = None, on_result: OnResult | None = None
 ) -> VerificationResultSet:
-    """All results of a run. With `output` each is written to that JSONL file the moment it ends.
+    """All results of a run, in the order of its matrix. With `output` each is written to that JSONL file as it ends.
 
-    An earlier file of that name is kept under another one. Raises `ConfigError` where the file cannot be written.
+    An earlier file of that name is kept under another one, save where the same run wrote it, which goes on now: then
+    all that it holds is written again. At the end the file is in the order of the matrix. Raises `ConfigError` where
+    the file cannot be written.
     """
-    found = VerificationResultSet()
-    file = None
-    if output is not None:
-        moved = make_room(Path(output))
-        if moved is not None:
-            logger.warning("%s held earlier results: they are kept in %s", output, moved)
-        file = Path(output).open("w", encoding="utf-8")  # noqa: ASYNC230, SIM115
-    try:
-        async with aclosing(run.results()) as results:
-            async for result in results:
-                found.results.append(result)
+    found: list[tuple[int, VerificationResult]] = []
+    with _result_file(run, Path(output)) if output is not None else nullcontext() as file:
+        async with aclosing(run.placed_results()) as results:
+            async for place, result in results:
+                found.append((place, result))
                 if file is not None:
-                    file.write(result.model_dump_json() + "\n")
-                    file.flush()
+                    file.write(place, result.model_dump_json())
                 if on_result is not None:
                     on_result(result)
-    finally:
         if file is not None:
-            file.close()
-    return found
+            file.put_in_order()
+    found.sort(key=lambda one: one[0])
+    return VerificationResultSet(result for _, result in found)
+
+
+def _result_file(run: Run, path: Path) -> ResultFile:
+    """The file for the results of a run, with room made for it."""
+    goes_on = run.journal is not None and run.journal.last_command() == run.command
+    moved = make_room(path, replacing=goes_on)
+    if moved is not None:
+        logger.warning("%s held earlier results: they are kept in %s", path, moved)
+    return ResultFile(path)
 
 
 def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -79,6 +79,7 @@ class ScriptedModels:
                 agent=lambda _model: _Port(self),
                 starts_tools=not self.wants_tools,
                 concurrency=lambda _model: self.concurrency,
+                by_item=True,
             )
         ]
 

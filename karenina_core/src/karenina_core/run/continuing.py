@@ -1,0 +1,77 @@
+"""Going on where an earlier run with the same journal stopped: which items have a result already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from karenina_core.outcome import Outcome
+from karenina_core.results import VerificationResult
+
+if TYPE_CHECKING:
+    from karenina_core.plan import Plan
+    from karenina_core.run.fingerprint import Fingerprints
+    from karenina_core.run.journal import Journal
+    from karenina_core.run.matrix import AnswerTask
+
+
+@dataclass(slots=True)
+class Continuing:
+    """The results of a run that its journal keeps. `kept` counts those that were there already."""
+
+    journal: Journal
+    fingerprints: Fingerprints
+    kept: int = 0
+    again: int = field(default=0)
+    """How many items had a result that could not stand, and run again."""
+
+    def result(self, task: AnswerTask, judge: int, plan: Plan) -> VerificationResult | None:
+        """The result of an item that was kept and still holds; None where it has to run, and in a replay."""
+        kept = self.journal.result(task.item(judge), self._fingerprint(task, judge, plan))
+        if kept is None or self.journal.replaying:
+            return None
+        if kept.again:
+            self.again += 1
+            return None
+        self.journal.seen(task.place(judge), kept)
+        self.kept += 1
+        return VerificationResult.model_validate_json(kept.text)
+
+    async def finish(self, task: AnswerTask, judge: int, plan: Plan, result: VerificationResult) -> VerificationResult:
+        """Keep the result of an item that has run, and give it as it is written down."""
+        item, fingerprint = task.item(judge), self._fingerprint(task, judge, plan)
+        if self.journal.replaying:
+            return self._as_it_was(result, item, fingerprint)
+        again = runs_again(result)
+        text = result.model_dump_json()
+        await self.journal.finish(task.place(judge), item, fingerprint, result.outcome.value, text, again=again)
+        return result
+
+    def _as_it_was(
+        self, result: VerificationResult, item: tuple[str, str, str, int], fingerprint: bytes
+    ) -> VerificationResult:
+        """A result of a replay, with the times of the one that was kept: when it ended and how long its stages took."""
+        kept = self.journal.result(item, fingerprint)
+        if kept is None:
+            return result
+        then = VerificationResult.model_validate_json(kept.text)
+        for name in ("timestamp", "execution_time", "result_id"):
+            setattr(result.metadata, name, getattr(then.metadata, name))
+        times = {record.name: record.seconds for record in then.stages}
+        for record in result.stages:
+            record.seconds = times.get(record.name, record.seconds)
+        return result
+
+    def _fingerprint(self, task: AnswerTask, judge: int, plan: Plan) -> bytes:
+        return self.fingerprints.of(task.question, plan, task.answering_model, task.judges[judge])
+
+
+def runs_again(result: VerificationResult) -> bool:
+    """Whether an item with this result has to run again when its run goes on.
+
+    So it is where a call failed for good, and where a stage failed by something other than what a judge said: that is
+    what the user mends before they give the command again. Replies that came are not asked for again.
+    """
+    if any(record.failed_calls for record in result.stages):
+        return True
+    return not result.outcome.judged and result.outcome is not Outcome.PARSE_ERROR

@@ -1,0 +1,112 @@
+"""Fingerprints of items: whether what was found out about one still holds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic_core import to_jsonable_python
+
+from karenina_core import __version__
+from karenina_core.config import settings
+
+if TYPE_CHECKING:
+    from karenina_core.benchmark import Question
+    from karenina_core.config import VerificationConfig
+    from karenina_core.models import ModelConfig
+    from karenina_core.plan import Plan
+    from karenina_core.plugins import Plugins
+
+_OF_THE_MATRIX: Final = frozenset({"answering_models", "parsing_models", "replicate_count"})
+"""Names that say which items there are, and not what becomes of one."""
+
+_AT_ONCE: Final = 1024
+"""How many questions are remembered: more than are under way at once."""
+
+_OF_NO_RESULT: Final = {"endpoint_api_key", "request_timeout", "manual_traces", "extra"}
+_OF_NO_JUDGEMENT: Final = {"date_created", "date_modified"}
+
+
+class Fingerprints:
+    """The fingerprints of one run's items.
+
+    An item's is a digest of all that decides its result beside the replies: the question with its truth, template and
+    traits, both models, every setting that is not marked `changes_results: False`, the stages of its plan with their
+    versions, and the core's version. Keys, time-outs and the other items of the run are not in it.
+    """
+
+    def __init__(self, config: VerificationConfig, plugins: Plugins) -> None:
+        self._plugins = plugins
+        self._config = _digest(_settings(config))
+        self._models: dict[int, bytes] = {}
+        self._plans: dict[int, tuple[Plan, bytes]] = {}
+        self._questions: dict[int, tuple[Question, bytes]] = {}
+
+    def of(self, question: Question, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
+        """The fingerprint of the item."""
+        models = self._model(answering) + (self._model(judge) if judge is not None else b"")
+        return hashlib.sha256(self._question(question) + self._config + self._plan(plan) + models).digest()
+
+    def _question(self, question: Question) -> bytes:
+        if id(question) not in self._questions:
+            if len(self._questions) >= _AT_ONCE:
+                del self._questions[next(iter(self._questions))]
+            self._questions[id(question)] = question, question_digest(question)
+        return self._questions[id(question)][1]
+
+    def _plan(self, plan: Plan) -> bytes:
+        if id(plan) not in self._plans:
+            self._plans[id(plan)] = plan, _digest([[one.name, one.distribution, one.version] for one in plan.stages])
+        return self._plans[id(plan)][1]
+
+    def _model(self, model: ModelConfig) -> bytes:
+        if id(model) not in self._models:
+            offered = self._plugins.adapter(model.interface)
+            identity = model.model_dump(mode="json", exclude=_OF_NO_RESULT, exclude_none=True)
+            if offered.spec.extra is not None:
+                identity["extra"] = offered.spec.extra.model_validate(model.extra).model_dump(mode="json")
+            self._models[id(model)] = _digest([identity, offered.version, recordings_digest(model)])
+        return self._models[id(model)]
+
+
+def question_digest(question: Question) -> bytes:
+    """A digest of all that a question says, but of when it was written."""
+    said = question.model_dump(mode="json", exclude=_OF_NO_JUDGEMENT)
+    if question.answer_class is not None:
+        template = question.template()
+        said["answer_template"] = template.template_id if template is not None else None
+    return _digest(said)
+
+
+def recordings_digest(model: ModelConfig) -> str | None:
+    """A digest of a model's recorded answers; None where it has none, or their file cannot be read."""
+    recorded = model.manual_traces
+    if recorded is None:
+        return None
+    if not isinstance(recorded, Path):
+        return _digest(recorded).hex()
+    try:
+        with recorded.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _settings(config: VerificationConfig) -> dict[str, Any]:
+    return {
+        name: config.setting(name)
+        for name, setting in settings().items()
+        if name not in _OF_THE_MATRIX and setting.changes_results and config.has(name)
+    }
+
+
+def _digest(value: Any) -> bytes:
+    plain = to_jsonable_python(value, fallback=_named)
+    return hashlib.sha256(json.dumps([__version__, plain], sort_keys=True, default=str).encode()).digest()
+
+
+def _named(value: object) -> str:
+    """What stands for a value that is no data, such as a function: the same in every process."""
+    return getattr(value, "__qualname__", type(value).__qualname__)

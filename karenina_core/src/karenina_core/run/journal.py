@@ -1,0 +1,322 @@
+"""The journal of runs: every reply, before it is used, and every result, so that nothing is asked or lost twice.
+
+What stands in the file is told in `karenina_core.run.journal_file`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from karenina_core.ports import CallNotes, ErrorCategory, PortError
+from karenina_core.run import journal_file
+from karenina_core.run.calls import Made
+from karenina_core.run.journal_file import JournalError, telling
+from karenina_core.run.output import free_name
+from karenina_core.run.replies import error_of, error_text, reply_of, reply_text, usable_again
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from filelock import BaseFileLock
+
+    from karenina_core.run.calls import Call, Tally
+
+ItemId = tuple[str, str, str, int]
+"""Question, answering model, judge and replicate, as `VerificationResult.item` gives them."""
+
+GATHERING: Final = 0.005
+"""Seconds between two commits, at the least: what comes in between is written together."""
+
+_REPLY: Final = (
+    "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (key) DO UPDATE SET failed = excluded.failed, reusable = excluded.reusable, "
+    "finish_reason = excluded.finish_reason, input_tokens = excluded.input_tokens, "
+    "output_tokens = excluded.output_tokens, calls = excluded.calls, seconds = excluded.seconds, "
+    "retries = excluded.retries, waited = excluded.waited, time = excluded.time, reply = excluded.reply"
+)
+_RESULT: Final = (
+    "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (question_id, answering, judge, replicate, fingerprint) DO UPDATE SET run = excluded.run, "
+    "place = excluded.place, outcome = excluded.outcome, again = excluded.again, time = excluded.time, "
+    "result = excluded.result"
+)
+_SEEN: Final = "UPDATE results SET run = ?, place = ? WHERE rowid = ?"
+
+logger = logging.getLogger("karenina")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptResult:
+    """A result that the journal holds: its row, its JSON line, and whether its item has to run again."""
+
+    row: int
+    text: str
+    again: bool
+
+
+class Journal:
+    """One journal, held by this process from `open` to `close`.
+
+    It serves one event loop at a time; what comes from a run is gathered and committed together, and `store` and
+    `finish` return when it is in the file. `replaying` says that no call may be made: what was not kept is an error.
+    """
+
+    def __init__(self, path: Path, database: sqlite3.Connection, lock: BaseFileLock | None, *, replaying: bool) -> None:
+        self.path = path
+        self.replaying = replaying
+        self.run_id = 0
+        self.broken: JournalError | None = None
+        self._database = database
+        self._lock = lock
+        self._rows: dict[str, list[tuple[Any, ...]]] = {}
+        self._keys: set[bytes] = set()
+        self._waiting: list[asyncio.Future[None]] = []
+        self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
+        self._committed = 0.0
+
+    @classmethod
+    def open(cls, path: str | Path, *, fresh: bool = False, replaying: bool = False) -> Self:
+        """The journal at `path`, made where there is none; with `fresh` an earlier one is kept under another name.
+
+        Raises `JournalError`: for a file that is no journal, is of a newer format, is damaged or cannot be written;
+        `JournalInUse` where another process works on it.
+        """
+        file = Path(path)
+        if replaying:
+            return cls(file, journal_file.open_to_read(file), None, replaying=True)
+        lock = journal_file.hold(file)
+        try:
+            if fresh:
+                _put_aside(file)
+            database = journal_file.open_to_write(file)
+            try:
+                with telling(file, "written"):
+                    journal_file.note_worker(database)
+            except BaseException:
+                database.close()
+                raise
+        except BaseException:
+            lock.release()
+            raise
+        return cls(file, database, lock, replaying=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write what is left, and let go of the file. Raises `JournalError` where it could not be written."""
+        lock, self._lock = self._lock, None
+        if lock is None:
+            self._database.close()
+            return
+        try:
+            self.broken = None  # there may be room again
+            self.flush()
+            with telling(self.path, "written"):
+                journal_file.forget_worker(self._database)
+        finally:
+            self._database.close()
+            lock.release()
+
+    # ---- runs
+
+    def begin(self, items: int, command: Mapping[str, Any]) -> None:
+        """A run begins, with so many items; `command` is what it was started with, as JSON values without secrets."""
+        with self._writing():
+            cursor = self._database.execute(
+                "INSERT INTO runs (began, items, command) VALUES (?, ?, ?)",
+                (time.time(), items, json.dumps(command, sort_keys=True)),
+            )
+            self.run_id = cursor.lastrowid or 0
+
+    def last_command(self) -> Mapping[str, Any] | None:
+        """What the last run was started with; None where there was none."""
+        with telling(self.path, "read"):
+            row = self._database.execute("SELECT command FROM runs ORDER BY id DESC LIMIT 1").fetchone()
+        return json.loads(row[0]) if row is not None else None
+
+    def end(self, tally: Tally, *, finished: bool) -> None:
+        """The run has ended, or was stopped, after those calls."""
+        counts = {"made": tally.made, "kept": tally.kept, "failed": tally.failed}
+        tokens = {"input_tokens": tally.used.input_tokens, "output_tokens": tally.used.output_tokens}
+        self.flush()
+        with self._writing():
+            self._database.execute(
+                "UPDATE runs SET ended = ?, tally = ? WHERE id = ?",
+                (time.time() if finished else None, json.dumps({**counts, **tokens}), self.run_id),
+            )
+
+    # ---- replies
+
+    def find(self, call: Call) -> Made | None:
+        """What was kept of such a call: a reply that may be used again, or None.
+
+        While replaying, all that was kept, errors too; where nothing was, it raises `PortError`.
+        """
+        if self.broken is not None:
+            raise self.broken
+        if call.key in self._keys:
+            self.flush()
+        with telling(self.path, "read"):
+            row = self._database.execute(
+                "SELECT failed, reusable, retries, waited, seconds, reply FROM replies WHERE key = ?", (call.key,)
+            ).fetchone()
+        if row is None:
+            if self.replaying:
+                raise _missing(self.path, call)
+            return None
+        failed, reusable, retries, waited, seconds, text = row
+        if not (reusable or self.replaying):
+            return None
+        notes = CallNotes(json.loads(retries), waited, seconds)
+        if failed:
+            return Made(None, error_of(text), notes)
+        return Made(reply_of(call.target.port, text), None, notes)
+
+    async def store(self, call: Call, made: Made) -> None:
+        """Keep what became of a call. When this returns it is in the file, whatever happens to the process."""
+        reply, notes = made.reply, made.notes
+        info, model = call.info, call.target.model
+        if reply is not None:
+            usage, text, finish = reply.usage, reply_text(reply), reply.finish_reason
+            reusable = call.lasting and usable_again(reply)
+            spent = (usage.input_tokens, usage.output_tokens, usage.calls)
+        else:
+            assert made.error is not None
+            text, finish, reusable, spent = error_text(made.error), None, False, (0, 0, 0)
+        self._keys.add(call.key)
+        await self._write(
+            _REPLY,
+            (
+                *(call.key, call.target.port, model.id, model.interface, model.model_name),
+                *(info.stage, info.task, info.question_id, info.replicate),
+                *(reply is None, reusable, finish, *spent, notes.seconds),
+                *(json.dumps(notes.retries) if notes.retries else "{}", notes.waited, time.time(), text),
+            ),
+        )
+
+    # ---- results
+
+    def result(self, item: ItemId, fingerprint: bytes) -> KeptResult | None:
+        """The result that is kept for an item under this fingerprint."""
+        with telling(self.path, "read"):
+            row = self._database.execute(
+                "SELECT rowid, result, again FROM results WHERE question_id = ? AND answering = ? AND judge = ? "
+                "AND replicate = ? AND fingerprint = ?",
+                (*item, fingerprint),
+            ).fetchone()
+        return KeptResult(row[0], row[1], bool(row[2])) if row is not None else None
+
+    async def finish(
+        self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
+    ) -> None:
+        """Keep the result of an item, as its JSON line. When this returns it is in the file."""
+        row = (*item, fingerprint, self.run_id, place, outcome, again, time.time(), text)
+        await self._write(_RESULT, row)
+
+    def seen(self, place: int, kept: KeptResult) -> None:
+        """Note that the run that is under way has a result that was kept, at this place of its matrix."""
+        self._add(_SEEN, (self.run_id, place, kept.row))
+
+    # ---- writing
+
+    def flush(self) -> None:
+        """Commit what has gathered, now. Raises `JournalError`; what could not be written is kept for the next try."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiting, self._waiting = self._waiting, []
+        try:
+            if self._rows:
+                with self._writing():
+                    for statement, rows in self._rows.items():
+                        self._database.executemany(statement, rows)
+                self._rows.clear()
+                self._keys.clear()
+        except JournalError as error:
+            self.broken = error
+            for one in waiting:
+                if not one.done():
+                    one.set_exception(error)
+                    one.exception()  # whoever waited may be gone
+            raise
+        for one in waiting:
+            if not one.done():
+                one.set_result(None)
+
+    async def _write(self, statement: str, row: tuple[Any, ...]) -> None:
+        if self.broken is not None:
+            raise self.broken
+        done = asyncio.get_running_loop().create_future()
+        self._add(statement, row)
+        self._waiting.append(done)
+        await done
+
+    def _add(self, statement: str, row: tuple[Any, ...]) -> None:
+        self._rows.setdefault(statement, []).append(row)
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            rest = self._committed + GATHERING - loop.time()
+            self._timer = loop.call_later(rest, self._tick) if rest > 0 else loop.call_soon(self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        try:
+            self.flush()
+        except JournalError:
+            logger.debug("the journal could not be written", exc_info=True)  # who waits for it is told
+        self._committed = asyncio.get_running_loop().time()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction: all of it or nothing."""
+        database = self._database
+        with telling(self.path, "written"):
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                database.execute("COMMIT")
+            except BaseException:
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
+                raise
+
+
+def _missing(path: Path, call: Call) -> PortError:
+    info, model = call.info, call.target.model
+    stage = f" of stage {info.stage}" if info.stage else ""
+    return PortError(
+        f"the journal {path} holds no reply of {model.id!r} ({model.display_string}) to this call{stage}"
+        f"{f' ({info.task})' if info.task else ''} for question {info.question_id!r}, replicate {info.replicate}, and "
+        "a replay asks nobody: what is sent now was not sent then (another prompt, model, parameter or version), or "
+        "the run did not get so far; run without --replay to ask",
+        category=ErrorCategory.PERMANENT,
+    )
+
+
+def _put_aside(path: Path) -> None:
+    """Keep an earlier journal under another name. Its last changes stand in files beside it, which go with it."""
+    if not path.exists():
+        return
+    with telling(path, "kept under another name"):
+        other = free_name(path)
+        for ending in ("-wal", "-shm"):
+            beside = path.with_name(path.name + ending)
+            if beside.exists():
+                beside.rename(other.with_name(other.name + ending))
+        path.rename(other)
+    logger.warning("the earlier journal is kept in %s", other)

@@ -1,0 +1,154 @@
+"""Replies of models, and calls that failed, as the JSON that a journal keeps of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from karenina_core.ports import AgentReply, ErrorCategory, LLMReply, Message, ParserReply, PortError, Turn, Usage
+
+Reply = LLMReply | ParserReply | AgentReply | Turn
+
+_TRUNCATED: Final = ("length", "content_filter")
+
+
+def usable_again(reply: Reply) -> bool:
+    """Whether the reply may answer the same call later: one that was cut short or filtered may not."""
+    return reply.finish_reason not in _TRUNCATED
+
+
+def reply_text(reply: Reply) -> str:
+    """The reply as JSON text, which `reply_of` reads."""
+    return as_text(_WRITERS[type(reply)](reply))
+
+
+def reply_of(port: str, text: str) -> Reply:
+    """The reply that came through `port`, from its JSON text."""
+    return _READERS[port](json.loads(text))
+
+
+def error_text(error: PortError) -> str:
+    """A failed call as JSON text, which `error_of` reads."""
+    values: dict[str, Any] = {"message": str(error), "category": error.category.value}
+    if error.status is not None:
+        values["status"] = error.status
+    if error.partial is not None:
+        values["partial"] = _agent(error.partial)
+    return as_text(values)
+
+
+def error_of(text: str) -> PortError:
+    """The error of a call that failed, from its JSON text."""
+    values = json.loads(text)
+    partial = values.get("partial")
+    return PortError(
+        values["message"],
+        category=ErrorCategory(values["category"]),
+        status=values.get("status"),
+        partial=_agent_of(partial) if partial is not None else None,
+    )
+
+
+def same_error(error: PortError) -> PortError:
+    """The error once more, for another caller: an exception object belongs to whom it is raised for."""
+    return PortError(
+        str(error),
+        category=error.category,
+        status=error.status,
+        retry_after=error.retry_after,
+        partial=error.partial,
+    )
+
+
+def as_text(value: Any) -> str:
+    """`value` as JSON text that every file takes."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a character, from a model or a tool
+        return json.dumps(value, separators=(",", ":"))
+    return text
+
+
+def _common(reply: Reply) -> dict[str, Any]:
+    usage = reply.usage
+    values: dict[str, Any] = {
+        "usage": [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.calls]
+    }
+    if reply.finish_reason != "stop":
+        values["finish_reason"] = reply.finish_reason
+    if reply.model is not None:
+        values["model"] = reply.model
+    return values
+
+
+def _common_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "usage": Usage(*values["usage"]),
+        "finish_reason": values.get("finish_reason", "stop"),
+        "model": values.get("model"),
+    }
+
+
+def _llm(reply: LLMReply) -> dict[str, Any]:
+    values = {"text": reply.text, **_common(reply)}
+    if reply.reasoning is not None:
+        values["reasoning"] = reply.reasoning
+    return values
+
+
+def _llm_of(values: Mapping[str, Any]) -> LLMReply:
+    return LLMReply(values["text"], reasoning=values.get("reasoning"), **_common_of(values))
+
+
+def _parser(reply: ParserReply) -> dict[str, Any]:
+    return {"text": reply.text, "way": reply.way, **_common(reply)}
+
+
+def _parser_of(values: Mapping[str, Any]) -> ParserReply:
+    return ParserReply(values["text"], values["way"], **_common_of(values))
+
+
+def _agent(reply: AgentReply) -> dict[str, Any]:
+    values = {"trace": [message.to_dict() for message in reply.trace], **_common(reply)}
+    if reply.limit_reached:
+        values["limit_reached"] = True
+    return values
+
+
+def _agent_of(values: Mapping[str, Any]) -> AgentReply:
+    trace = tuple(Message.from_dict(message) for message in values["trace"])
+    return AgentReply(trace, limit_reached=values.get("limit_reached", False), **_common_of(values))
+
+
+def _turn(reply: Turn) -> dict[str, Any]:
+    values = {"message": reply.message.to_dict(), **_common(reply)}
+    if reply.unfinished:
+        values["unfinished"] = True
+    if reply.wire is not None:
+        values["wire"] = reply.wire
+    return values
+
+
+def _turn_of(values: Mapping[str, Any]) -> Turn:
+    return Turn(
+        Message.from_dict(values["message"]),
+        unfinished=values.get("unfinished", False),
+        wire=values.get("wire"),
+        **_common_of(values),
+    )
+
+
+_WRITERS: Final[Mapping[type, Callable[[Any], dict[str, Any]]]] = {
+    LLMReply: _llm,
+    ParserReply: _parser,
+    AgentReply: _agent,
+    Turn: _turn,
+}
+_READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Reply]]] = {
+    "llm": _llm_of,
+    "parser": _parser_of,
+    "agent": _agent_of,
+    "turn": _turn_of,
+}
