@@ -111,7 +111,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(site: Site) -> None
             running.kill()
 
     assert running.returncode == 130, err
-    assert "--skip-done out.jsonl" in err
+    assert "karenina resume out.journal" in err
     assert "Traceback" not in err
     assert out == ""
     finished = site.printed("show", "out.jsonl")["results"]
