@@ -35,6 +35,8 @@ def answer(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         return text("the river is dry", isError=True)
     if tool == "sleep":
         time.sleep(60)
+    if tool == "odd":
+        return {"content": [{"type": "smell"}]}
     if tool == "wait":
         sys.stdin.read()
     if tool == "ask":
@@ -64,6 +66,8 @@ def reply(method: str, params: dict[str, Any]) -> dict[str, Any]:
         }
     if method == "tools/list":
         names = sys.argv[1:]
+        if names == ["nameless"]:
+            return {"tools": [{"inputSchema": NUMBER}]}
         first = int(params.get("cursor") or 0)
         page = [
             {"name": name, "description": f"Does {name}.", "inputSchema": NUMBER} for name in names[first : first + 2]
@@ -73,6 +77,8 @@ def reply(method: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
+    if "chatty" in sys.argv:
+        sys.stdout.write("Welcome to the hills!\n")
     for line in sys.stdin:
         message = json.loads(line)
         if "id" not in message:

@@ -128,11 +128,24 @@ def test_the_environment_stands_in_a_command_line_where_it_is_named(monkeypatch:
     assert said.content == "climb of 1"
 
 
+def test_what_a_server_says_beside_the_protocol_is_passed_over() -> None:
+    (said,) = saying(model({"hills": talking("chatty")}), "chatty")
+    assert said.content == "chatty of 1"
+
+
+def test_a_result_that_is_none_is_an_error_of_the_call() -> None:
+    odd, good = saying(model({"hills": talking("odd", "echo")}), "odd", "echo")
+    assert odd.is_error
+    assert "it does not keep to the protocol: " in odd.content
+    assert good.content == "echo of 1"
+
+
 @pytest.mark.parametrize(
     ("command", "why"),
     [
         ("python -c 'raise SystemExit(\"no map\")'", "cannot be used: Connection closed; it wrote: no map"),
         ("python -c 'import time; time.sleep(60)'", "cannot be used: it did not answer within 1 s"),
+        (talking("nameless"), "cannot be used: it does not keep to the protocol: tools.0.name: Field required"),
         ("http://127.0.0.1:9/mcp", "cannot be used: All connection attempts failed"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import anyio
 from mcp import Client, MCPError
 from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST, REQUEST_TIMEOUT, Implementation, Tool
+from pydantic import ValidationError
 
 from karenina_core import __version__
 from karenina_core.ports import ErrorCategory, PortError
@@ -23,6 +25,9 @@ from karenina_mcp.transports import transport
 
 if TYPE_CHECKING:
     from karenina_mcp.settings import Server
+
+# The library logs what servers say wrongly, with tracebacks; where nobody set up logging, that would go to the screen.
+logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 MOST_PAGES: Final = 100
 """Pages of tools that one server may list."""
@@ -62,7 +67,7 @@ class Connection:
         try:
             async with asyncio.timeout(self.server.options.start_timeout):
                 self.listing = await _all_tools(await self._client())
-        except (_CannotConnect, MCPError, TimeoutError) as error:
+        except Exception as error:  # of the server, which may say anything
             raise PortError(self._why_not(error), category=ErrorCategory.CONNECTION) from None
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
@@ -75,10 +80,8 @@ class Connection:
         link = self._link
         try:
             result = await client.call_tool(tool, dict(arguments), self.server.options.call_timeout)
-        except MCPError as error:
+        except Exception as error:
             raise ToolError(self._call_failed(error, link)) from None
-        except RuntimeError as error:  # a result that does not fit what the tool itself declares
-            raise ToolError(f"{self.server}: {error}") from None
         said = text_of(result)
         if result.is_error:
             raise ToolError(said or f"{tool} failed, and {self.server} does not say why")
@@ -102,13 +105,13 @@ class Connection:
             seconds = self.server.options.start_timeout
             why = f"it did not answer within {seconds:g} s; give it more time with start_timeout"
         else:
-            why = str(error) or type(error).__name__
+            why = _words(error)
         words = self._link.last_words() if self._link is not None else ""
         said = f"{self.server} cannot be used: {why}" + (f"; it wrote: {words}" if words else "")
         return self._without_secrets(said)
 
-    def _call_failed(self, error: MCPError, link: _Link | None) -> str:
-        if error.code == REQUEST_TIMEOUT:
+    def _call_failed(self, error: Exception, link: _Link | None) -> str:
+        if isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT:
             said = f"{self.server} did not answer within {self.server.options.call_timeout:g} s"
         elif link is not None and (link.over or _ends(error)):
             link.over = True
@@ -117,7 +120,7 @@ class Connection:
             said = f"{self.server} went away before it answered, and is {anew} anew at the next call"
             said += f"; it wrote: {words}" if words else ""
         else:
-            said = f"{self.server}: {error.message}"
+            said = f"{self.server}: {_words(error)}"
         return self._without_secrets(said)
 
     def _without_secrets(self, text: str) -> str:
@@ -174,7 +177,7 @@ class _Link:
 
     def _fail(self, error: BaseException) -> None:
         if not self._ready.done():
-            self._ready.set_exception(_CannotConnect(str(error) or type(error).__name__))
+            self._ready.set_exception(_CannotConnect(_words(error)))
             self._ready.exception()  # nobody may be there to fetch it
 
 
@@ -200,8 +203,17 @@ async def _all_tools(client: Client) -> list[Tool]:
     return found
 
 
-def _ends(error: MCPError) -> bool:
+def _words(error: BaseException) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"it does not keep to the protocol: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error) or type(error).__name__
+
+
+def _ends(error: Exception) -> bool:
     """Whether there is nobody any more at the other end; a session that a remote server forgot counts."""
+    if not isinstance(error, MCPError):
+        return isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
     return error.code == CONNECTION_CLOSED or (error.code == INVALID_REQUEST and error.message == "Session terminated")
 
 
