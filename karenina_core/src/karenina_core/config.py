@@ -228,11 +228,12 @@ class VerificationConfig(BaseModel):
 
     def section(self, model: type[S]) -> S:
         """The settings model of one owner, filled."""
-        if model not in self._sections:
-            self._sections[model] = model.model_construct(
+        sections = (self.__pydantic_private__ or {})["_sections"]  # stages ask often, and an attribute is slow here
+        if model not in sections:
+            sections[model] = model.model_construct(
                 **{name: value for name, value in self._values.items() if name in model.model_fields}
             )
-        return cast("S", self._sections[model])
+        return cast("S", sections[model])
 
     @property
     def core(self) -> CoreSettings:

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
-from pydantic_core import to_jsonable_python
+from pydantic_core import to_json, to_jsonable_python
 
 from karenina_core.artifacts import ANY, ArtifactKey
 from karenina_core.context import State, VerificationContext
@@ -24,6 +24,7 @@ from karenina_core.results.sections import (
     SECTIONS,
     ModelIdentity,
     RevisionRecord,
+    Section,
     VerificationResultMetadata,
     VetoRecord,
 )
@@ -84,10 +85,7 @@ def make_result(state: State) -> VerificationResult:
         for section in list(sections)
         if section.startswith("extensions:")
     }
-    made: dict[str, Any] = {
-        name: SECTIONS[name].model_validate(_usable(name, jsonable(values), extensions))
-        for name, values in sections.items()
-    }
+    made: dict[str, Any] = {name: _section(name, jsonable(values), extensions) for name, values in sections.items()}
     return VerificationResult(
         metadata=_metadata(state),
         outcome=outcome(state, verdict),
@@ -141,7 +139,12 @@ def outcome(state: State, verdict: bool | None) -> Outcome:
 
 def jsonable(value: Any) -> Any:
     """`value` as JSON values; what JSON has no word for becomes its text, so that nothing is lost and nothing fails."""
-    return whole_values(to_jsonable_python(value, fallback=str, inf_nan_mode="strings"))
+    plain = to_jsonable_python(value, fallback=str, inf_nan_mode="strings")
+    try:
+        to_json(plain)
+    except (ValueError, UnicodeError):  # half of a character somewhere: it is looked for only then
+        return whole_values(plain)
+    return plain
 
 
 def _sections(state: State) -> dict[str, dict[str, Any]]:
@@ -159,16 +162,15 @@ def _sections(state: State) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _usable(section: str, values: dict[str, Any], extensions: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The values that fit their section; a value of a wrong type is kept among the extensions, and costs no result."""
+def _section(section: str, values: dict[str, Any], extensions: dict[str, dict[str, Any]]) -> Section:
+    """The section with the values that fit it; one of a wrong type is kept among the extensions, and costs no result."""
     try:
-        SECTIONS[section].model_validate(values)
+        return SECTIONS[section].model_validate(values)
     except ValidationError as error:
         unfit = {str(problem["loc"][0]) for problem in error.errors(include_url=False)}
         kept = extensions.setdefault("karenina-core", {}).setdefault("unfit_fields", {})
         kept.update({f"{section}.{name}": values[name] for name in unfit if name in values})
-        return {name: value for name, value in values.items() if name not in unfit}
-    return values
+        return SECTIONS[section].model_validate({name: value for name, value in values.items() if name not in unfit})
 
 
 def _parsed(state: State) -> dict[str, Any]:

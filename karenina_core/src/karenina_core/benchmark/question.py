@@ -130,8 +130,9 @@ class Question(BaseModel):
         from karenina_core import templates
 
         wanted = trust if trust is not None else templates.Trust()
-        if self._loaded is not None and (self._loaded[0] is None or self._loaded[0] == wanted):
-            return self._loaded[1]
+        loaded = self._loaded
+        if loaded is not None and (loaded[0] is None or loaded[0] == wanted):
+            return loaded[1]
         if self._answer_class is not None:
             template = templates.Template.from_class(self._answer_class)
         elif self.answer_template is not None:

@@ -101,7 +101,8 @@ class BaseAnswer(BaseModel):
         return verify_patterns(self.regex, raw_response)
 
     def _answer_key(self) -> AnswerKey:
-        return self._key if self._key is not None else type(self).answer_key()
+        own: AnswerKey | None = (self.__pydantic_private__ or {}).get("_key")  # an attribute of pydantic's is slow here
+        return own if own is not None else type(self).answer_key()
 
     def _values(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in self._answer_key().rules}

@@ -21,7 +21,7 @@ from karenina_core.templates.declaration import (
 )
 from karenina_core.templates.errors import TemplateError
 from karenina_core.templates.field import UNSET, make_rule
-from karenina_core.templates.syntax import Scope, arguments_of, known_in, shown, value_of
+from karenina_core.templates.syntax import Scope, arguments_of, known_in, knows, shown, value_of
 from karenina_core.wording import nearest
 
 _CONSTRAINTS: Final = (
@@ -97,7 +97,7 @@ def _admit(statement: ast.stmt, scope: Scope) -> None:
             if module == "__future__":
                 return
             for alias in names:
-                if alias.name not in known_in(module):
+                if not knows(module, alias.name):
                     raise scope.code(
                         statement, f"`from {module} import {alias.name}` imports what templates do not know"
                     )

@@ -57,6 +57,13 @@ def known_in(module: str) -> frozenset[str]:
     return names_of_karenina() if is_ours(module) else _MODULES.get(module, frozenset())
 
 
+def knows(module: str, name: str) -> bool:
+    """Whether `name` is one of those `known_in` the module."""
+    if not is_ours(module):
+        return name in _MODULES.get(module, ())
+    return name in _OURS or name in known_primitives()
+
+
 @dataclass
 class Scope:
     """What the names in one source mean: `names` by what was imported as what, `enums` with their members' values.
@@ -81,7 +88,7 @@ class Scope:
             return node.id if is_known(node.id) else None
         if isinstance(node, ast.Attribute):
             module = self._module(node.value)
-            return node.attr if module is not None and node.attr in known_in(module) else None
+            return node.attr if module is not None and knows(module, node.attr) else None
         return None
 
     def _module(self, node: ast.expr) -> str | None:
