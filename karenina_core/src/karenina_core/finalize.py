@@ -163,7 +163,7 @@ def _sections(state: State) -> dict[str, dict[str, Any]]:
 
 
 def _section(section: str, values: dict[str, Any], extensions: dict[str, dict[str, Any]]) -> Section:
-    """The section with the values that fit it; one of a wrong type is kept among the extensions, and costs no result."""
+    """The section with what fits it; a value of a wrong type is kept among the extensions, and costs no result."""
     try:
         return SECTIONS[section].model_validate(values)
     except ValidationError as error:
