@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.machinery import ModuleSpec
@@ -23,7 +25,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.adapters import AdapterSpec
 from karenina_core.errors import KareninaError
 from karenina_core.plugins import Plugins
-from karenina_core.ports import CallInfo, Message, ToolCall
+from karenina_core.ports import CallInfo, ErrorCategory, LLMReply, Message, PortError, ToolCall
 from karenina_core.rubrics import LLMRubricTrait, RegexRubricTrait
 from karenina_core.run.placeholder import fitting
 from karenina_core.testing import Request, ScriptedModels
@@ -46,26 +48,52 @@ AGENT = {"mcp_urls_dict": {"genes": "http://localhost:1/mcp"}}
 
 
 class Models(ScriptedModels):
-    """Keeps also the models for which ports were made, with what the run made of them."""
+    """Keeps also the models for which ports were made, with what the run made of them.
+
+    `most` is how many texts each was asked for at once.
+    """
 
     made: list[ModelConfig]
+    most: Counter[str]
 
     @hookimpl
     def karenina_adapters(self) -> Sequence[AdapterSpec]:
         """The scripted interface."""
         (spec,) = super().karenina_adapters()
         self.made = []
+        self.most = Counter()
 
         def noting(factory: Callable[[ModelConfig], Any] | None) -> Callable[[ModelConfig], Any]:
             def make(model: ModelConfig) -> Any:
                 self.made.append(model)
                 assert factory is not None
-                return factory(model)
+                return _Slow(factory(model), model.id, self.most)
 
             return make
 
         made = {"llm": noting(spec.llm), "parser": noting(spec.parser), "agent": noting(spec.agent)}
         return [replace(spec, concurrency=None, **made)]
+
+
+class _Slow:
+    """A port whose calls for text last a moment, so that they meet."""
+
+    def __init__(self, port: Any, id: str, most: Counter[str]) -> None:
+        self._port = port
+        self._id = id
+        self._most = most
+        self._now = 0
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo) -> LLMReply:
+        self._now += 1
+        self._most[self._id] = max(self._most[self._id], self._now)
+        await asyncio.sleep(0)
+        self._now -= 1
+        reply: LLMReply = await self._port.invoke(messages, info=info)
+        return reply
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
 
 
 @dataclass
@@ -112,10 +140,25 @@ class Seen:
 
 @dataclass(frozen=True)
 class Judge:
-    """What a judge says: `says` by name of the field, `quote` as excerpt, and whatever fits everywhere else."""
+    """What a judge says: `says` by name of the field, `quote` as excerpt, and whatever fits everywhere else.
+
+    Where it `fails`, its first call does, with an error of that category.
+    """
 
     says: Mapping[str, Any] = field(default_factory=dict)
     quote: str = "It is BCL2"
+    fails: ErrorCategory | None = None
+
+    def filling(self) -> Callable[[object, Mapping[str, Any], CallInfo], dict[str, Any]]:
+        """What fills schemas during one run."""
+        left = [self.fails] if self.fails is not None else []
+
+        def fill(messages: object, schema: Mapping[str, Any], info: CallInfo) -> dict[str, Any]:
+            if left:
+                raise PortError("not now", category=left.pop())
+            return self.fill(messages, schema, info)
+
+        return fill
 
     def fill(self, _messages: object, schema: Mapping[str, Any], _info: CallInfo) -> dict[str, Any]:
         """A reply that fits."""
@@ -131,7 +174,7 @@ class Judge:
 
 def whole_run(root: Path, settings: Mapping[str, Any], judge: Judge, answering: Mapping[str, Any]) -> Seen:
     """Run the question with these settings. `root` holds the folder `task`, its workspace."""
-    models = Models(say=lambda *_: SAID, act=lambda *_: TRACE, fill=judge.fill)
+    models = Models(say=lambda *_: SAID, act=lambda *_: TRACE, fill=judge.filling())
     (root / "task").mkdir(parents=True, exist_ok=True)
     benchmark = Benchmark.create(name="everything")
     benchmark.add_question(

@@ -16,6 +16,7 @@ import pytest
 from configured_runs import AGENT, FOUND, SAID, Judge, Seen, install_embedding_library, whole_run
 
 from karenina_core.config import settings
+from karenina_core.ports import ErrorCategory
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Case:
 ROOT: Final = Path("ROOT")
 WITH_RUBRIC: Final = {"evaluation_mode": "template_and_rubric"}
 AGENTIC: Final = {"agentic_parsing": True, "workspace_root": ROOT}
+FORTY: Final = {"replicate_count": 40}
 DEEP: Final = {"deep_judgment_mode": "full"}
 DEEP_RUBRIC: Final = {**WITH_RUBRIC, "deep_judgment_rubric_mode": "enable_all"}
 EMBEDDING: Final = {
@@ -57,6 +59,10 @@ def found_otherwise(_query: str) -> str:
 
 def tool_names(run: Seen) -> set[str]:
     return {name for name in ("FOUND-BY-ONE", "FOUND-BY-ANOTHER") for text in run.for_risks if name in text}
+
+
+def failed(run: Seen) -> bool:
+    return "not now" in (run.result.metadata.error or "")
 
 
 def performed(run: Seen) -> bool:
@@ -106,6 +112,17 @@ CASES: Final[dict[str, Case]] = {
         ((True, False), (False, True)),
     ),
     "request_timeout": Case((7.0, 8.0), lambda run: {one.request_timeout for one in run.models.made}, ({7.0}, {8.0})),
+    "item_timeout": Case((1e-9, 60.0), lambda run: "item_timeout" in (run.result.metadata.error or ""), (True, False)),
+    "run_timeout": Case((1e-9, 60.0), lambda run: len(run.results) == 40, (False, True), FORTY),
+    "max_concurrency": Case((1, 3), lambda run: run.models.most["a"], (1, 3), FORTY),
+    "model_concurrency": Case(({"a": 2}, {"a": 4}), lambda run: run.models.most["a"], (2, 4), FORTY),
+    "concurrency_start": Case((1, 3), lambda run: run.models.most["a"], (2, 3), {"replicate_count": 3}),
+    "concurrency_ceiling": Case((2, 4), lambda run: run.models.most["a"], (2, 4), FORTY),
+    "retry_connection": Case((0, 1), failed, (True, False), judge=Judge(fails=ErrorCategory.CONNECTION)),
+    "retry_timeout": Case((0, 1), failed, (True, False), judge=Judge(fails=ErrorCategory.TIMEOUT)),
+    "retry_rate_limit": Case((0, 1), failed, (True, False), judge=Judge(fails=ErrorCategory.RATE_LIMIT)),
+    "retry_server": Case((0, 1), failed, (True, False), judge=Judge(fails=ErrorCategory.SERVER)),
+    "retry_patience": Case((0.0, 9.0), failed, (True, False), judge=Judge(fails=ErrorCategory.SERVER)),
     "slots": Case(
         ({}, {"recursion_limit_auto_fail": []}), lambda run: "RecursionLimitAutoFail" in run.stages, (True, False)
     ),

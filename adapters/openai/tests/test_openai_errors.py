@@ -226,4 +226,4 @@ def test_secrets_are_not_in_the_repr_of_the_settings() -> None:
 
 def test_concurrency_is_a_setting() -> None:
     assert SPEC.concurrency is not None
-    assert [SPEC.concurrency(model(None, extra=extra)) for extra in ({}, {"max_concurrency": 4})] == [32, 4]
+    assert [SPEC.concurrency(model(None, extra=extra)) for extra in ({}, {"max_concurrency": 4})] == [None, 4]

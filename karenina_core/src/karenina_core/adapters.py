@@ -44,7 +44,8 @@ class AdapterSpec:
     - `by_item` says that replies depend on the `CallInfo` and not only on what is sent: those of one item are never
       taken for another. Of recordings it is known.
     - `extra` is the pydantic model that validates `ModelConfig.extra`; None means that there is nothing to set.
-    - `concurrency(model)` is how many calls may be under way at once.
+    - `concurrency(model)` is how many calls may be under way at once, where that is known (the slots of a server of
+      one's own, processes of an agent). Without it, or where it is None, the run finds out how many the server bears.
     """
 
     interface: str
@@ -60,7 +61,7 @@ class AdapterSpec:
     check: Callable[[ModelConfig], None] | None = None
     unavailable: Callable[[], str | None] | None = None
     needs_agent: Callable[[ModelConfig, CallInfo], bool] | None = None
-    concurrency: Callable[[ModelConfig], int] | None = None
+    concurrency: Callable[[ModelConfig], int | None] | None = None
 
     @property
     def ports(self) -> tuple[str, ...]:

@@ -11,15 +11,30 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Union, cast, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    JsonValue,
     PrivateAttr,
     TypeAdapter,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -35,6 +50,9 @@ from karenina_core.wording import nearest
 S = TypeVar("S", bound=BaseModel)
 
 CORE = "karenina-core"
+
+
+_NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
 
 
 class PluginSelection(BaseModel):
@@ -78,6 +96,71 @@ class CoreSettings(BaseModel):
         description="Seconds for one request, unless the model says.",
         json_schema_extra={"changes_results": False},
     )
+    item_timeout: float | None = Field(
+        default=None,
+        gt=0,
+        description="Seconds for one item, its answer and all waiting included; then it is an error.",
+        json_schema_extra=_NO_CHANGE,
+    )
+    run_timeout: float | None = Field(
+        default=None,
+        gt=0,
+        description="Seconds for the run; then it stops and keeps what is done.",
+        json_schema_extra=_NO_CHANGE,
+    )
+    max_concurrency: int | None = Field(
+        default=None,
+        ge=1,
+        description="Most calls under way at once, of all models together.",
+        json_schema_extra=_NO_CHANGE,
+    )
+    model_concurrency: dict[str, Annotated[int, Field(ge=1)]] = Field(
+        default={},
+        description="Calls under way at once by model id, fixed; others find out what their server bears.",
+        json_schema_extra=_NO_CHANGE,
+    )
+    concurrency_start: int | None = Field(
+        default=None,
+        ge=1,
+        description="Calls under way at once with which a model begins; what its adapter declares where absent, or 32.",
+        json_schema_extra=_NO_CHANGE,
+    )
+    concurrency_ceiling: int = Field(
+        default=256,
+        ge=1,
+        description="Most calls under way at once of a model whose adapter declares no number.",
+        json_schema_extra=_NO_CHANGE,
+    )
+    retry_connection: int = Field(
+        default=2,
+        ge=0,
+        description="How often a call is made again when no connection is.",
+        json_schema_extra=_NO_CHANGE,
+    )
+    retry_timeout: int = Field(
+        default=1,
+        ge=0,
+        description="How often a call is made again after its time was out.",
+        json_schema_extra=_NO_CHANGE,
+    )
+    retry_rate_limit: int = Field(
+        default=8,
+        ge=0,
+        description="How often a call is made again after a rate limit; 0: such a call fails.",
+        json_schema_extra=_NO_CHANGE,
+    )
+    retry_server: int = Field(
+        default=4,
+        ge=0,
+        description="How often a call is made again after an error of the server.",
+        json_schema_extra=_NO_CHANGE,
+    )
+    retry_patience: float = Field(
+        default=300.0,
+        ge=0,
+        description="Seconds that a call may wait between its tries, in all.",
+        json_schema_extra=_NO_CHANGE,
+    )
     slots: dict[str, tuple[str, ...]] = Field(
         default={}, description="Stages by slot, where they shall differ from what the plan would choose."
     )
@@ -100,6 +183,15 @@ class CoreSettings(BaseModel):
         for name in value:
             if slot_named(name) is None:
                 raise ValueError(f"there is no slot {name!r}{nearest(name, [slot.config_name for slot in Slot])}")
+        return value
+
+    @field_validator("model_concurrency")
+    @classmethod
+    def _models_exist(cls, value: dict[str, int], info: ValidationInfo) -> dict[str, int]:
+        ids = [model.id for role in ("answering_models", "parsing_models") for model in info.data.get(role, ())]
+        for id in value:
+            if ids and id not in ids:
+                raise ValueError(f"there is no model {id!r}{nearest(id, ids)}")
         return value
 
     @field_validator("answering_models", "parsing_models")

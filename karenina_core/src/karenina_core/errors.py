@@ -51,6 +51,17 @@ class MissingProduct(KareninaError):
         self.artifacts = artifacts
 
 
+class OutOfTime(KareninaError):
+    """An item that took longer than it may."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"the item was not done after {seconds:g} s, its answer and all waiting included; it is not judged: raise "
+            "item_timeout, or give its models more calls at once"
+        )
+        self.seconds = seconds
+
+
 class ConfigError(KareninaError):
     """A configuration that cannot be used; all problems of it at once."""
 

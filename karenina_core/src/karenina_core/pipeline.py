@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core.context import Item, ItemError, State, VerificationContext
-from karenina_core.errors import MissingProduct, told
+from karenina_core.errors import MissingProduct, OutOfTime, told
 from karenina_core.finalize import VERIFICATION_RESULT, make_result
 from karenina_core.results.sections import StageRecord
 from karenina_core.run.events import StageStarted
@@ -39,7 +40,9 @@ class Pipeline:
 
         Where it is cancelled nobody gets the answer, and it ends here.
         """
-        state = State(item, started=time.monotonic())
+        now = time.monotonic()
+        limit = item.config.core.item_timeout
+        state = State(item, started=now, deadline=now + limit if limit is not None else None)
         try:
             await self.run_stages(self._answer_stages, state)
         except BaseException:
@@ -49,7 +52,7 @@ class Pipeline:
 
     async def judge(self, answer: State, item: Item) -> VerificationResult:
         """Run the item-scope stages over an answer, up to the result. Errors of stages end in the result, too."""
-        state = State(item, parent=answer, started=time.monotonic())
+        state = State(item, parent=answer, started=time.monotonic(), deadline=answer.deadline)
         try:
             await self.run_stages(self._item_stages, state)
             found: VerificationResult | None = state.read(VERIFICATION_RESULT.name)
@@ -135,7 +138,10 @@ class Pipeline:
         try:
             waiting = stage.execute(context)
             if inspect.isawaitable(waiting):
-                await waiting
+                if state.deadline is None or stage.runs_after_error:
+                    await waiting
+                else:
+                    await _in_time(waiting, state)
             raised = state.first_error()
             if raised is known:
                 missing = sorted(name for name in planned.writes if name not in state.artifacts)
@@ -144,6 +150,8 @@ class Pipeline:
                 logger.info("[%s] %s done", state.item.question.id, planned.name)
                 return None
         except Exception as failure:
+            if isinstance(failure, OutOfTime):
+                context.count_failure()  # what was cut off may bring a reply when the run goes on
             self._fail(planned, state, failure)
             return told(failure)
         assert raised is not None
@@ -161,6 +169,25 @@ class Pipeline:
         )
         if state.first_error() is None:
             state.error = ItemError(planned.name, told(failure), planned.stage.error_outcome)
+
+
+async def _in_time(waiting: Awaitable[None], state: State) -> None:
+    """Wait for a stage until the item's time is out. Raises `OutOfTime`."""
+    assert state.deadline is not None
+    late = OutOfTime(state.item.config.core.item_timeout or 0.0)
+    left = state.deadline - time.monotonic()
+    if left <= 0:
+        if inspect.iscoroutine(waiting):
+            waiting.close()
+        raise late
+    time_out = asyncio.timeout(left)
+    try:
+        async with time_out:
+            await waiting
+    except TimeoutError:
+        if time_out.expired():
+            raise late from None
+        raise
 
 
 def _record(

@@ -121,6 +121,7 @@ class State:
     workspaces: set[Path] = field(default_factory=set)
     error: ItemError | None = None
     started: float = 0.0
+    deadline: float | None = None
 
     def enter_workspace(self, folder: Path) -> None:
         """Note that agents work in the folder, until `leave_workspace`."""

@@ -52,7 +52,9 @@ class LangchainExtra(BaseModel):
     parameters: dict[str, Any] = Field(
         default_factory=dict, description="More arguments of LangChain's chat model, such as seed or thinking."
     )
-    max_concurrency: int = Field(default=32, ge=1, description="Most requests under way at once.")
+    max_concurrency: int | None = Field(
+        default=None, ge=1, description="Most requests under way at once; else the run finds out."
+    )
     first_turn: Literal["free", "tool"] = Field(
         default="free", description="tool: an agent has to call a tool in its first turn, before it may answer."
     )
@@ -131,7 +133,7 @@ def is_trusted(model: ModelConfig) -> bool:
     return any((url.scheme, url.netloc) == (one.scheme, one.netloc) for one in map(urlsplit, known))
 
 
-def concurrency(model: ModelConfig) -> int:
+def concurrency(model: ModelConfig) -> int | None:
     """How many requests may be under way at once."""
     return extra_of(model).max_concurrency
 

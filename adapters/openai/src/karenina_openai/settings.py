@@ -30,7 +30,9 @@ class OpenAIExtra(BaseModel):
     headers: dict[str, SecretStr] = Field(default_factory=dict, description="HTTP headers added to each request.")
     query: dict[str, SecretStr] = Field(default_factory=dict, description="Query parameters added to each request.")
     body: dict[str, Any] = Field(default_factory=dict, description="Fields added to each request, such as seed.")
-    max_concurrency: int = Field(default=32, ge=1, description="Most requests under way at once.")
+    max_concurrency: int | None = Field(
+        default=None, ge=1, description="Most requests under way at once; else the run finds out."
+    )
     first_turn: Literal["free", "tool"] = Field(
         default="free", description="tool: an agent has to call a tool in its first turn, before it may answer."
     )
@@ -106,7 +108,7 @@ def is_official(url: SplitResult) -> bool:
     return url.hostname == "api.openai.com"
 
 
-def concurrency(model: ModelConfig) -> int:
+def concurrency(model: ModelConfig) -> int | None:
     """How many requests may be under way at once."""
     return extra_of(model).max_concurrency
 

@@ -14,12 +14,13 @@ from karenina_core.results.sections import (
     VerificationResultTemplate,
     VetoRecord,
 )
-from karenina_core.results.summary import Rate, Summary, rate, summarize, wilson
+from karenina_core.results.summary import OutcomeTally, Rate, Summary, rate, summarize, wilson
 
 __all__ = [
     "SCHEMA_VERSION",
     "ModelIdentity",
     "Outcome",
+    "OutcomeTally",
     "Rate",
     "ResultFileError",
     "RevisionRecord",

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from karenina_core.errors import KareninaError
 from karenina_core.ports import Usage
 from karenina_core.results.result import SCHEMA_VERSION, VerificationResult
-from karenina_core.results.summary import Summary, summarize
+from karenina_core.results.summary import OutcomeTally, Summary
 
 
 class ResultFileError(KareninaError, ValueError):
@@ -48,14 +48,10 @@ class VerificationResultSet:
 
     def summary(self) -> Summary:
         """Counts, pass rate with its denominator and interval, and the bounds that unjudged items leave."""
-        granular = [
-            float(value)
-            for result in self.results
-            if result.outcome.has_verdict and isinstance(value := result.template.verify_granular_result, (int, float))
-        ]
-        return summarize(
-            (result.outcome for result in self.results), granular, (result.question_id for result in self.results)
-        )
+        tally = OutcomeTally()
+        for result in self.results:
+            tally.add(result.outcome, result.question_id, result.template.verify_granular_result)
+        return tally.summary()
 
     def by_models(self) -> dict[tuple[str, str], Summary]:
         """A summary for each pair of answering model and judge (by their ids)."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Sequence
-from math import sqrt
+from collections.abc import Hashable, Iterable
+from fractions import Fraction
+from math import isfinite, sqrt
+from statistics import fmean
 
 from pydantic import BaseModel, ConfigDict
 
@@ -70,6 +72,70 @@ def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:
     return low, high
 
 
+class Clusters:
+    """Hits of items that belong to questions, counted one at a time: all that a `Rate` needs, and no more.
+
+    Keeps two numbers for each question that is `open`; those of one that is complete are folded into the sums.
+    """
+
+    __slots__ = ("_folded", "_hits_hits", "_hits_size", "_open", "_size_size", "hits", "items")
+
+    def __init__(self) -> None:
+        self.hits = 0
+        self.items = 0
+        self._open: dict[Hashable, list[int]] = {}
+        self._folded = 0
+        self._hits_hits = self._hits_size = self._size_size = 0
+
+    def add(self, question: Hashable, *, hit: bool) -> None:
+        """Count one item."""
+        count = self._open.setdefault(question, [0, 0])
+        count[0] += hit
+        count[1] += 1
+        self.hits += hit
+        self.items += 1
+
+    def fold(self, question: Hashable) -> None:
+        """Forget a question that has no further items."""
+        count = self._open.pop(question, None)
+        if count is not None:
+            self._folded += 1
+            self._hits_hits += count[0] * count[0]
+            self._hits_size += count[0] * count[1]
+            self._size_size += count[1] * count[1]
+
+    def rate(self) -> Rate:
+        """The rate of the items so far, and its interval; see `rate`."""
+        items, hits = self.items, self.hits
+        if not items:
+            return Rate(hits=0, out_of=0, value=None, low=None, high=None)
+        share = hits / items
+        size = self._effective_size()
+        low, high = wilson(share * size, size)
+        return Rate(hits=hits, out_of=items, value=share, low=low, high=high, clusters=self.questions)
+
+    @property
+    def questions(self) -> int:
+        """How many questions the items are about."""
+        return self._folded + len(self._open)
+
+    def _effective_size(self) -> float:
+        questions, items, hits = self.questions, self.items, self.hits
+        if questions == items:
+            return items
+        still = self._open.values()
+        spread = (  # between questions, times the square of the number of items: whole numbers lose nothing
+            items * items * (self._hits_hits + sum(count[0] * count[0] for count in still))
+            - 2 * hits * items * (self._hits_size + sum(count[0] * count[1] for count in still))
+            + hits * hits * (self._size_size + sum(count[1] * count[1] for count in still))
+        )
+        if questions == 1 or not 0 < hits < items or not spread:
+            return questions
+        share = hits / items
+        variance = questions / (questions - 1) * (spread / items**4)
+        return min(items, share * (1 - share) / variance)
+
+
 def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
     """The rate of items, each given with the question it is about, and its interval.
 
@@ -78,29 +144,64 @@ def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
     estimator's variance; W. G. Cochran, Sampling Techniques, 3rd ed., 1977, section 3.12), never above the number of
     items, and the number of questions where all items agree.
     """
-    counts: dict[Hashable, list[int]] = {}
+    clusters = Clusters()
     for question, hit in hits:
-        count = counts.setdefault(question, [0, 0])
-        count[0] += hit
-        count[1] += 1
-    correct = sum(count[0] for count in counts.values())
-    items = sum(count[1] for count in counts.values())
-    if not items:
-        return Rate(hits=0, out_of=0, value=None, low=None, high=None)
-    share = correct / items
-    low, high = wilson(share * (size := _effective_size(counts.values(), share, items)), size)
-    return Rate(hits=correct, out_of=items, value=share, low=low, high=high, clusters=len(counts))
+        clusters.add(question, hit=hit)
+    return clusters.rate()
 
 
-def _effective_size(counts: Collection[Sequence[int]], share: float, items: int) -> float:
-    questions = len(counts)
-    if questions == items:
-        return items
-    spread = sum((hits - share * size) ** 2 for hits, size in counts)
-    if questions == 1 or not 0 < share < 1 or not spread:
-        return questions
-    variance = questions / (questions - 1) * spread / items**2
-    return min(items, share * (1 - share) / variance)
+class OutcomeTally:
+    """A summary that grows with a run, result by result, and holds none of them.
+
+    `per_question` is how many items each question has, where that is known: a question that has them all takes no
+    more memory.
+    """
+
+    def __init__(self, per_question: int | None = None) -> None:
+        self._per_question = per_question
+        self._counts: Counter[Outcome] = Counter()
+        self._verdicts = Clusters()
+        self._seen: dict[Hashable, int] = {}
+        self._grades = Fraction(0)
+        self._graded = 0
+
+    def __len__(self) -> int:
+        return self._counts.total()
+
+    def add(self, outcome: Outcome, question: Hashable, granular: object = None) -> None:
+        """Count an item with this outcome, about this question, and with this granular result, if it is a number."""
+        self._counts[outcome] += 1
+        if outcome.has_verdict:
+            self._verdicts.add(question, hit=outcome is Outcome.CORRECT)
+            if isinstance(granular, (int, float)) and isfinite(granular):
+                self._grades += Fraction(granular)
+                self._graded += 1
+        if self._per_question is not None:
+            seen = self._seen.get(question, 0) + 1
+            if seen < self._per_question:
+                self._seen[question] = seen
+            else:
+                self._seen.pop(question, None)
+                self._verdicts.fold(question)
+
+    def summary(self) -> Summary:
+        """The summary of the items so far."""
+        counts = self._counts
+        correct = counts[Outcome.CORRECT]
+        not_judged = sum(count for outcome, count in counts.items() if not outcome.judged)
+        asked = self._verdicts.items + not_judged
+        return Summary(
+            items=len(self),
+            judged=self._verdicts.items,
+            not_judged=not_judged,
+            scored=counts[Outcome.SCORED],
+            outcomes={outcome.value: counts[outcome] for outcome in Outcome if counts[outcome]},
+            pass_rate=self._verdicts.rate(),
+            worst=correct / asked if asked else None,
+            best=(correct + not_judged) / asked if asked else None,
+            mean_granular=float(self._grades / self._graded) if self._graded else None,
+            granular_out_of=self._graded,
+        )
 
 
 def summarize(
@@ -110,27 +211,13 @@ def summarize(
 
     `questions` says of each item which question it is about; without it each is taken for a question of its own.
     """
-    listed = list(outcomes)
-    asked_about = list(range(len(listed))) if questions is None else list(questions)
-    counts = Counter(listed)
-    verdicts = [
-        (question, outcome is Outcome.CORRECT)
-        for question, outcome in zip(asked_about, listed, strict=True)
-        if outcome.has_verdict
-    ]
-    correct = counts[Outcome.CORRECT]
-    not_judged = sum(count for outcome, count in counts.items() if not outcome.judged)
-    asked = len(verdicts) + not_judged
+    tally = OutcomeTally()
+    if questions is None:
+        for number, outcome in enumerate(outcomes):
+            tally.add(outcome, number)
+    else:
+        for outcome, question in zip(outcomes, questions, strict=True):
+            tally.add(outcome, question)
     grades = list(granular)
-    return Summary(
-        items=len(listed),
-        judged=len(verdicts),
-        not_judged=not_judged,
-        scored=counts[Outcome.SCORED],
-        outcomes={outcome.value: counts[outcome] for outcome in Outcome if counts[outcome]},
-        pass_rate=rate(verdicts),
-        worst=correct / asked if asked else None,
-        best=(correct + not_judged) / asked if asked else None,
-        mean_granular=sum(grades) / len(grades) if grades else None,
-        granular_out_of=len(grades),
-    )
+    found = {"mean_granular": fmean(grades) if grades else None, "granular_out_of": len(grades)}
+    return tally.summary().model_copy(update=found)

@@ -26,12 +26,12 @@ from karenina_core.ports import (
     Turn,
     Usage,
 )
+from karenina_core.run.limits import Limits, refuses
 from karenina_core.run.replies import Reply, same_error
 from karenina_core.run.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
-    from karenina_core.run.limits import Limits
 
 PortKind = Literal["llm", "parser", "agent", "turn"]
 R = TypeVar("R", LLMReply, ParserReply, AgentReply, Turn)
@@ -139,7 +139,13 @@ class Calls:
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     keeper: Keeper | None = None
     tally: Tally = field(default_factory=Tally)
+    storing: int = 0
     _under_way: dict[bytes, _UnderWay] = field(default_factory=dict)
+
+    @property
+    def under_way(self) -> int:
+        """Calls that a model is answering, and replies that are not yet kept."""
+        return self.limits.held + self.storing
 
     async def make(self, call: Call, ask: Callable[[], Awaitable[R]], *, guarded: bool = False) -> R:
         """The reply to `call`: kept from earlier, or what `ask` brings.
@@ -171,16 +177,23 @@ class Calls:
                 reply = await self._noted(call, ask, guarded)
             except PortError as error:
                 made = Made(None, error, call.notes)
-                await keeper.store(call, made)
+                await self._keep(keeper, call, made)
                 mine.made = made
                 raise
             made = Made(reply, None, call.notes)
-            await keeper.store(call, made)
+            await self._keep(keeper, call, made)
             mine.made = made
             return reply
         finally:
             del self._under_way[call.key]
             mine.ended.set()
+
+    async def _keep(self, keeper: Keeper, call: Call, made: Made) -> None:
+        self.storing += 1
+        try:
+            await keeper.store(call, made)
+        finally:
+            self.storing -= 1
 
     async def _noted(self, call: Call, ask: Callable[[], Awaitable[R]], guarded: bool) -> R:
         """Make the call; what it took is added to what its stage has noted."""
@@ -200,15 +213,31 @@ class Calls:
 
     async def _ask(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
         notes = call.notes
-
-        async def once() -> R:
-            async with self.limits.place(call.target.model):
-                began = time.monotonic()
+        places = self.limits.of(call.target.model)
+        while True:
+            place = places.take() or await places.wait(call.info.order)
+            began = time.monotonic()
+            try:
                 reply = await ask()
+            except PortError as error:
+                if refuses(error):
+                    places.refused(place, error.retry_after)
+                else:
+                    places.left()
+                waiting = self.policy.waiting(error, notes)
+            except BaseException:
+                places.left()
+                raise
+            else:
+                places.replied()
                 notes.seconds = time.monotonic() - began
                 return reply
-
-        return await self.policy.call(once, notes)
+            places.retrying += 1
+            self.limits.changed()
+            try:
+                await asyncio.sleep(waiting)
+            finally:
+                places.retrying -= 1
 
     def _spared(self, call: Call, kept: Made, guarded: bool) -> Any:
         """What was kept, as if the call had been made: the reply with its usage, or its error."""

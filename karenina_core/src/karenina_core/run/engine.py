@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.context import Item
 from karenina_core.errors import ConfigError
 from karenina_core.results import VerificationResult
-from karenina_core.results.summary import summarize
+from karenina_core.results.summary import OutcomeTally
 from karenina_core.run.continuing import Continuing
+from karenina_core.run.crew import Crew, Ready
 from karenina_core.run.events import ItemStarted, RunFinished, RunStarted
 from karenina_core.run.fingerprint import Fingerprints
+from karenina_core.run.limits import Concurrency, Limits
 from karenina_core.run.matrix import AnswerTask, Matrix
 from karenina_core.run.planner import Planner
 from karenina_core.run.ports import PortHub, check_models
@@ -26,18 +28,19 @@ if TYPE_CHECKING:
     from karenina_core.benchmark import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
-    from karenina_core.outcome import Outcome
     from karenina_core.pipeline import Pipeline
     from karenina_core.plugins import Plugins
     from karenina_core.run.calls import Tally
     from karenina_core.run.journal import Journal
     from karenina_core.templates import Trust
 
-Ready = asyncio.Queue[tuple[int, VerificationResult] | None]
-"""Results that wait to be handed on, each with its item's place in the matrix; None is the end."""
+Placed = tuple[int, VerificationResult]
+"""A result, with its item's place in the matrix."""
 
 MOST_ANSWERS = 512
 """How many answers are under way at once at the most, whatever the models allow."""
+_MOST_READY = 16  # results that wait for whoever takes them
+_LAST_STEPS = 0.05  # seconds from the last reply to the result, where nothing else is asked
 
 logger = logging.getLogger("karenina")
 
@@ -82,7 +85,17 @@ class Run:
         pipelines = self._planner.spread(questions)
         self._warn_of_nothing_to_do(questions)
         check_stages(plugins, config, questions, pipelines)
-        self._hub = PortHub(plugins, core.request_timeout, policy or RetryPolicy(), journal, offline)
+        self._hub = PortHub(
+            plugins,
+            core.request_timeout,
+            policy or RetryPolicy.of(core),
+            journal,
+            offline=offline,
+            concurrency=Concurrency.of(core),
+        )
+        self._outcomes = OutcomeTally()
+        self._crew: Crew[AnswerTask] | None = None
+        self._stopped: str | None = None
         self.journal = journal
         self.command = dict(command or {})
         self.continuing = Continuing(journal, Fingerprints(config, plugins)) if journal is not None else None
@@ -109,6 +122,48 @@ class Run:
         """How many items the run has."""
         return len(self.matrix)
 
+    @property
+    def limits(self) -> Limits:
+        """The places of the models' servers, as they are now."""
+        return self._hub.calls.limits
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the run was stopped before its end, as one says it, or None."""
+        return self._stopped
+
+    @property
+    def outcomes(self) -> OutcomeTally:
+        """The count of the results so far."""
+        return self._outcomes
+
+    def stop(self, why: str, *, grace: float = 0.0) -> None:
+        """Stop the run: its stream ends early, and every result that it brought stays as it is.
+
+        No further call begins. Calls under way may end for `grace` seconds, so that their replies are kept. To be
+        called in the event loop of the run; from elsewhere through `loop.call_soon_threadsafe`. A second call ends
+        the grace.
+        """
+        crew = self._crew
+        again, self._stopped = self._stopped is not None, self._stopped or why
+        self.limits.close()
+        if crew is None:
+            return
+        crew.close()
+        if again or not grace:
+            crew.cancel()
+            return
+        loop = asyncio.get_running_loop()
+        end = loop.time() + grace
+
+        def look() -> None:
+            if self._hub.calls.under_way == 0 or loop.time() >= end:
+                loop.call_later(_LAST_STEPS, crew.cancel)
+            else:
+                loop.call_later(_LAST_STEPS, look)
+
+        look()
+
     async def results(self) -> AsyncGenerator[VerificationResult]:
         """Every item's result, in the order in which they end. Leaving the loop early stops the run cleanly.
 
@@ -121,7 +176,7 @@ class Run:
 
     async def placed_results(self) -> AsyncGenerator[tuple[int, VerificationResult]]:
         """`results`, each with its item's place in the matrix, from 0."""
-        outcomes: list[Outcome] = []
+        outcomes = self._outcomes = OutcomeTally(self.matrix.per_question)
         began = time.monotonic()
         journal = self.journal if self.journal is not None and not self.journal.replaying else None
         if journal is not None:
@@ -130,50 +185,45 @@ class Run:
         try:
             async with aclosing(self._stream()) as stream:
                 async for place, result in stream:
-                    outcomes.append(result.outcome)
+                    outcomes.add(result.outcome, result.question_id, result.template.verify_granular_result)
                     self._plugins.item_finished(result)
                     yield place, result
         finally:
-            summary = summarize(outcomes)
             interrupted = len(outcomes) < len(self)
-            self._plugins.run_finished(RunFinished(summary, time.monotonic() - began, interrupted))
+            finished = RunFinished(outcomes.summary(), time.monotonic() - began, interrupted, self._stopped)
+            self._plugins.run_finished(finished)
             if journal is not None and journal.broken is None:
                 journal.end(self.tally, finished=not interrupted)
 
-    async def _stream(self) -> AsyncGenerator[tuple[int, VerificationResult]]:
-        tasks = iter(self.matrix)
-        places = self._places()
-        ready: Ready = asyncio.Queue(maxsize=2 * places)
-        crew = asyncio.create_task(self._work(tasks, places, ready))
+    async def _stream(self) -> AsyncGenerator[Placed]:
+        core, limits = self.config.core, self.limits
+        limits.prepare((*core.answering_models, *core.parsing_models))
+        ready: Ready[Placed] = Ready(_MOST_READY)
+
+        def wanted() -> int:
+            return min(limits.could_be_under_way() + 2, MOST_ANSWERS)
+
+        crew = self._crew = Crew(iter(self.matrix), lambda task: self._answer(task, ready), wanted, ready.end)
+        limits.on_change = crew.fill
+        clock = None
+        if core.run_timeout is not None:
+            late = f"its time is over (run_timeout = {core.run_timeout:g} s)"
+            clock = asyncio.get_running_loop().call_later(core.run_timeout, self.stop, late)
         try:
-            while (ended := await ready.get()) is not None:
-                yield ended
-            try:
-                await crew
-            except BaseExceptionGroup as group:
-                raise _first(group) from group
+            if self._stopped is None:
+                crew.fill()
+                async for result in ready:
+                    yield result
+            if crew.failure is not None:
+                raise _first(crew.failure)
         finally:
-            crew.cancel()
-            await asyncio.gather(crew, return_exceptions=True)
+            limits.on_change = None
+            if clock is not None:
+                clock.cancel()
+            await crew.aclose()
             await self._hub.aclose()
 
-    async def _work(self, tasks: Iterator[AnswerTask], places: int, ready: Ready) -> None:
-        async def worker() -> None:
-            for task in tasks:
-                await self._answer(task, ready)
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(places):
-                    group.create_task(worker())
-        except asyncio.CancelledError:
-            raise
-        except BaseException:
-            await ready.put(None)
-            raise
-        await ready.put(None)
-
-    async def _answer(self, task: AnswerTask, ready: Ready) -> None:
+    async def _answer(self, task: AnswerTask, ready: Ready[Placed]) -> None:
         """Get one answer and put it before its judges, those whose items have no result in the journal."""
         pipeline = self._planner.pipeline(task.question)
         judges = [index for index in range(len(task.judges)) if not await self._was_kept(task, index, pipeline, ready)]
@@ -201,7 +251,7 @@ class Run:
         finally:
             await pipeline.end(answer)
 
-    async def _was_kept(self, task: AnswerTask, judge: int, pipeline: Pipeline, ready: Ready) -> bool:
+    async def _was_kept(self, task: AnswerTask, judge: int, pipeline: Pipeline, ready: Ready[Placed]) -> bool:
         """Whether the journal had the item's result, which is handed on then."""
         if self.continuing is None:
             return False
@@ -221,18 +271,12 @@ class Run:
             ports=self._hub,
             trust=self._trust,
             run_name=self.config.core.run_name,
+            order=task.order,
         )
 
-    def _places(self) -> int:
-        """How many answers to have under way: what the models allow, and a few more so that none of them waits."""
-        core = self.config.core
-        allowed = sum(self._hub.concurrency(model) for model in (*core.answering_models, *core.parsing_models))
-        return max(1, min(len(self), allowed + 2, MOST_ANSWERS))
 
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error of a group, whatever groups it lies in."""
-    error: BaseException = group
+def _first(error: BaseException) -> BaseException:
+    """The error itself, or the first one of a group, whatever groups it lies in."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

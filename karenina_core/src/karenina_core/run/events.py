@@ -21,11 +21,12 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """A run is over. `interrupted` where it was stopped before its last item."""
+    """A run is over. `interrupted` where it was stopped before its last item, and `stopped` why, where it is known."""
 
     summary: Summary
     seconds: float
     interrupted: bool = False
+    stopped: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

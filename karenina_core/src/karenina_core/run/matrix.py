@@ -1,4 +1,12 @@
-"""The matrix of a run: question x answering model x replicate are answers, and each judge of an answer is an item."""
+"""The matrix of a run: question x answering model x replicate are answers, and each judge of an answer is an item.
+
+The order of the answers is that of the questions; all answers to one question stand together, then come those of the
+next. A judge's prompt begins alike for all of them (its instructions, the template's schema, the question), and a
+provider keeps the beginning of a prompt for some minutes: so the calls that share one follow one another. That they
+also leave in this order, whatever the answering models' speed, is because a call that waits for a place goes before
+those of later items (`karenina_core.run.limits`). It also ends items that were begun before it begins others: the
+first results come early.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +57,18 @@ class Matrix:
         return self.config.core.parsing_models or (None,)
 
     def __len__(self) -> int:
+        return len(self.questions) * self.per_question
+
+    @property
+    def per_question(self) -> int:
+        """How many items there are of each question."""
         core = self.config.core
-        return len(self.questions) * len(core.answering_models) * core.replicate_count * len(self.judges)
+        return len(core.answering_models) * core.replicate_count * len(self.judges)
 
     def __iter__(self) -> Iterator[AnswerTask]:
         core = self.config.core
-        orders = count()
+        judges, orders = self.judges, count()
         for question in self.questions:
             for model in core.answering_models:
                 for replicate in range(1, core.replicate_count + 1):
-                    yield AnswerTask(question, model, replicate, self.judges, next(orders))
+                    yield AnswerTask(question, model, replicate, judges, next(orders))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.adapters import AgentTier
@@ -30,7 +31,7 @@ from karenina_core.ports import (
 )
 from karenina_core.run.calls import Call, Calls, Keeper, PortKind, Target
 from karenina_core.run.fingerprint import recordings_digest
-from karenina_core.run.limits import Limits
+from karenina_core.run.limits import Bounds, Concurrency, Limits
 from karenina_core.run.retry import RetryPolicy
 from karenina_core.run.tool_sessions import ToolSessions, tool_problems
 from karenina_core.wording import whole, whole_values
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
 
 _GiveTools = Callable[[AgentOptions], Awaitable[AgentOptions]]
 
-DEFAULT_CONCURRENCY = 16
-
 logger = logging.getLogger("karenina")
 
 
@@ -60,6 +59,7 @@ class PortHub:
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     keeper: Keeper | None = None
     offline: bool = False
+    concurrency: Concurrency = field(default_factory=Concurrency)
     calls: Calls = field(init=False)
     _adapters: dict[str, OfferedAdapter] = field(default_factory=dict)
     _ports: list[Port] = field(default_factory=list)
@@ -67,17 +67,19 @@ class PortHub:
     _tools: ToolSessions = field(init=False)
 
     def __post_init__(self) -> None:
-        self.calls = Calls(Limits(self.concurrency), self.policy, self.keeper)
+        self.calls = Calls(self._limits(), self.policy, self.keeper)
         self._tools = ToolSessions(self.plugins)
 
     def spec(self, model: ModelConfig) -> AdapterSpec:
         """The adapter of the model. Raises `PluginError`."""
         return self._offered(model).spec
 
-    def concurrency(self, model: ModelConfig) -> int:
-        """How many calls of the model may be under way at once."""
-        declared = self.spec(model).concurrency
-        return max(1, declared(model)) if declared is not None else DEFAULT_CONCURRENCY
+    def _limits(self) -> Limits:
+        def bounds(model: ModelConfig) -> Bounds:
+            declared = self.spec(model).concurrency
+            return self.concurrency.bounds(model, declared(model) if declared is not None else None)
+
+        return Limits(bounds, self.concurrency.most or inf)
 
     def llm(self, model: ModelConfig) -> LLMPort:
         """The model's port for plain text."""

@@ -6,9 +6,12 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from karenina_core.ports import CallNotes, ErrorCategory, PortError
+
+if TYPE_CHECKING:
+    from karenina_core.config import CoreSettings
 
 T = TypeVar("T")
 
@@ -26,34 +29,55 @@ class RetryPolicy:
     """How often a call may be made again for each category of error, and the waiting times in seconds.
 
     The n-th wait is drawn between half and all of `base * 2**n`, at most `cap`; where the server named a time
-    (Retry-After) the wait is at least that long, but never above `patience`.
+    (Retry-After) the wait is at least that long. All waits of a call together are at most `patience`: a call that
+    would have to wait longer fails.
     """
 
     budgets: Mapping[ErrorCategory, int] = field(default_factory=lambda: BUDGETS)
     base: float = 0.5
     cap: float = 30.0
-    patience: float = 120.0
+    patience: float = 300.0
 
-    def wait(self, attempt: int, error: PortError, draw: Callable[[], float] = random.random) -> float:
-        """Seconds to wait after the `attempt`-th failure (from 0)."""
+    @classmethod
+    def of(cls, core: CoreSettings) -> Self:
+        """The policy that the configuration asks for (`retry_connection` and the others)."""
+        budgets = {
+            ErrorCategory.CONNECTION: core.retry_connection,
+            ErrorCategory.TIMEOUT: core.retry_timeout,
+            ErrorCategory.RATE_LIMIT: core.retry_rate_limit,
+            ErrorCategory.SERVER: core.retry_server,
+        }
+        return cls(budgets=budgets, patience=core.retry_patience)
+
+    def again(self, error: PortError, notes: CallNotes, draw: Callable[[], float] = random.random) -> float | None:
+        """Seconds after which a call that failed with `error` is made again, or None where it has failed for good.
+
+        `notes` say what it took so far.
+        """
+        if not error.retriable or notes.retries.get(error.category, 0) >= self.budgets.get(error.category, 0):
+            return None
+        attempt = sum(notes.retries.values())
         full: float = min(self.cap, self.base * 2**attempt)
-        own = full / 2 + full / 2 * draw()
-        waiting = max(own, error.retry_after or 0.0)
-        return min(waiting, self.patience)
+        waiting = max(full / 2 + full / 2 * draw(), error.retry_after or 0.0)
+        return waiting if notes.waited + waiting <= self.patience else None
+
+    def waiting(self, error: PortError, notes: CallNotes) -> float:
+        """Seconds to wait before the call is made again, as `notes` now say. Raises `error` if it failed for good."""
+        waiting = self.again(error, notes)
+        if waiting is None:
+            tries = 1 + sum(notes.retries.values())
+            if tries > 1:
+                error.args = (f"{error}; it was tried {tries} times, with {notes.waited:.1f} s between them",)
+            raise error
+        notes.retries[error.category.value] = notes.retries.get(error.category.value, 0) + 1
+        notes.waited += waiting
+        return waiting
 
     async def call(self, call: Callable[[], Awaitable[T]], notes: CallNotes) -> T:
         """The result of `call`, made again as the budgets allow; `notes` say how often. Raises the last `PortError`."""
-        spent: dict[ErrorCategory, int] = {}
-        attempt = 0
         while True:
             try:
                 return await call()
             except PortError as error:
-                if not error.retriable or spent.get(error.category, 0) >= self.budgets.get(error.category, 0):
-                    raise
-                spent[error.category] = spent.get(error.category, 0) + 1
-                notes.retries[error.category.value] = spent[error.category]
-                waiting = self.wait(attempt, error)
-                await asyncio.sleep(waiting)
-                notes.waited += waiting
-                attempt += 1
+                waiting = self.waiting(error, notes)
+            await asyncio.sleep(waiting)

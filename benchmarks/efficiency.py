@@ -1,0 +1,133 @@
+"""How near a run comes to the time that its model calls need: ideal time / wall, beside a bare loop's.
+
+    python benchmarks/efficiency.py                       both comparisons, three times each
+    python benchmarks/efficiency.py --questions 4000      as the target says; takes some minutes
+
+Each question is answered and judged: two calls, through the `openai` adapter, each question with a template and a
+truth of its own. The ideal time is calls x latency / calls at once. The bare loop sends the same two requests from as
+many workers as calls at once, with the same HTTP client and nothing else.
+
+- wide: 500 ms, 256 at once. `fixed` is a run whose models say `max_concurrency = 256`, `found` one without any
+  configuration, which begins with 32 and finds 256 by itself.
+- narrow: 50 ms, and a server that answers 429 at once to whatever comes beyond 20. The bare loop knows the number;
+  the run does not.
+
+All are measured in turns on one machine; what is printed are medians, and the ratio to the bare loop of the same turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+from fake_server import Running, code, running
+
+from karenina_core import Benchmark, VerificationConfig
+
+TEMPLATE = """
+class Answer(BaseAnswer):
+    word: str = VerifiedField(
+        description="The code word that the response states.", ground_truth="{truth}", verify_with=ExactMatch()
+    )
+"""
+SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+
+
+def question(item: int) -> str:
+    """The text of a question."""
+    return f"What is the code word of item #{item}?"
+
+
+def benchmark(count: int) -> Benchmark:
+    """So many questions."""
+    made = Benchmark.create("Code words")
+    for item in range(count):
+        made.add_question(question(item), code(item), TEMPLATE.format(truth=code(item)), question_id=f"q{item}")
+    return made
+
+
+def with_karenina(server: Running, questions: Benchmark, **extra: Any) -> float:
+    """Seconds of a run, its results written to a file."""
+    model = {"interface": "openai", "model_name": "fake", "endpoint_base_url": server.url, "extra": extra}
+    config = VerificationConfig(answering_models=[{"id": "a", **model}], parsing_models=[{"id": "j", **model}])
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        results = questions.run_verification(config, output=Path(folder) / "results.jsonl")
+        seconds = time.perf_counter() - began
+    wrong = [one for one in results if not one.template.verify_result]
+    if wrong:
+        raise SystemExit(f"{len(wrong)} of {len(results)} items are not correct: {wrong[0].why()}")
+    return seconds
+
+
+def bare(server: Running, count: int, at_once: int) -> float:
+    """Seconds of the bare loop."""
+    url = f"{server.url}/chat/completions"
+
+    async def post(session: aiohttp.ClientSession, body: Any) -> str:
+        async with session.post(url, data=orjson.dumps(body)) as reply:
+            said: str = orjson.loads(await reply.read())["choices"][0]["message"]["content"]
+            return said
+
+    async def work() -> None:
+        items = iter(range(count))
+
+        async def worker() -> None:
+            for item in items:
+                asked = {"model": "fake", "messages": [{"role": "user", "content": question(item)}]}
+                said = await post(session, asked)
+                form = {"type": "json_schema", "json_schema": {"name": "Answer", "schema": SCHEMA}}
+                judged = {"role": "user", "content": f"{question(item)}\n{said}"}
+                found = await post(session, {"model": "fake", "messages": [judged], "response_format": form})
+                assert orjson.loads(found)["word"] == code(item)
+
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+            await asyncio.gather(*(worker() for _ in range(at_once)))
+
+    began = time.perf_counter()
+    asyncio.run(work())
+    return time.perf_counter() - began
+
+
+def compare(name: str, count: int, turns: int, latency: float, at_once: int, allowed: int, *, fixed: bool) -> None:
+    """Measure in turns, and print."""
+    ideal = 2 * count * latency / at_once
+    asked = benchmark(count)
+    ways: dict[str, Callable[[Running], float]] = {
+        "bare loop": lambda server: bare(server, count, at_once),
+        **({"fixed": lambda server: with_karenina(server, asked, max_concurrency=at_once)} if fixed else {}),
+        "found": lambda server: with_karenina(server, asked),
+    }
+    seen: dict[str, list[tuple[float, float, int]]] = {way: [] for way in ways}
+    for _ in range(turns):
+        floor = 0.0
+        for way, measured in ways.items():
+            with running(latency, allowed) as server:
+                seconds = measured(server)
+                floor = floor or seconds
+                seen[way].append((seconds, floor / seconds, server.counts()["refused"]))
+    print(f"{name}: {count} questions, {latency * 1000:g} ms, {at_once} at once; ideal {ideal:.2f} s")
+    for way, runs in seen.items():
+        seconds, ratio, refused = (statistics.median(one) for one in zip(*runs, strict=True))
+        efficiency = f"efficiency {ideal / seconds:.2f}, {ratio:.2f} of the bare loop's"
+        print(f"  {way:10} {seconds:7.2f} s  {efficiency}; {refused:g} calls refused")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--questions", type=int, default=2000, help="of the wide comparison; the narrow has a third")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--only", choices=("wide", "narrow"))
+    given = parser.parse_args()
+    if given.only != "narrow":
+        compare("wide", given.questions, given.turns, 0.5, 256, 0, fixed=True)
+    if given.only != "wide":
+        compare("narrow", max(1, given.questions // 3), given.turns, 0.05, 20, 20, fixed=False)

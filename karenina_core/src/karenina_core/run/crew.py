@@ -1,0 +1,126 @@
+"""The crew of a run: so many workers as calls could be under way, and the results that they bring."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+W = TypeVar("W")
+
+
+class Ready(Generic[T]):
+    """What is ready to be taken, in order. Who brings more than `most` waits until some was taken."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._items: deque[T] = deque()
+        self._ended = False
+        self._taker: asyncio.Future[None] | None = None
+        self._bringers: deque[asyncio.Future[None]] = deque()
+
+    async def put(self, item: T) -> None:
+        """Bring something."""
+        self._items.append(item)
+        self._wake_taker()
+        if len(self._items) > self._most:
+            full: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._bringers.append(full)
+            await full
+
+    def end(self) -> None:
+        """Say that nothing more comes."""
+        self._ended = True
+        self._wake_taker()
+
+    def __aiter__(self) -> AsyncGenerator[T]:
+        return self._taken()
+
+    async def _taken(self) -> AsyncGenerator[T]:
+        while True:
+            while self._items:
+                item = self._items.popleft()
+                while self._bringers and len(self._items) <= self._most:
+                    bringer = self._bringers.popleft()
+                    if not bringer.done():
+                        bringer.set_result(None)
+                        break
+                yield item
+            if self._ended:
+                return
+            self._taker = asyncio.get_running_loop().create_future()
+            await self._taker
+
+    def _wake_taker(self) -> None:
+        taker, self._taker = self._taker, None
+        if taker is not None and not taker.done():
+            taker.set_result(None)
+
+
+class Crew(Generic[W]):
+    """Does the `work` on everything that `tasks` brings, with as many workers as `wanted` says at the moment.
+
+    A worker takes one task after another, so that there is never a task of the event loop for each of them. `ended` is
+    called when the last worker has gone. Where the work raises, all stop; `failure` has the error.
+    """
+
+    def __init__(
+        self,
+        tasks: Iterator[W],
+        work: Callable[[W], Awaitable[None]],
+        wanted: Callable[[], int],
+        ended: Callable[[], None],
+    ) -> None:
+        self._tasks = tasks
+        self._work = work
+        self._wanted = wanted
+        self._ended = ended
+        self._workers: set[asyncio.Task[None]] = set()
+        self._working = 0
+        self._closed = False
+        self.failure: BaseException | None = None
+
+    def fill(self) -> None:
+        """Add the workers that are missing."""
+        while not self._closed and self._working < self._wanted():
+            self._working += 1
+            worker = asyncio.get_running_loop().create_task(self._labour())
+            self._workers.add(worker)
+            worker.add_done_callback(self._gone)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._closed = True
+
+    def cancel(self) -> None:
+        """Stop at once."""
+        self._closed = True
+        for worker in self._workers:
+            worker.cancel()
+        if not self._workers:
+            self._ended()
+
+    async def aclose(self) -> None:
+        """Stop at once, and wait until all workers have gone."""
+        self.cancel()
+        if self._workers:
+            await asyncio.wait(self._workers)
+
+    async def _labour(self) -> None:
+        for task in self._tasks:
+            await self._work(task)
+            if self._closed or self._working > self._wanted():
+                self._working -= 1
+                return
+        self._closed = True
+
+    def _gone(self, worker: asyncio.Task[None]) -> None:
+        self._workers.discard(worker)
+        failure = None if worker.cancelled() else worker.exception()
+        if failure is not None and self.failure is None:
+            self.failure = failure
+            self.cancel()
+        elif not self._workers:
+            self._ended()
