@@ -13,12 +13,22 @@ from importlib.resources import files
 from typing import Any, TypedDict
 
 
+class AdapterDetails(TypedDict):
+    """What an adapter declares, for people who have not installed it."""
+
+    description: str
+    tier: str
+    ports: list[str]
+
+
 class Known(TypedDict):
-    """Distribution by name, for each kind; settings have their default beside it."""
+    """Distribution by name, for each kind; settings have their default beside it, and adapters what they say of
+    themselves."""
 
     stages: dict[str, str]
     stage_slots: dict[str, str | None]
     adapters: dict[str, str]
+    adapter_details: dict[str, AdapterDetails]
     artifacts: dict[str, str]
     prompts: dict[str, str]
     tool_sources: dict[str, str]

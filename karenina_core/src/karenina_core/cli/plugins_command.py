@@ -11,8 +11,10 @@ from rich.text import Text
 from karenina_core.cli.screen import clean, screen_of
 
 if TYPE_CHECKING:
+    from karenina_core.adapters import AdapterSpec
     from karenina_core.plugins import PluginInfo
 
+NOT_INSTALLED = "not installed"
 _STYLES = {"loaded": "green", "failed": "red", "conflict": "red", "blocked": "yellow"}
 
 
@@ -20,7 +22,10 @@ def list_plugins(
     ctx: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the installed stages, adapters and other plugins, and what is wrong with those that cannot be used."""
+    """List the stages, adapters and other plugins, what is wrong with those that cannot be used, and how to mend it.
+
+    Adapters of this project that are not installed are listed too.
+    """
     screen = screen_of(ctx)
     with screen.telling_errors():
         found = described()
@@ -34,16 +39,22 @@ def list_plugins(
             table.add_row(
                 Text(one["name"]),
                 one["kind"],
-                f"{one['distribution']} {one['version']}",
+                f"{one['distribution']} {one['version'] or ''}".rstrip(),
                 Text(one["state"], _STYLES.get(one["state"], "")),
                 Text(clean(_details(one))),
             )
         screen.out.print(table)
+        for one in found:
+            if one.get("available") is False:  # below the table, where the line to copy is not broken
+                screen.out.print(Text(clean(f"{one['name']} is not available: {one['reason']}")), soft_wrap=True)
 
 
 def described() -> list[dict[str, Any]]:
     """Every plugin as JSON values: name, kind, distribution, version, state, failure; adapters also `description`,
-    `tier`, `ports`, and `available` with the `reason` where it is not."""
+    `tier`, `ports`, and `available` with the `reason` where it is not.
+
+    Adapters of this project that are not installed have the state `not installed`, and no version.
+    """
     from karenina_core import plugins
 
     current = plugins.current()
@@ -54,7 +65,7 @@ def described() -> list[dict[str, Any]]:
         one = _described(info)
         spec = adapters.get((info.name, info.distribution)) if info.kind == "adapter" else None
         if spec is not None:
-            reason = spec.unavailable() if spec.unavailable is not None else None
+            reason = _reason(spec)
             one |= {
                 "description": spec.description,
                 "tier": spec.tier.value,
@@ -63,7 +74,36 @@ def described() -> list[dict[str, Any]]:
                 "reason": reason,
             }
         found.append(one)
-    return found
+    there = {one["name"] for one in found if one["kind"] == "adapter"}
+    return sorted([*found, *_not_installed(there)], key=lambda one: (one["kind"], one["name"], one["distribution"]))
+
+
+def _reason(spec: AdapterSpec) -> str | None:
+    """Why the adapter cannot be used here. One that fails to say it does not keep the others from being listed."""
+    try:
+        return spec.unavailable() if spec.unavailable is not None else None
+    except Exception as error:
+        return f"it fails to say whether it can be used: {type(error).__name__}: {error}"
+
+
+def _not_installed(there: set[str]) -> list[dict[str, Any]]:
+    from karenina_core.known import install_line, known
+
+    return [
+        {
+            "name": name,
+            "kind": "adapter",
+            "distribution": owner,
+            "version": None,
+            "state": NOT_INSTALLED,
+            "failure": None,
+            **known()["adapter_details"][name],
+            "available": False,
+            "reason": f"{owner} is not installed: {install_line(owner)}",
+        }
+        for name, owner in known()["adapters"].items()
+        if name not in there
+    ]
 
 
 def _described(info: PluginInfo) -> dict[str, Any]:
@@ -82,5 +122,5 @@ def _details(one: dict[str, Any]) -> str:
         return str(one["failure"])
     if "tier" not in one:
         return ""
-    missing = "" if one["available"] else f"; not available: {one['reason']}"
-    return f"{one['description']} ({', '.join(one['ports'])}; {one['tier']}{missing})"
+    available = "available" if one["available"] else "not available"
+    return f"{one['description']} ({', '.join(one['ports'])}; {one['tier']}; {available})"

@@ -34,6 +34,7 @@ def survey(names: list[str]) -> Known:
         "stages": {},
         "stage_slots": {},
         "adapters": {},
+        "adapter_details": {},
         "artifacts": {},
         "prompts": {},
         "tool_sources": {},
@@ -53,6 +54,10 @@ def survey(names: list[str]) -> Known:
             found["prompts"].setdefault(task.family or task.name, offered.distribution)
     found["tool_sources"] = {source.name: owner for source, owner in plugins.owned_tool_sources()}
     found["adapters"] = {one.spec.interface: one.distribution for one in plugins.adapters()}
+    found["adapter_details"] = {
+        spec.interface: {"description": spec.description, "tier": spec.tier.value, "ports": list(spec.ports)}
+        for spec in (one.spec for one in plugins.adapters())
+    }
     return found
 
 
