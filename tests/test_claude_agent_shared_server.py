@@ -1,0 +1,69 @@
+"""A whole run on `claude_agent_sdk`: the real CLI works in a workspace, against the shared fake of Claude's server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Site
+
+SERVER = Path(__file__).parents[2] / "shared" / "servers" / "fake_anthropic.py"
+KEY = "sk-fake-4711"
+QUESTIONS = """karenina: 1
+name: Registers
+questions:
+  - id: right
+    question: What does the register say? Write it into the file "found".
+    workspace_path: right
+    answer:
+      word: {description: The code word, ground_truth: QX11111Z}
+  - id: wrong
+    question: What does the register say? Write it into the file "found".
+    workspace_path: wrong
+    answer:
+      word: {description: The code word, ground_truth: QX11111Z}
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    if not SERVER.is_file():
+        pytest.skip("the shared servers are not beside this checkout")
+    player = Path(__file__).with_name("claude_agent_server.py")
+    process = subprocess.Popen([sys.executable, str(player), str(SERVER)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def test_the_command_has_questions_answered_in_a_workspace_and_judged(server: str, site: Site) -> None:
+    """The server is overloaded at first: the request is made again, and nothing is lost."""
+    for name, word in (("right", "QX11111Z"), ("wrong", "QX22222Z")):
+        (site.folder / name).mkdir()
+        (site.folder / name / "register").write_text(f"Today: {word}\n")
+    model = {"interface": "claude_agent_sdk", "model_name": "claude-fake", "endpoint_base_url": server}
+    models = [json.dumps({"id": role, "endpoint_api_key": KEY, **model}) for role in ("a", "j")]
+    set_to = ("agentic_parsing=true", "agentic_judge_context=trace_only", "workspace_root=.", "workspace_cleanup=false")
+    options = [option for value in set_to for option in ("--set", value)]
+
+    done = site.karenina(
+        "run", site.write("registers.yaml", QUESTIONS), "-a", models[0], "-j", models[1], "--json", *options
+    )
+
+    assert done.returncode == 0, done.stderr
+    results = {one["question_id"]: one for one in json.loads(done.stdout)["results"]}
+    assert {id: one["outcome"] for id, one in results.items()} == {"right": "correct", "wrong": "wrong"}
+    assert KEY not in done.stdout + done.stderr
+    assert {file.parent.name.partition("_")[0]: file.read_text() for file in site.folder.glob("*_run_*/found")} == {
+        "right": "QX11111Z",
+        "wrong": "QX22222Z",
+    }
+    used = results["right"]["template"]["agent_metrics"]
+    assert (used["iterations"], used["tool_calls"], used["suspect_failed_tool_calls"]) == (3, 3, 1)
