@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
 
 _TOOL: Final = "StructuredOutput"
+_STAND_IN: Final = '{"type": "object"}'
+"""What the CLI is told of the schema: it refuses some that the API takes, and long ones."""
 
 
 class ClaudeAgentParser:
@@ -34,10 +36,9 @@ class ClaudeAgentParser:
         """The model's JSON for `messages`. Raises `PortError`."""
         runner = self._runner
         system, wire = to_wire(messages)
-        setting = Setting(
-            runner.model_name, runner.extra, system, thinking="disabled", bare=True, schema=json.dumps(schema)
-        )
-        forced = {"tool_choice": {"type": "tool", "name": _TOOL}}
+        setting = Setting(runner.model_name, runner.extra, system, thinking="disabled", bare=True, schema=_STAND_IN)
+        tool = {"name": _TOOL, "description": "Gives the answer.", "input_schema": dict(schema)}
+        forced = {"tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
         turn = await runner.run(setting, wire, OneReply(runner, messages, forced))
         filled = [call.arguments for call in turn.message.tool_calls if call.name == _TOOL]
         text = json.dumps(filled[0], ensure_ascii=False) if filled else turn.message.content
