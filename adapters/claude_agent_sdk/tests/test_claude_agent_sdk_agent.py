@@ -16,6 +16,7 @@ from claude_cli_wire import Claude
 from karenina_claude_agent_sdk.agent import ClaudeAgent
 from karenina_core.ports import AgentOptions, AgentReply, ErrorCategory, Message, PortError, ToolCall, Turn
 from karenina_core.testing.contracts import Reply, ScriptedServer
+from karenina_core.testing.contracts.calls import children
 from karenina_core.testing.contracts.wire import KEY
 
 ASK = (Message.system("Look before you speak."), Message.user("What does the note say?"))
@@ -128,7 +129,7 @@ def test_a_time_out_in_a_command_keeps_what_other_tools_said(workspace: Path) ->
         SERVER.server(SERVER.saying("I wait.", *calls)) as server,
         pytest.raises(PortError) as caught,
     ):
-        run(server, workspace, {"tools": ["Read", "Bash"]}, timeout=3.0)
+        run(server, workspace, {"tools": ["Read", "Bash"]}, timeout=5.0)
     assert (caught.value.category, caught.value.retriable) == (ErrorCategory.TIMEOUT, False)
     assert caught.value.partial is not None
     assert [said.tool_call_id for said in caught.value.partial.trace] == [None, "read"]
@@ -140,6 +141,28 @@ def test_calls_of_the_last_turn_are_not_carried_out(workspace: Path) -> None:
         reply = run(server, workspace, max_turns=1)
     assert reply.limit_reached
     assert not (workspace / "new.txt").exists()
+
+
+def test_a_run_that_is_cancelled_at_any_moment_leaves_the_port_usable(workspace: Path) -> None:
+    async def go(url: str) -> AgentReply:
+        port = ClaudeAgent(SERVER.model(url))
+        options = AgentOptions(workspace=workspace)
+        try:
+            for moments in (0, 1, 2, 3, 5, 8, 13, 21, 34):
+                under_way = asyncio.create_task(port.run(ASK, options))
+                for _ in range(moments):
+                    await asyncio.sleep(0)
+                under_way.cancel()
+                await asyncio.wait([under_way])
+                assert under_way.cancelled()
+            return await port.run(ASK, options)
+        finally:
+            await port.aclose()
+
+    before = children()
+    with SERVER.server(SERVER.saying("Yes.")) as server:
+        assert asyncio.run(go(server.url)).trace == (Message.assistant("Yes."),)
+    assert children() == before
 
 
 def test_a_workspace_cannot_configure_the_agent(workspace: Path) -> None:

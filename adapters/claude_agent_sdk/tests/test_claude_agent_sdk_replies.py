@@ -113,6 +113,10 @@ def test_what_tools_said_is_found_in_a_request() -> None:
         {"type": "text", "text": "and a word of the CLI"},
     ]
 
-    found = results_in({"messages": [{"role": "user", "content": "ask"}, {"role": "user", "content": results}]})
+    earlier = [{"type": "tool_result", "tool_use_id": "1", "content": "of an earlier turn that used the id, too"}]
+    called = {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "Read", "input": {}}]}
+    asked = [{"role": "user", "content": "ask"}, called, {"role": "user", "content": earlier}, called]
+
+    found = results_in({"messages": [*asked, {"role": "user", "content": results}]})
 
     assert found == {"1": ("plain", False), "2": ("a\nb", True)}

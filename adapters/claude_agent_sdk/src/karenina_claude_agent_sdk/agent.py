@@ -108,7 +108,7 @@ class _AgentWork:
         self._options = options
         self._brought = brought
         self._said: list[Message] = []
-        self._results: dict[str, tuple[str, bool]] = {}
+        self._results: list[dict[str, tuple[str, bool]]] = []  # of each turn: servers may use an id again
         self._finish_reason: FinishReason = "other"
         self._model: str | None = None
         self._asking = asyncio.Lock()
@@ -136,21 +136,21 @@ class _AgentWork:
             blocks = [block for block in message.content if isinstance(block, ToolResultBlock)]
             for block in blocks:
                 told = {"type": "tool_result", "tool_use_id": block.tool_use_id, "content": block.content}
-                self._results.update(results_of([{**told, "is_error": bool(block.is_error)}]))
+                self._hear(results_of([{**told, "is_error": bool(block.is_error)}]))
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
         """All of it, each result after the turn that called for it."""
         trace: list[Message] = []
-        for said in self._said:
+        for said, results in zip(self._said, self._results, strict=True):
             trace.append(said)
             for call in said.tool_calls:
-                if call.id in self._results:
-                    text, failed = self._results[call.id]
+                if call.id in results:
+                    text, failed = results[call.id]
                     trace.append(Message.tool(text, call, is_error=failed))
         return AgentReply(tuple(trace), self.usage, limit_reached, self._finish_reason, self._model)
 
     async def _asked(self, request: Wire, headers: Mapping[str, str]) -> Turn:
-        self._results.update(results_in(request))
+        self._hear(results_in(request))
 
         async def ask() -> Turn:
             return await self._runner.upstream.post(request, headers, self._prompt)
@@ -158,8 +158,13 @@ class _AgentWork:
         guard = self._options.guard
         return await (guard(ask, self.reply().trace) if guard is not None else ask())
 
+    def _hear(self, results: Mapping[str, tuple[str, bool]]) -> None:
+        if self._results:
+            self._results[-1].update(results)
+
     def _take(self, turn: Turn) -> None:
         self._said.append(turn.message)
+        self._results.append({})
         self.usage += turn.usage
         self._finish_reason = turn.finish_reason
         self._model = turn.model or self._model

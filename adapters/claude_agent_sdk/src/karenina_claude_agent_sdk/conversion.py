@@ -70,13 +70,14 @@ def turn_of(reply: Wire) -> Turn:
 
 
 def results_in(request: Wire) -> dict[str, tuple[str, bool]]:
-    """What the CLI tells the model of its tools in a request: text and whether it failed, by the id of the call."""
-    found = {}
-    for entry in request.get("messages", []):
-        content = entry.get("content") if isinstance(entry, dict) else None
-        if isinstance(content, list):
-            found.update(results_of([block for block in content if isinstance(block, dict)]))
-    return found
+    """What the CLI tells the model of its last turn's tools: text and whether it failed, by the id of the call."""
+    blocks: list[Wire] = []
+    for entry in reversed(request.get("messages", [])):
+        if entry["role"] == "assistant":
+            break
+        if isinstance(entry["content"], list):
+            blocks = [*(block for block in entry["content"] if isinstance(block, dict)), *blocks]
+    return results_of(blocks)
 
 
 def results_of(blocks: Sequence[Wire]) -> dict[str, tuple[str, bool]]:

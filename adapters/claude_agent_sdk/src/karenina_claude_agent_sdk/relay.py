@@ -42,10 +42,14 @@ class Relay:
             runner = web.ServerRunner(
                 web.Server(self._serve, handler_cancellation=True, access_log=None), shutdown_timeout=0.1
             )
-            await runner.setup()
-            self._runner = runner
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            try:
+                await runner.setup()
+                await web.TCPSite(runner, "127.0.0.1", 0).start()
+            except BaseException:  # a run that is cancelled here leaves the next one to start afresh
+                await asyncio.shield(runner.cleanup())
+                raise
             self._url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+            self._runner = runner
 
     @contextmanager
     def answering(self, answer: Answer) -> Iterator[str]:
