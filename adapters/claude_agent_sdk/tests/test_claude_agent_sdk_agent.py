@@ -143,7 +143,13 @@ def test_calls_of_the_last_turn_are_not_carried_out(workspace: Path) -> None:
     assert not (workspace / "new.txt").exists()
 
 
-def test_a_run_that_is_cancelled_at_any_moment_leaves_the_port_usable(workspace: Path) -> None:
+def test_a_run_that_is_cancelled_at_any_moment_leaves_nothing_and_the_port_usable(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes = tmp_path / "homes"
+    homes.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(homes))
+
     async def go(url: str) -> AgentReply:
         port = ClaudeAgent(SERVER.model(url))
         options = AgentOptions(workspace=workspace)
@@ -163,6 +169,7 @@ def test_a_run_that_is_cancelled_at_any_moment_leaves_the_port_usable(workspace:
     with SERVER.server(SERVER.saying("Yes.")) as server:
         assert asyncio.run(go(server.url)).trace == (Message.assistant("Yes."),)
     assert children() == before
+    assert list(homes.iterdir()) == []
 
 
 def test_a_workspace_cannot_configure_the_agent(workspace: Path) -> None:

@@ -110,7 +110,7 @@ class CLI:
 @asynccontextmanager
 async def started(setting: Setting, url: str) -> AsyncIterator[CLI]:
     """A CLI whose model is at `url`, in a home of its own that goes with it. Raises `CLIError`."""
-    home = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="karenina-"))
+    home = Path(tempfile.mkdtemp(prefix="karenina-"))  # not in a thread: one that is cancelled would leave it there
     try:
         folder = setting.folder if setting.folder is not None else home / "empty"
         for path in (home / "config", home / "empty", home / "tmp"):
