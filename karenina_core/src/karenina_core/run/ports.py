@@ -294,7 +294,9 @@ class _Agent(_Passing):
         asked = _asked(options)
         # What the agent leaves in the workspace of an answer is read by the judges; a judge's own copy by nobody.
         lasting = options.workspace is None or not info.shared
-        call = Call(self._target, messages, info, asked, lasting=lasting)
+        # Two questions may ask the same of different folders: a run serves its own alone, its turns whom they may.
+        place = {} if options.workspace is None else {"question_id": info.question_id}
+        call = Call(self._target, messages, info, {**asked, **place}, lasting=lasting)
         guarded = bool(getattr(self._port, "guards_calls", False))
         work = self._turns if guarded else self._whole
         try:
