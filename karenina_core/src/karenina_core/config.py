@@ -345,10 +345,13 @@ class VerificationConfig(BaseModel):
             return entry["default"]
         raise ConfigError([_unknown(name, settings())])
 
+    def given(self) -> dict[str, Any]:
+        """The values that somebody gave, the environment included; the others are their owners' defaults."""
+        return {name: self._values[name] for name in sorted(self._given) if name in self._values}
+
     def with_values(self, **changes: Any) -> Self:
         """A copy with other values, validated like a new one. What nobody gave is left to its owner once more."""
-        given = {name: self._values[name] for name in self._given}
-        return type(self)(**{**given, **changes})
+        return type(self)(**{**self.given(), **changes})
 
     @property
     def _values(self) -> dict[str, Any]:

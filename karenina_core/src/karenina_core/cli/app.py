@@ -47,6 +47,7 @@ def _name(command: CommandInfo) -> str | None:
 def _core_app() -> typer.Typer:
     from karenina_core.cli import (
         config_command,
+        journal_commands,
         plan_command,
         plugins_command,
         prompts_command,
@@ -64,6 +65,9 @@ def _core_app() -> typer.Typer:
     )
     app.callback()(_global_options)
     app.command("run")(run_command.run)
+    app.command("status")(journal_commands.status)
+    app.command("resume")(journal_commands.resume)
+    app.command("export")(journal_commands.export)
     app.command("show")(show_command.show)
     app.command("plan")(plan_command.plan)
     app.command("prompts")(prompts_command.prompts)

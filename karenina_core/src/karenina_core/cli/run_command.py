@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +16,7 @@ from karenina_core.cli.models import SPEC_HELP
 from karenina_core.cli.screen import INTERRUPTED, Screen, screen_of
 
 if TYPE_CHECKING:
+    from karenina_core.benchmark import Benchmark
     from karenina_core.config import VerificationConfig
     from karenina_core.results import VerificationResult, VerificationResultSet
     from karenina_core.run.engine import Run
@@ -91,7 +94,6 @@ def run(
         from karenina_core.benchmark import Benchmark
         from karenina_core.errors import ConfigError
         from karenina_core.run.output import check_output, default_journal, default_output
-        from karenina_core.run.running import journal_of, prepare
 
         benchmark = Benchmark.load(file)
         chosen = configuration(benchmark, config, settings, answering=answering, judges=judge, recordings=recordings)
@@ -107,22 +109,104 @@ def run(
                 return
         path = output if output is not None else default_output(file)
         check_output(path)
-        kept_in = None if no_journal else journal or default_journal(path)
-        with journal_of(benchmark, chosen, kept_in, ids, path, replay=replay, fresh=fresh) as (held, command):
-            prepared = prepare(
-                benchmark, chosen, question_ids=ids, trust="all" if trust_all else None, journal=held, command=command
-            )
-            results = _carry_out(screen, prepared, path, quiet=quiet)
-        if as_json:
-            screen.json(
-                {"results": [result_json(one) for one in results], **summary_json(results), "output": str(path)}
-            )
-        else:
-            _print(screen, results, path, quiet=quiet)
-        rate = results.summary().pass_rate.value
+        task = Task(
+            benchmark,
+            chosen,
+            ids,
+            path,
+            journal=None if no_journal else journal or default_journal(path),
+            config_file=config,
+            trust_all=trust_all,
+            replay=replay,
+            fresh=fresh,
+        )
+        have_run(screen, task, fail_under=fail_under, as_json=as_json, quiet=quiet)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a command is to run, and where that goes."""
+
+    benchmark: Benchmark
+    config: VerificationConfig
+    ids: Sequence[str] | None
+    output: Path
+    journal: Path | None
+    config_file: Path | None = None
+    trust_all: bool = False
+    replay: bool = False
+    fresh: bool = False
+
+
+def have_run(screen: Screen, task: Task, *, fail_under: float | None, as_json: bool, quiet: bool) -> None:
+    """Run the task with progress, print the results, and end with 1 where the pass rate is below `fail_under`."""
+    from karenina_core.run.running import journal_of, prepare
+
+    with journal_of(
+        task.benchmark,
+        task.config,
+        task.journal,
+        task.ids,
+        task.output,
+        replay=task.replay,
+        fresh=task.fresh,
+        config_file=task.config_file,
+        trust_all=task.trust_all,
+    ) as (held, command):
+        prepared = prepare(
+            task.benchmark,
+            task.config,
+            question_ids=task.ids,
+            trust="all" if task.trust_all else None,
+            journal=held,
+            command=command,
+        )
+        results = _carry_out(screen, prepared, task.output, quiet=quiet)
+        _tell_what_was_kept(screen, prepared)
+    if as_json:
+        screen.json(
+            {
+                "results": [result_json(one) for one in results],
+                **summary_json(results),
+                "output": str(task.output),
+                "calls": _calls_json(prepared),
+            }
+        )
+    else:
+        _print(screen, results, task.output, quiet=quiet)
+    rate = results.summary().pass_rate.value
     if fail_under is not None and (rate is None or rate < fail_under):
         screen.note(f"The pass rate is below {fail_under:g}." if rate is not None else "There is no pass rate.")
         raise typer.Exit(BELOW_THRESHOLD)
+
+
+def _calls_json(prepared: Run) -> dict[str, int]:
+    """How many calls were made now and how many replies were taken from the journal."""
+    tally, kept = prepared.tally, prepared.continuing
+    return {
+        "made": tally.made,
+        "kept": tally.kept,
+        "failed": tally.failed,
+        "items_kept": kept.kept if kept is not None else 0,
+        "input_tokens": tally.used.input_tokens,
+        "output_tokens": tally.used.output_tokens,
+    }
+
+
+def _tell_what_was_kept(screen: Screen, prepared: Run) -> None:
+    """Say what a run took from its journal, where it did."""
+    kept, tally = prepared.continuing, prepared.tally
+    if kept is None or not (kept.kept or tally.kept):
+        return
+    journal = kept.journal.path
+    if kept.kept == len(prepared):
+        screen.note(f"All {kept.kept} results are in the journal {journal}, and no call was made; --fresh begins anew.")
+        return
+    again = f"; {kept.again} ran again, because a call or a stage had failed" if kept.again else ""
+    screen.note(
+        f"From the journal {journal}: {kept.kept} of {len(prepared)} results and {tally.kept} replies{again}. "
+        f"Now made: {tally.made} calls."
+    )
 
 
 def result_json(result: VerificationResult) -> dict[str, Any]:

@@ -67,6 +67,8 @@ class Call:
     what the model is sent; of a turn, those that the agent was given and its trace so far. `notes` say what the reply
     took; they are complete when the reply is stored. `lasting` says whether the reply is all that the call leaves
     behind; where it also leaves files that somebody reads, the reply alone is not taken from a journal to go on with.
+    `parts` says that it consists of calls that come this way themselves, such as an agent's turns, so that the whole is
+    neither limited nor repeated nor counted.
     """
 
     target: Target
@@ -75,6 +77,7 @@ class Call:
     asked: Any = None
     notes: CallNotes = field(default_factory=CallNotes, compare=False)
     lasting: bool = True
+    parts: bool = False
 
     @cached_property
     def key(self) -> bytes:
@@ -147,34 +150,33 @@ class Calls:
         """Calls that a model is answering, and replies that are not yet kept."""
         return self.limits.held + self.storing
 
-    async def make(self, call: Call, ask: Callable[[], Awaitable[R]], *, guarded: bool = False) -> R:
+    async def make(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
         """The reply to `call`: kept from earlier, or what `ask` brings.
 
-        `ask` is one request, which may be made several times; `guarded` says that it consists of calls that come here
-        themselves, so that it is neither limited nor repeated nor counted. Where the same call is under way, its reply
-        serves both. Raises `PortError` where all tries failed.
+        `ask` is one request, which may be made several times. Where the same call is under way, its reply serves both.
+        Raises `PortError` where all tries failed.
         """
         if self.keeper is None:
-            return await self._noted(call, ask, guarded)
+            return await self._noted(call, ask)
         while True:
             kept = self.keeper.find(call)
             if kept is None:
                 other = self._under_way.get(call.key)
                 if other is None:
-                    return await self._lead(call, ask, guarded, self.keeper)
+                    return await self._lead(call, ask, self.keeper)
                 await other.ended.wait()
                 kept = other.made
             if kept is not None:
-                reply: R = self._spared(call, kept, guarded)
+                reply: R = self._spared(call, kept)
                 return reply
             # Who made it was cancelled: now one of those who waited makes it.
 
-    async def _lead(self, call: Call, ask: Callable[[], Awaitable[R]], guarded: bool, keeper: Keeper) -> R:
+    async def _lead(self, call: Call, ask: Callable[[], Awaitable[R]], keeper: Keeper) -> R:
         """Make the call and keep what it brings, while others may wait for it."""
         mine = self._under_way[call.key] = _UnderWay()
         try:
             try:
-                reply = await self._noted(call, ask, guarded)
+                reply = await self._noted(call, ask)
             except PortError as error:
                 made = Made(None, error, call.notes)
                 await self._keep(keeper, call, made)
@@ -195,14 +197,14 @@ class Calls:
         finally:
             self.storing -= 1
 
-    async def _noted(self, call: Call, ask: Callable[[], Awaitable[R]], guarded: bool) -> R:
+    async def _noted(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
         """Make the call; what it took is added to what its stage has noted."""
         try:
-            if guarded:
+            if call.parts:
                 return await ask()
             reply = await self._ask(call, ask)
         except PortError:
-            self.tally.failed += not guarded
+            self.tally.failed += not call.parts
             raise
         finally:
             if call.info.notes is not None:
@@ -239,14 +241,14 @@ class Calls:
             finally:
                 places.retrying -= 1
 
-    def _spared(self, call: Call, kept: Made, guarded: bool) -> Any:
+    def _spared(self, call: Call, kept: Made) -> Any:
         """What was kept, as if the call had been made: the reply with its usage, or its error."""
         if call.info.notes is not None:
             call.info.notes.add(kept.notes)
         if kept.error is not None:
             raise same_error(kept.error)
         assert kept.reply is not None
-        if not guarded:
+        if not call.parts:
             self.tally.kept += kept.reply.usage.calls
             self.tally.spared += kept.reply.usage
         return kept.reply

@@ -3,31 +3,51 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from pydantic import SecretStr
+from pydantic_core import to_jsonable_python
+
+from karenina_core.errors import ConfigError
 from karenina_core.run.fingerprint import question_digest
 
 if TYPE_CHECKING:
     from karenina_core.benchmark import Benchmark
     from karenina_core.config import VerificationConfig
+    from karenina_core.models import ModelConfig
+
+LEFT_OUT: Final = "(left out of the journal: it is or may hold a secret)"
+"""What stands in a journal where the command had a secret; `with_secrets` puts it back."""
+
+_SERVERS: Final = ("mcp_urls_dict", "mcp_server_options")
+_MODELS: Final = ("answering_models", "parsing_models")
+_SECRET_NAME: Final = re.compile(r"key|token|secret|password|authorization|credential", re.IGNORECASE)
 
 
 def command_of(
     benchmark: Benchmark,
     config: VerificationConfig,
     *,
-    question_ids: Iterable[str] | None,
-    output: str | Path | None,
+    question_ids: Iterable[str] | None = None,
+    output: str | Path | None = None,
+    config_file: Path | None = None,
+    trust_all: bool = False,
 ) -> dict[str, Any]:
-    """The command that is given, as JSON values: two that are equal ask for the same."""
+    """The command that is given, as JSON values without secrets: two that are equal ask for the same."""
+    chosen = list(question_ids) if question_ids is not None else None
     return {
+        "folder": str(Path.cwd()),
         "benchmark": str(benchmark.path.absolute()) if benchmark.path is not None else None,
         "content": content_digest(benchmark),
-        "config": config.model_dump(mode="json"),
-        "questions": list(question_ids) if question_ids is not None else None,
+        "config_file": str(config_file.absolute()) if config_file is not None else None,
+        "config": _plain_config(config),
+        "questions": None if chosen == list(benchmark.ids) else chosen,
         "output": str(Path(output).absolute()) if output is not None else None,
+        "trust_all": trust_all,
     }
 
 
@@ -40,3 +60,94 @@ def content_digest(benchmark: Benchmark) -> str:
     for question in benchmark:
         digest.update(question_digest(question))
     return digest.hexdigest()
+
+
+def with_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The names of a stored configuration, with what was left out taken from `given`, which the user's files say now.
+
+    Models are found by their id. A key that nobody gives is left to the environment; anything else that was left out
+    and is not there any more raises `ConfigError`.
+    """
+    values = dict(stored)
+    for name in _MODELS:
+        if name in values:
+            now = {_field(model, "id"): model for model in given.get(name) or ()}
+            values[name] = [_model_with_secrets(model, now.get(model["id"])) for model in values[name]]
+    for name, value in values.items():
+        if value == LEFT_OUT:
+            if name not in given:
+                raise ConfigError([f"{name} is not in the journal, which holds no secrets: set it in the environment"])
+            values[name] = given[name]
+    return values
+
+
+def _plain_config(config: VerificationConfig) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in config.given().items():
+        if name in _MODELS:
+            values[name] = [_plain_model(model) for model in value]
+        else:
+            values[name] = LEFT_OUT if _holds_secret(value) else _plain(value)
+    return values
+
+
+def _plain_model(model: ModelConfig) -> dict[str, Any]:
+    values: dict[str, Any] = _plain(model.model_dump(mode="json", exclude_unset=True))
+    if model.endpoint_api_key is not None:
+        values["endpoint_api_key"] = LEFT_OUT
+    if isinstance(model.manual_traces, Path):
+        values["manual_traces"] = str(model.manual_traces.absolute())
+    for name in _SERVERS:
+        if values.get(name):
+            values[name] = LEFT_OUT
+    if "extra" in values:
+        values["extra"] = _without_secrets(values["extra"])
+    return values
+
+
+def _without_secrets(value: Any) -> Any:
+    """Settings of an adapter, with all that has the name of a secret, and all HTTP headers, left out."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: LEFT_OUT if _SECRET_NAME.search(str(key)) or "headers" in str(key).lower() else _without_secrets(one)
+        for key, one in value.items()
+    }
+
+
+def _holds_secret(value: Any) -> bool:
+    return isinstance(value, SecretStr)
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json.dumps(to_jsonable_python(value, fallback=lambda one: f"(no data: {type(one).__name__})")))
+
+
+def _model_with_secrets(stored: Mapping[str, Any], now: Any) -> dict[str, Any]:
+    values = dict(stored)
+    for name, value in stored.items():
+        if not _says_left_out(value):
+            continue
+        found = _field(now, name) if now is not None else None
+        if found:
+            values[name] = found
+        elif name == "endpoint_api_key":
+            del values[name]
+        else:
+            raise ConfigError(
+                [
+                    f"{name} of the model {stored['id']!r} is not in the journal, because it may hold a secret, and it "
+                    "is not in the configuration file either: give the whole `karenina run` command again"
+                ]
+            )
+    return values
+
+
+def _says_left_out(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_says_left_out(one) for one in value.values())
+    return bool(value == LEFT_OUT)
+
+
+def _field(model: Any, name: str) -> Any:
+    return model.get(name) if isinstance(model, Mapping) else getattr(model, name, None)

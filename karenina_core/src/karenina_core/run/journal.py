@@ -61,6 +61,8 @@ class KeptResult:
     row: int
     text: str
     again: bool
+    run: int
+    place: int
 
 
 class Journal:
@@ -135,8 +137,16 @@ class Journal:
     # ---- runs
 
     def begin(self, items: int, command: Mapping[str, Any]) -> None:
-        """A run begins, with so many items; `command` is what it was started with, as JSON values without secrets."""
+        """A run begins, with so many items; `command` is what it was started with, as JSON values without secrets.
+
+        Where it is that of the last run, it is the same run, which goes on.
+        """
+        goes_on = self.last_command() == command
         with self._writing():
+            if goes_on:
+                (self.run_id,) = self._database.execute("SELECT max(id) FROM runs").fetchone()
+                self._database.execute("UPDATE runs SET items = ?, ended = NULL WHERE id = ?", (items, self.run_id))
+                return
             cursor = self._database.execute(
                 "INSERT INTO runs (began, items, command) VALUES (?, ?, ?)",
                 (time.time(), items, json.dumps(command, sort_keys=True)),
@@ -194,7 +204,7 @@ class Journal:
         if reply is not None:
             usage, text, finish = reply.usage, reply_text(reply), reply.finish_reason
             reusable = call.lasting and usable_again(reply)
-            spent = (usage.input_tokens, usage.output_tokens, usage.calls)
+            spent = (0, 0, 0) if call.parts else (usage.input_tokens, usage.output_tokens, usage.calls)
         else:
             assert made.error is not None
             text, finish, reusable, spent = error_text(made.error), None, False, (0, 0, 0)
@@ -215,11 +225,11 @@ class Journal:
         """The result that is kept for an item under this fingerprint."""
         with telling(self.path, "read"):
             row = self._database.execute(
-                "SELECT rowid, result, again FROM results WHERE question_id = ? AND answering = ? AND judge = ? "
-                "AND replicate = ? AND fingerprint = ?",
+                "SELECT rowid, result, again, run, place FROM results WHERE question_id = ? AND answering = ? "
+                "AND judge = ? AND replicate = ? AND fingerprint = ?",
                 (*item, fingerprint),
             ).fetchone()
-        return KeptResult(row[0], row[1], bool(row[2])) if row is not None else None
+        return KeptResult(row[0], row[1], bool(row[2]), row[3], row[4]) if row is not None else None
 
     async def finish(
         self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
@@ -230,7 +240,8 @@ class Journal:
 
     def seen(self, place: int, kept: KeptResult) -> None:
         """Note that the run that is under way has a result that was kept, at this place of its matrix."""
-        self._add(_SEEN, (self.run_id, place, kept.row))
+        if (kept.run, kept.place) != (self.run_id, place):
+            self._add(_SEEN, (self.run_id, place, kept.row))
 
     # ---- writing
 

@@ -296,11 +296,11 @@ class _Agent(_Passing):
         lasting = options.workspace is None or not info.shared
         # Two questions may ask the same of different folders: a run serves its own alone, its turns whom they may.
         place = {} if options.workspace is None else {"question_id": info.question_id}
-        call = Call(self._target, messages, info, {**asked, **place}, lasting=lasting)
-        guarded = bool(getattr(self._port, "guards_calls", False))
-        work = self._turns if guarded else self._whole
+        parts = bool(getattr(self._port, "guards_calls", False))
+        call = Call(self._target, messages, info, {**asked, **place}, lasting=lasting, parts=parts)
+        work = self._turns if parts else self._whole
         try:
-            reply = await self._calls.make(call, lambda: work(call, options), guarded=guarded)
+            reply = await self._calls.make(call, lambda: work(call, options))
         except PortError as error:
             if error.partial is not None:
                 error.partial = _whole_trace(error.partial)

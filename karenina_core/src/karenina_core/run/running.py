@@ -185,6 +185,8 @@ def journal_of(
     *,
     replay: bool = False,
     fresh: bool = False,
+    config_file: Path | None = None,
+    trust_all: bool = False,
 ) -> Iterator[tuple[Journal | None, Mapping[str, Any]]]:
     """The journal at `path`, held while the block lasts, and what it is to note of the command; None without a path.
 
@@ -199,7 +201,17 @@ def journal_of(
         yield None, {}
         return
     with Journal.open(path, fresh=fresh, replaying=replay) as journal:
-        yield journal, command_of(benchmark, config, question_ids=question_ids, output=output)
+        yield (
+            journal,
+            command_of(
+                benchmark,
+                config,
+                question_ids=question_ids,
+                output=output,
+                config_file=config_file,
+                trust_all=trust_all,
+            ),
+        )
 
 
 async def collect(

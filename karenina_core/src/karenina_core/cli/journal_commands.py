@@ -1,0 +1,204 @@
+"""`karenina status`, `karenina resume` and `karenina export`: what one does with a journal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from karenina_core.cli.screen import screen_of
+
+if TYPE_CHECKING:
+    from karenina_core.benchmark import Benchmark
+    from karenina_core.cli.run_command import Task
+    from karenina_core.cli.screen import Screen
+    from karenina_core.run.journal_view import JournalView, Status
+
+JournalFile = Annotated[Path, typer.Argument(metavar="JOURNAL", help="A journal of `karenina run`.")]
+
+
+class Form(StrEnum):
+    """What `karenina export` writes."""
+
+    RESULTS = "results"
+    RECORDING = "recording"
+
+
+def status(
+    ctx: typer.Context,
+    journal: JournalFile,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Tell how far a run is, from its journal, also while it lasts."""
+    screen = screen_of(ctx)
+    with screen.telling_errors():
+        from karenina_core.run.journal_view import JournalView
+
+        with JournalView(journal) as view:
+            found = view.status()
+        if as_json:
+            screen.json({"journal": str(journal), **asdict(found)})
+            return
+        for line in _lines(journal, found):
+            screen.out.print(line, markup=False, soft_wrap=True)
+
+
+def resume(
+    ctx: typer.Context,
+    journal: JournalFile,
+    as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, and no results but the summary.")] = False,
+) -> None:
+    """Go on with a run that was stopped, as its command said; keys come from the environment once more."""
+    screen = screen_of(ctx)
+    with screen.telling_errors():
+        from karenina_core.cli.run_command import have_run
+
+        have_run(screen, _task(screen, journal), fail_under=None, as_json=as_json, quiet=quiet)
+
+
+def export(
+    ctx: typer.Context,
+    journal: JournalFile,
+    form: Annotated[
+        Form,
+        typer.Option(
+            "--format", help="results: the result lines; recording: the answers, as --recordings of a run reads them."
+        ),
+    ] = Form.RESULTS,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A file; the standard output by default.", show_default=False)
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="ID", help="Only this answering model's.", show_default=False)
+    ] = None,
+) -> None:
+    """Write what a journal holds as JSON lines: the results of its last run, in order, or the answers alone."""
+    screen = screen_of(ctx)
+    with screen.telling_errors():
+        from karenina_core.errors import ConfigError
+        from karenina_core.run.journal_view import JournalView
+        from karenina_core.run.output import make_room
+
+        with JournalView(journal) as view:
+            lines = _exported(view, form, model)
+            if output is None:
+                for line in lines:
+                    sys.stdout.write(line + "\n")
+                sys.stdout.flush()
+                return
+            moved = make_room(output)
+            try:
+                with output.open("w", encoding="utf-8") as file:
+                    count = sum(1 for line in lines if file.write(line + "\n"))
+            except OSError as error:
+                raise ConfigError([f"{output} cannot be written: {error.strerror or error}"]) from error
+        earlier = f" (an earlier file is kept in {moved})" if moved is not None else ""
+        screen.note(f"{count} lines are in {output}{earlier}.")
+
+
+def _exported(view: JournalView, form: Form, model: str | None) -> Iterator[str]:
+    if form is Form.RECORDING:
+        for answer in view.recordings(model):
+            yield json.dumps(answer, ensure_ascii=False)
+        return
+    for line in view.results():
+        if model is None or json.loads(line)["metadata"]["answering_id"] == model:
+            yield line
+
+
+def _lines(journal: Path, found: Status) -> Iterator[str]:
+    """What `status` prints, a line at a time."""
+    if found.pid is not None:
+        state = f"process {found.pid} is working on it" if found.pid else "a process is working on it"
+    elif found.began is None:
+        state = "no run has begun"
+    elif found.ended is not None:
+        state = f"finished {_time(found.ended)}"
+    else:
+        state = "stopped"
+    since = f", begun {_time(found.began)}" if found.began is not None else ""
+    yield f"{journal}: {state}{since}"
+    share = f" ({found.done / found.items:.1%})" if found.items else ""
+    yield f"  Items     {found.done} of {found.items} done{share}{_listed(found.outcomes)}"
+    if found.again:
+        yield f"  Again     {found.again} of them run again: a call or a stage failed"
+    if found.failures:
+        yield f"  Failures  {sum(found.failures.values())} calls brought no reply{_listed(found.failures)}"
+    unusable = f", {found.unusable} of them of no use for another run" if found.unusable else ""
+    yield (
+        f"  Replies   {found.calls} calls are kept{unusable}, with {found.input_tokens:,} input and "
+        f"{found.output_tokens:,} output tokens"
+    )
+    if found.pid is None and found.began is not None and (found.done < found.items or found.again):
+        yield f"  To go on  karenina resume {journal}"
+
+
+def _listed(counts: Any) -> str:
+    return ": " + ", ".join(f"{count} {name}" for name, count in counts.items()) if counts else ""
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _task(screen: Screen, journal: Path) -> Task:
+    """The last run of the journal, as a command would start it now. Raises `ConfigError` where it cannot be started."""
+    from karenina_core.benchmark import Benchmark
+    from karenina_core.cli.run_command import Task
+    from karenina_core.config import VerificationConfig
+    from karenina_core.errors import ConfigError
+    from karenina_core.run.command import content_digest, with_secrets
+    from karenina_core.run.journal_view import JournalView
+
+    path = journal.absolute()
+    with JournalView(journal) as view:
+        command = view.command()
+    if command is None:
+        raise ConfigError([f"no run has begun in the journal {journal}: give a `karenina run` command"])
+    if command["benchmark"] is None or command["output"] is None:
+        raise ConfigError([f"the run of {journal} was started from Python, without a file: start it there once more"])
+    try:
+        os.chdir(command["folder"])
+    except OSError as error:
+        raise ConfigError([f"the folder of the run is gone: {command['folder']} ({error.strerror})"]) from error
+    benchmark = Benchmark.load(command["benchmark"])
+    if content_digest(benchmark) != command["content"]:
+        screen.note(f"{command['benchmark']} has changed since: items of questions that changed run once more.")
+    config_file = Path(command["config_file"]) if command["config_file"] is not None else None
+    values = with_secrets(command["config"], _said_now(benchmark, config_file))
+    return Task(
+        benchmark,
+        VerificationConfig(**values),
+        _still_there(screen, benchmark, command["questions"]),
+        Path(command["output"]),
+        path,
+        config_file=config_file,
+        trust_all=command["trust_all"],
+    )
+
+
+def _still_there(screen: Screen, benchmark: Benchmark, ids: list[str] | None) -> list[str] | None:
+    """The ids that the benchmark still has."""
+    if ids is None:
+        return None
+    left = [id for id in ids if id in benchmark]
+    if len(left) < len(ids):
+        screen.note(f"{len(ids) - len(left)} of its questions are no longer there, and are left out.")
+    return left
+
+
+def _said_now(benchmark: Benchmark, file: Path | None) -> dict[str, Any]:
+    """The names that the benchmark's own section, the configuration file and the environment set now."""
+    from karenina_core.config import from_environment, read_table
+
+    table = read_table(file) if file is not None and file.is_file() else {}
+    return {**benchmark.run_config, **table, **dict(from_environment())}
