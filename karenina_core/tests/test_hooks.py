@@ -154,6 +154,13 @@ def test_search_tools_are_offered_by_name(plugins: Plugins) -> None:
     assert [one.name for one in plugins.search_tools()] == ["library", "web"]
 
 
+@shows("karenina_prices")
+def test_lists_of_prices_are_offered_by_name(plugins: Plugins) -> None:
+    lists = [type("List", (), {"name": name})() for name in ("public", "ours")]
+    plugins.register(offering("karenina_prices", lists))
+    assert [one.name for one in plugins.price_sources()] == ["ours", "public"]
+
+
 @shows("karenina_tool_sources")
 def test_tool_sources_are_offered_by_name(plugins: Plugins) -> None:
     sources = [type("Source", (), {"name": name})() for name in ("mcp", "library")]

@@ -91,7 +91,7 @@ async def test_thoughts_are_no_part_of_the_answer(server: Scripted, open_port: K
         (
             {"input_tokens": 7, "output_tokens": 30, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20}
             | {"output_tokens_details": {"thinking_tokens": 25}},
-            Usage(127, 30, 100, 25, calls=1),
+            Usage(127, 30, 100, 25, calls=1, cache_write_tokens=20),
         ),
         ({"input_tokens": None, "output_tokens": "3"}, Usage(calls=1)),
     ],

@@ -40,6 +40,10 @@ class AdapterSpec:
     - `needs_agent(model, info)` says whether this answer must come through the agent port although the model names no
       tools (a recording of a conversation, say).
     - `recorded` says that the answers were given earlier: no tools are started for them, and their traces are trusted.
+    - `free` says that a call costs nothing because no provider is paid for it: the model runs on this machine. Of
+      recorded answers that is known.
+    - `served_by(model)` is who serves the model and is paid: the base URL of the server, or a provider's name where
+      that is all that is known; without it, what the model's configuration says. Price lists look it up.
     - `starts_tools` says that the adapter gets the tools of the model's MCP servers itself: the run starts none for it.
     - `by_item` says that replies depend on the `CallInfo` and not only on what is sent: those of one item are never
       taken for another. Of recordings it is known.
@@ -55,6 +59,8 @@ class AdapterSpec:
     parser: Callable[[ModelConfig], ParserPort] | None = None
     agent: Callable[[ModelConfig], AgentPort] | None = None
     recorded: bool = False
+    free: bool = False
+    served_by: Callable[[ModelConfig], str | None] | None = None
     starts_tools: bool = False
     by_item: bool = False
     extra: type[BaseModel] | None = None

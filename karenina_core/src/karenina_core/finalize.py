@@ -206,6 +206,7 @@ def _usage_json(usage: Usage) -> dict[str, Any]:
         "total_tokens": usage.total_tokens,
         "cached_tokens": usage.cached_tokens,
         "reasoning_tokens": usage.reasoning_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
         "calls": usage.calls,
     }
 

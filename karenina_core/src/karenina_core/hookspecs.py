@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import typer
 
     from karenina_core.adapters import AdapterSpec
+    from karenina_core.prices import PriceSource
     from karenina_core.results import StageRecord, VerificationResult
     from karenina_core.rubrics import RubricTrait
     from karenina_core.rubrics.evaluation import TraitEvaluator
@@ -135,6 +136,11 @@ def karenina_search_tools() -> Sequence[SearchTool]:
 @hookspec
 def karenina_tool_sources() -> Sequence[ToolSource]:
     """Offer sources of tools for agents; the run opens them for the models that are configured to have them."""
+
+
+@hookspec
+def karenina_prices() -> Sequence[PriceSource]:
+    """Offer lists of what models cost; the first that has a model's price, by the lists' names, says it."""
 
 
 @hookspec

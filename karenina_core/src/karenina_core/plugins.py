@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import typer
 
     from karenina_core.adapters import AdapterSpec
+    from karenina_core.prices import PriceSource
     from karenina_core.results import StageRecord, VerificationResult
     from karenina_core.rubrics.evaluation import TraitEvaluator
     from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
@@ -192,6 +193,11 @@ class Plugins:
     def search_tools(self) -> tuple[SearchTool, ...]:
         """The ways to look something up, sorted by name."""
         found = [one for _, offers in self._offers("karenina_search_tools") for one in offers]
+        return tuple(sorted(found, key=lambda one: one.name))
+
+    def price_sources(self) -> tuple[PriceSource, ...]:
+        """The lists of prices, sorted by name."""
+        found = [one for _, offers in self._offers("karenina_prices") for one in offers]
         return tuple(sorted(found, key=lambda one: one.name))
 
     def tool_sources(self) -> tuple[ToolSource, ...]:

@@ -101,7 +101,8 @@ class Message:
 class Usage:
     """Tokens as the provider counted them (0 where it did not say), and the number of calls that they are the sum of.
 
-    `cached_tokens` are part of `input_tokens`, `reasoning_tokens` part of `output_tokens`.
+    `cached_tokens`, which the provider read from its cache, and `cache_write_tokens`, which it put there for a price of
+    their own, are part of `input_tokens`; `reasoning_tokens` are part of `output_tokens`.
     """
 
     input_tokens: int = 0
@@ -109,6 +110,7 @@ class Usage:
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     calls: int = 0
+    cache_write_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -122,6 +124,7 @@ class Usage:
             self.cached_tokens + other.cached_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
             self.calls + other.calls,
+            self.cache_write_tokens + other.cache_write_tokens,
         )
 
 

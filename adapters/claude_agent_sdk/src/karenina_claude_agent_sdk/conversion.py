@@ -100,12 +100,14 @@ def usage_of(counted: Any) -> Usage:
     if not isinstance(counted, Mapping):
         return Usage(calls=1)
     cached = _count(counted, "cache_read_input_tokens")
+    written = _count(counted, "cache_creation_input_tokens")
     return Usage(
-        _count(counted, "input_tokens") + _count(counted, "cache_creation_input_tokens") + cached,
+        _count(counted, "input_tokens") + written + cached,
         _count(counted, "output_tokens"),
         cached,
         _count(counted.get("output_tokens_details"), "thinking_tokens"),
         calls=1,
+        cache_write_tokens=written,
     )
 
 

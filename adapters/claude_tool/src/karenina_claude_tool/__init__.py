@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_claude_tool.settings import ClaudeExtra, check, concurrency, unavailable
+from karenina_claude_tool.settings import ClaudeExtra, base_url_of, check, concurrency, unavailable
 from karenina_core import hookimpl
 from karenina_core.adapters import AdapterSpec
 
@@ -43,6 +43,7 @@ SPEC = AdapterSpec(
     check=check,
     unavailable=unavailable,
     concurrency=concurrency,
+    served_by=base_url_of,
 )
 
 

@@ -136,12 +136,14 @@ def _usage(data: Any) -> Usage:
     if not isinstance(data, Mapping):
         return Usage(calls=1)
     cached = _count(data, "cache_read_input_tokens")
+    written = _count(data, "cache_creation_input_tokens")
     return Usage(
-        _count(data, "input_tokens") + _count(data, "cache_creation_input_tokens") + cached,
+        _count(data, "input_tokens") + written + cached,
         _count(data, "output_tokens"),
         cached,
         _count(data.get("output_tokens_details"), "thinking_tokens"),
         calls=1,
+        cache_write_tokens=written,
     )
 
 

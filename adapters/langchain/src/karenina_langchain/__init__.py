@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from karenina_core import hookimpl
 from karenina_core.adapters import AdapterSpec
 from karenina_langchain.providers import unavailable
-from karenina_langchain.settings import LangchainExtra, check, concurrency
+from karenina_langchain.settings import LangchainExtra, check, concurrency, served_by
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
@@ -52,6 +52,7 @@ def _spec(interface: str, description: str) -> AdapterSpec:
         check=check,
         unavailable=partial(unavailable, interface),
         concurrency=concurrency,
+        served_by=served_by,
     )
 
 

@@ -105,6 +105,11 @@ def base_url_of(model: ModelConfig) -> str | None:
     return found.removesuffix("/v1") if provider is not None and provider.name == "anthropic" else found
 
 
+def served_by(model: ModelConfig) -> str | None:
+    """Who serves the model: the base URL of the server, else the provider that LangChain is told."""
+    return base_url_of(model) or model.model_provider
+
+
 def key_of(model: ModelConfig) -> str | None:
     """The API key: the model's, else that of the provider's environment variable; None where there is none.
 

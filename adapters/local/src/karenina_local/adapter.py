@@ -65,6 +65,7 @@ SPEC: Final = AdapterSpec(
     llm=_llm,
     parser=_parser,
     agent=_agent,
+    free=True,
     extra=LocalSettings,
     check=check,
     unavailable=unavailable,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from karenina_core import hookimpl
 from karenina_core.adapters import AdapterSpec
-from karenina_openai.settings import OpenAIExtra, check, concurrency
+from karenina_openai.settings import OpenAIExtra, base_url_of, check, concurrency
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
@@ -42,6 +42,7 @@ SPEC = AdapterSpec(
     extra=OpenAIExtra,
     check=check,
     concurrency=concurrency,
+    served_by=base_url_of,
 )
 
 

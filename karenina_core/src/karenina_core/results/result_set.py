@@ -75,6 +75,7 @@ class VerificationResultSet:
                     part.get("cached_tokens", 0),
                     part.get("reasoning_tokens", 0),
                     part.get("calls", 0),
+                    part.get("cache_write_tokens", 0),
                 )
             answers.add(answer)
         return total

@@ -73,9 +73,8 @@ def as_text(value: Any) -> str:
 
 def _common(reply: Reply) -> dict[str, Any]:
     usage = reply.usage
-    values: dict[str, Any] = {
-        "usage": [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.calls]
-    }
+    counts = [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.calls]
+    values: dict[str, Any] = {"usage": [*counts, usage.cache_write_tokens] if usage.cache_write_tokens else counts}
     if reply.finish_reason != "stop":
         values["finish_reason"] = reply.finish_reason
     if reply.model is not None:

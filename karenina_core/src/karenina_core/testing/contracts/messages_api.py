@@ -36,6 +36,9 @@ class MessagesAPI(Wire):
     """
 
     base_path: ClassVar[str] = ""
+    usage: ClassVar[Usage] = Usage(
+        input_tokens=11, output_tokens=7, cached_tokens=3, reasoning_tokens=2, calls=1, cache_write_tokens=4
+    )
 
     def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
         """A message of the assistant."""
@@ -65,7 +68,6 @@ class MessagesAPI(Wire):
         return {"type": "error", "error": {"type": _ERRORS.get(status, "api_error"), "message": message}}
 
     def _message(self, content: Sequence[dict[str, Any]], usage: Usage, stop_reason: str) -> dict[str, Any]:
-        uncached = usage.input_tokens - usage.cached_tokens
         return {
             "id": "msg_1",
             "type": "message",
@@ -75,8 +77,8 @@ class MessagesAPI(Wire):
             "stop_reason": stop_reason,
             "stop_sequence": None,
             "usage": {
-                "input_tokens": uncached - uncached // 2,
-                "cache_creation_input_tokens": uncached // 2,
+                "input_tokens": usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens,
+                "cache_creation_input_tokens": usage.cache_write_tokens,
                 "cache_read_input_tokens": usage.cached_tokens,
                 "output_tokens": usage.output_tokens,
                 "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens},
