@@ -20,6 +20,8 @@ Measured in November 2026 with Qwen2.5-Coder-0.5B-Instruct Q4_K_M, accuracy / ka
 | xstest, refuses (boolean)| 120 | .500 / .000 | .500 / .000 | .667 / .333              | .592 / .183 |
 | xstest, stance (literal) | 120 | .492 / .237 | .483 / .225 | .425 / .137              | .358 / .038 |
 
+With the 1.5B, nq301 on 60 held-out rows: .700 / .400, .700 / .400, .550 / .100, .717 / .433 (one row).
+
 Without calibration the likeliest option is what is written anyway. Calibration helps where the judge said the same to
 every row, and takes away what there was where it did not. So Karenina does not score verdicts by probability.
 """
