@@ -118,6 +118,90 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(site: Site) -> None
     assert ("first", "correct") in [(one["question_id"], one["outcome"]) for one in finished]
 
 
+def test_what_is_under_way_at_ctrl_c_may_end_and_is_not_asked_again(site: Site) -> None:
+    file = site.write("genes.yaml", QUESTIONS)
+    release = threading.Event()
+
+    def late(body: Mapping[str, object]) -> str:
+        release.wait(30)
+        return reply(body)
+
+    with recording_server(late) as server:
+        model = f"openai:m@{server.url}"
+        arguments = ("run", file, "-a", model, "-j", model, "-o", "out.jsonl")
+        command = [SCRIPTS / "karenina", *arguments]
+        running = subprocess.Popen(command, cwd=site.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            _wait_for(lambda: server.seen)
+            running.send_signal(signal.SIGINT)
+            assert running.stderr is not None
+            said = running.stderr.readline()
+            release.set()
+            _, err = running.communicate(timeout=20)
+        finally:
+            release.set()
+            running.kill()
+        asked = len(server.seen)
+        again = site.karenina(*arguments, "--json")
+
+    assert (running.returncode, asked) == (130, 2), err
+    assert "2 calls under way have 3 s to end" in said
+    assert "2 items have no result" in " ".join(err.split())
+    assert [one["outcome"] for one in json.loads(again.stdout)["results"]] == ["correct", "wrong"]
+    assert len(server.seen) == 4
+
+
+def test_a_second_ctrl_c_stops_at_once(site: Site) -> None:
+    file = site.write("genes.yaml", QUESTIONS)
+    release = threading.Event()
+
+    def never(_body: Mapping[str, object]) -> str:
+        release.wait(30)
+        return "too late"
+
+    with recording_server(never) as server:
+        model = f"openai:m@{server.url}"
+        command = [SCRIPTS / "karenina", "run", file, "-a", model, "-j", model, "-o", "out.jsonl"]
+        running = subprocess.Popen(command, cwd=site.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            _wait_for(lambda: server.seen)
+            running.send_signal(signal.SIGINT)
+            assert running.stderr is not None
+            assert "again stops at once" in running.stderr.readline()
+            before = time.monotonic()
+            running.send_signal(signal.SIGINT)
+            _, err = running.communicate(timeout=20)
+            took = time.monotonic() - before
+        finally:
+            release.set()
+            running.kill()
+
+    assert running.returncode == 130, err
+    assert "karenina resume out.journal" in err
+    assert "Traceback" not in err
+    assert took < 3
+
+
+def test_a_run_out_of_time_says_how_to_go_on_and_ends_like_timeout(site: Site) -> None:
+    file = site.write("genes.yaml", QUESTIONS)
+    release = threading.Event()
+
+    def never(_body: Mapping[str, object]) -> str:
+        release.wait(30)
+        return "too late"
+
+    with recording_server(never) as server:
+        model = f"openai:m@{server.url}"
+        done = site.karenina("run", file, "-a", model, "-j", model, "-o", "out.jsonl", "--set", "run_timeout=0.3")
+        release.set()
+
+    assert done.returncode == 124
+    assert "run_timeout = 0.3 s" in done.stderr
+    assert "2 items have no result" in " ".join(done.stderr.split())
+    assert "karenina resume out.journal" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_reader_that_goes_away_ends_the_command_in_silence(site: Site) -> None:
     file = site.write("genes.yaml", QUESTIONS.replace("ground_truth: BCL2", "ground_truth: true, " + IN_THE_ANSWER))
     recorded = site.write("answers.jsonl", json.dumps({"id": "first", "answer": "BCL2\n" * 50}) + "\n")

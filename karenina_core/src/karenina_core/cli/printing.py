@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from karenina_core.ports import Usage
-    from karenina_core.results import Rate, Summary, VerificationResult, VerificationResultSet
+    from karenina_core.results import Rate, Summary, VerificationResult
 
 STYLES: Final[Mapping[Outcome, str]] = {
     Outcome.CORRECT: "green",
@@ -43,6 +43,27 @@ NOT_EXTRACTED: Final = "(looks at the answer itself)"
 NOTHING: Final = "nothing"
 MOST_ROWS: Final = 100
 """How many results a table shows at most; the others stand in the file."""
+
+
+class Results(Protocol):
+    """Results that can be counted and gone through, and need not all be in memory."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[VerificationResult]: ...
+
+
+class Summarized(Protocol):
+    """What has a summary: a set of results, or their totals."""
+
+    def summary(self) -> Summary:
+        """Of all results."""
+
+    def by_models(self) -> Mapping[tuple[str, str], Summary]:
+        """Of each pair of answering model and judge, by their ids."""
+
+    def usage(self) -> Usage:
+        """What all of them used."""
 
 
 def verdict(outcome: Outcome, console: Console) -> Text:
@@ -114,13 +135,17 @@ def as_text(value: Any, none: str = NOTHING) -> str:
     return clean(json.dumps(value, ensure_ascii=False))
 
 
-def print_table(console: Console, results: Sequence[VerificationResult]) -> None:
+def print_table(console: Console, results: Results) -> None:
     """Print results as a table, a row each. Of more than `MOST_ROWS` those are shown that are not correct."""
-    shown = list(results)
-    if len(shown) > MOST_ROWS:
-        shown = [result for result in shown if result.outcome is not Outcome.CORRECT][:MOST_ROWS]
+    few = len(results) <= MOST_ROWS
+    shown: list[VerificationResult] = []
+    kinds = set()
+    for result in results:
+        kinds.add(result.item[1:])
+        if len(shown) < MOST_ROWS and (few or result.outcome is not Outcome.CORRECT):
+            shown.append(result)
+    several = len(kinds) > 1
     table = Table(show_lines=True, expand=True)
-    several = len({result.item[1:] for result in results}) > 1
     for name, ratio in (("Question", 3), ("Answer", 4), ("Extracted", 3), ("Truth", 3), ("Verdict", 2), ("Why", 3)):
         table.add_column(name, ratio=ratio, overflow="fold")
     for result in shown:
@@ -141,7 +166,7 @@ def print_table(console: Console, results: Sequence[VerificationResult]) -> None
         console.print(Text(f"{len(shown)} of {len(results)} results are shown; `karenina show` has all.", style="dim"))
 
 
-def print_results(console: Console, results: Sequence[VerificationResult]) -> None:
+def print_results(console: Console, results: Results) -> None:
     """Print results as fits the place: a table on a terminal, each with all its lines in a file or a pipe."""
     if console.is_terminal:
         print_table(console, results)
@@ -150,7 +175,7 @@ def print_results(console: Console, results: Sequence[VerificationResult]) -> No
         print_result(console, result, f"{number}/{len(results)}", most_answer=400)
 
 
-def print_summary(console: Console, results: VerificationResultSet, path: Path | None = None) -> None:
+def print_summary(console: Console, results: Summarized, path: Path | None = None) -> None:
     """Print the pass rate with its denominator and interval, what could not be judged, the bounds, and the tokens.
 
     `path` is the file that holds the results, where there is one.

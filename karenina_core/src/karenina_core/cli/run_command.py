@@ -18,11 +18,13 @@ from karenina_core.cli.screen import INTERRUPTED, Screen, screen_of
 if TYPE_CHECKING:
     from karenina_core.benchmark import Benchmark
     from karenina_core.config import VerificationConfig
-    from karenina_core.results import VerificationResult, VerificationResultSet
+    from karenina_core.results import StoredResults, Totals, VerificationResult
     from karenina_core.run.engine import Run
 
 BELOW_THRESHOLD = 1
 FAILED = 70
+OUT_OF_TIME = 124
+"""As timeout(1) ends."""
 
 
 def run(
@@ -140,6 +142,7 @@ class Task:
 
 def have_run(screen: Screen, task: Task, *, fail_under: float | None, as_json: bool, quiet: bool) -> None:
     """Run the task with progress, print the results, and end with 1 where the pass rate is below `fail_under`."""
+    from karenina_core.results import StoredResults
     from karenina_core.run.running import journal_of, prepare
 
     with journal_of(
@@ -161,20 +164,18 @@ def have_run(screen: Screen, task: Task, *, fail_under: float | None, as_json: b
             journal=held,
             command=command,
         )
-        results = _carry_out(screen, prepared, task.output, quiet=quiet)
+        totals = _carry_out(screen, prepared, task.output, quiet=quiet)
         _tell_what_was_kept(screen, prepared)
+    results = StoredResults(task.output, len(totals))
     if as_json:
-        screen.json(
-            {
-                "results": [result_json(one) for one in results],
-                **summary_json(results),
-                "output": str(task.output),
-                "calls": _calls_json(prepared),
-            }
-        )
+        rest = {**summary_json(totals), "output": str(task.output), "calls": _calls_json(prepared)}
+        screen.json_list("results", map(result_json, results), rest)
     else:
-        _print(screen, results, task.output, quiet=quiet)
-    rate = results.summary().pass_rate.value
+        _print(screen, results, totals, task.output, quiet=quiet)
+    if prepared.stopped is not None and len(totals) < len(prepared):
+        screen.note(_how_to_go_on(prepared, task.output))
+        raise typer.Exit(OUT_OF_TIME)
+    rate = totals.summary().pass_rate.value
     if fail_under is not None and (rate is None or rate < fail_under):
         screen.note(f"The pass rate is below {fail_under:g}." if rate is not None else "There is no pass rate.")
         raise typer.Exit(BELOW_THRESHOLD)
@@ -214,7 +215,7 @@ def result_json(result: VerificationResult) -> dict[str, Any]:
     return {"question_id": result.question_id, **json.loads(result.model_dump_json())}
 
 
-def summary_json(results: VerificationResultSet) -> dict[str, Any]:
+def summary_json(results: Totals) -> dict[str, Any]:
     """`summary` as `--json` prints it, with the usage and a summary for each pair of models."""
     usage = results.usage()
     return {
@@ -234,19 +235,23 @@ def summary_json(results: VerificationResultSet) -> dict[str, Any]:
     }
 
 
-def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> VerificationResultSet:
+def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> Totals:
     """Run, with progress. Ctrl-C says what is kept and how to go on."""
     from karenina_core.cli.progress import RunProgress
+    from karenina_core.cli.stopping import INTERRUPTED as BY_THE_USER
+    from karenina_core.cli.stopping import stopping
     from karenina_core.run.journal_file import JournalError
-    from karenina_core.run.running import collect, run_blocking
+    from karenina_core.run.running import carry_out, run_blocking
 
-    progress = RunProgress(screen.err, len(prepared), quiet=quiet)
+    progress = RunProgress(screen.err, len(prepared), limits=prepared.limits, quiet=quiet)
     try:
-        with progress:
-            return run_blocking(lambda: collect(prepared, output=path, on_result=progress.finished))
+        with progress, stopping(prepared, screen.note):
+            found = run_blocking(
+                lambda: carry_out(prepared, output=path, on_result=lambda _place, result: progress.finished(result))
+            )
     except KeyboardInterrupt:
-        screen.note(f"Stopped after {progress.done} of {len(prepared)} items. {_how_to_go_on(prepared, path)}")
-        raise typer.Exit(INTERRUPTED) from None
+        screen.note(f"Stopped after {progress.done} of {len(prepared)} items.")
+        found = None
     except JournalError as error:
         screen.fail(f"stopped after {progress.done} of {len(prepared)} items: {error}", FAILED)
     except OSError as error:
@@ -255,6 +260,10 @@ def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> Ver
             f"{error.strerror or error}; what was written stays there",
             FAILED,
         )
+    if found is None or (prepared.stopped == BY_THE_USER and len(found) < len(prepared)):
+        screen.note(_how_to_go_on(prepared, path))
+        raise typer.Exit(INTERRUPTED)
+    return found
 
 
 def _how_to_go_on(prepared: Run, path: Path) -> str:
@@ -293,9 +302,9 @@ def _not_done(ids: list[str], config: VerificationConfig, files: list[Path]) -> 
     return [id for id in ids if left[id] or not core.answering_models]
 
 
-def _print(screen: Screen, results: VerificationResultSet, path: Path, *, quiet: bool) -> None:
+def _print(screen: Screen, results: StoredResults, totals: Totals, path: Path, *, quiet: bool) -> None:
     from karenina_core.cli.printing import print_results, print_summary
 
     if not quiet:
-        print_results(screen.out, results.results)
-    print_summary(screen.out, results, path)
+        print_results(screen.out, results)
+    print_summary(screen.out, totals, path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -41,6 +41,15 @@ class Screen:
     def json(self, value: Any) -> None:
         """Print `value` as JSON, whatever the terminal."""
         sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+        sys.stdout.flush()
+
+    def json_list(self, name: str, values: Iterable[Any], rest: Mapping[str, Any]) -> None:
+        """Print a JSON object whose first entry is a list, one value a line and none of them kept, and then `rest`."""
+        write = sys.stdout.write
+        write(f"{{\n{json.dumps(name)}: [")
+        for number, value in enumerate(values):
+            write((",\n" if number else "\n") + json.dumps(value, allow_nan=False))
+        write("\n],\n" + json.dumps(dict(rest), indent=2, allow_nan=False).removeprefix("{\n") + "\n")
         sys.stdout.flush()
 
     def note(self, text: str) -> None:

@@ -46,7 +46,7 @@ def show(
             screen.json(
                 {
                     "results": [result_json(one) for one in results],
-                    **summary_json(results),
+                    **summary_json(results.totals()),
                     "output": str(files[0]) if len(files) == 1 else [str(file) for file in files],
                 }
             )

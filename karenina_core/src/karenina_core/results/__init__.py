@@ -2,7 +2,7 @@
 
 from karenina_core.outcome import Outcome
 from karenina_core.results.result import SCHEMA_VERSION, VerificationResult
-from karenina_core.results.result_set import ResultFileError, VerificationResultSet, read_results
+from karenina_core.results.result_set import ResultFileError, StoredResults, VerificationResultSet, read_results
 from karenina_core.results.sections import (
     ModelIdentity,
     RevisionRecord,
@@ -15,6 +15,7 @@ from karenina_core.results.sections import (
     VetoRecord,
 )
 from karenina_core.results.summary import OutcomeTally, Rate, Summary, rate, summarize, wilson
+from karenina_core.results.totals import Totals
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -25,7 +26,9 @@ __all__ = [
     "ResultFileError",
     "RevisionRecord",
     "StageRecord",
+    "StoredResults",
     "Summary",
+    "Totals",
     "VerificationResult",
     "VerificationResultDeepJudgment",
     "VerificationResultDeepJudgmentRubric",

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from karenina_core.errors import KareninaError
 from karenina_core.ports import Usage
 from karenina_core.results.result import SCHEMA_VERSION, VerificationResult
-from karenina_core.results.summary import OutcomeTally, Summary
+from karenina_core.results.summary import Summary
+from karenina_core.results.totals import Totals
 
 
 class ResultFileError(KareninaError, ValueError):
@@ -46,39 +47,24 @@ class VerificationResultSet:
             found.setdefault(result.question_id, []).append(result)
         return found
 
+    def totals(self) -> Totals:
+        """All results, counted."""
+        totals = Totals()
+        for result in self.results:
+            totals.add(result)
+        return totals
+
     def summary(self) -> Summary:
         """Counts, pass rate with its denominator and interval, and the bounds that unjudged items leave."""
-        tally = OutcomeTally()
-        for result in self.results:
-            tally.add(result.outcome, result.question_id, result.template.verify_granular_result)
-        return tally.summary()
+        return self.totals().summary()
 
     def by_models(self) -> dict[tuple[str, str], Summary]:
         """A summary for each pair of answering model and judge (by their ids)."""
-        pairs: dict[tuple[str, str], list[VerificationResult]] = {}
-        for result in self.results:
-            pairs.setdefault((result.metadata.answering_id, result.metadata.parsing_id), []).append(result)
-        return {pair: VerificationResultSet(pairs[pair]).summary() for pair in sorted(pairs)}
+        return self.totals().by_models()
 
     def usage(self) -> Usage:
         """What the run used. The tokens of one answer, which several judges share, count once."""
-        total = Usage()
-        answers: set[tuple[str, str, int]] = set()
-        for result in self.results:
-            answer = (result.metadata.question_id, result.metadata.answering_id, result.metadata.replicate or 1)
-            for name, part in (result.template.usage_metadata or {}).items():
-                if name == "total" or (part["scope"] == "answer" and answer in answers):
-                    continue
-                total += Usage(
-                    part["input_tokens"],
-                    part["output_tokens"],
-                    part.get("cached_tokens", 0),
-                    part.get("reasoning_tokens", 0),
-                    part.get("calls", 0),
-                    part.get("cache_write_tokens", 0),
-                )
-            answers.add(answer)
-        return total
+        return self.totals().usage()
 
     def save(self, path: str | Path) -> None:
         """Write the results, all or none: the file is replaced when everything is written."""
@@ -98,6 +84,20 @@ class VerificationResultSet:
     def load(cls, path: str | Path) -> Self:
         """The results of a file. Raises `ResultFileError` with the line that cannot be read."""
         return cls(read_results(path))
+
+
+class StoredResults:
+    """The `length` results of a file, read anew each time that they are gone through, and never all at once."""
+
+    def __init__(self, path: Path, length: int) -> None:
+        self._path = path
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[VerificationResult]:
+        return read_results(self._path)
 
 
 def read_results(path: str | Path) -> Iterator[VerificationResult]:

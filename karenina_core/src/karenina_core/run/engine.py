@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +96,7 @@ class Run:
         self._outcomes = OutcomeTally()
         self._crew: Crew[AnswerTask] | None = None
         self._stopped: str | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.journal = journal
         self.command = dict(command or {})
         self.continuing = Continuing(journal, Fingerprints(config, plugins)) if journal is not None else None
@@ -164,6 +165,23 @@ class Run:
 
         look()
 
+    @property
+    def running(self) -> bool:
+        """Whether results are coming."""
+        return self._loop is not None
+
+    def stop_soon(self, why: str, *, grace: float = 0.0, then: Callable[[], None] = lambda: None) -> None:
+        """`stop`, from a handler of signals or another thread; `then` is called in the event loop afterwards."""
+
+        def stop() -> None:
+            self.stop(why, grace=grace)
+            then()
+
+        if self._loop is None:
+            self._stopped = why
+        else:
+            self._loop.call_soon_threadsafe(stop)
+
     async def results(self) -> AsyncGenerator[VerificationResult]:
         """Every item's result, in the order in which they end. Leaving the loop early stops the run cleanly.
 
@@ -190,6 +208,15 @@ class Run:
                     yield place, result
         finally:
             interrupted = len(outcomes) < len(self)
+            if interrupted and self._stopped is not None:
+                logger.warning(
+                    "stopped after %d of %d items, because %s: %d items have no result%s",
+                    len(outcomes),
+                    len(self),
+                    self._stopped,
+                    len(self) - len(outcomes),
+                    "; the same run with the same journal goes on with them" if journal is not None else "",
+                )
             finished = RunFinished(outcomes.summary(), time.monotonic() - began, interrupted, self._stopped)
             self._plugins.run_finished(finished)
             if journal is not None and journal.broken is None:
@@ -209,6 +236,7 @@ class Run:
         if core.run_timeout is not None:
             late = f"its time is over (run_timeout = {core.run_timeout:g} s)"
             clock = asyncio.get_running_loop().call_later(core.run_timeout, self.stop, late)
+        self._loop = asyncio.get_running_loop()
         try:
             if self._stopped is None:
                 crew.fill()
@@ -217,7 +245,7 @@ class Run:
             if crew.failure is not None:
                 raise _first(crew.failure)
         finally:
-            limits.on_change = None
+            self._loop = limits.on_change = None
             if clock is not None:
                 clock.cancel()
             await crew.aclose()

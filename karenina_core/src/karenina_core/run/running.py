@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Selection
-from karenina_core.results import VerificationResult, VerificationResultSet
+from karenina_core.results import Totals, VerificationResult, VerificationResultSet
 from karenina_core.run.engine import Run
 from karenina_core.run.output import ResultFile, make_room
 from karenina_core.run.planner import Planner
@@ -34,6 +34,8 @@ T = TypeVar("T")
 logger = logging.getLogger("karenina")
 
 OnResult = Callable[[VerificationResult], None]
+OnPlaced = Callable[[int, VerificationResult], None]
+"""Told of a result, with the place of its item in the matrix."""
 
 
 def prepare(
@@ -214,26 +216,40 @@ def journal_of(
         )
 
 
-async def collect(
-    run: Run, *, output: str | Path | None = None, on_result: OnResult | None = None
-) -> VerificationResultSet:
-    """All results of a run, in the order of its matrix. With `output` each is written to that JSONL file as it ends.
+async def carry_out(run: Run, *, output: str | Path | None = None, on_result: OnPlaced | None = None) -> Totals:
+    """Run, and count the results; none of them is kept here. With `output` each is written to that JSONL file.
 
-    An earlier file of that name is kept under another one, save where the same run wrote it, which goes on now: then
-    all that it holds is written again. At the end the file is in the order of the matrix. Raises `ConfigError` where
-    the file cannot be written.
+    It is written as it ends, and at the end the file is in the order of the matrix. An earlier file of that name is
+    kept under another one, save where the same run wrote it, which goes on now: then all that it holds is written
+    again. Raises `ConfigError` where the file cannot be written.
     """
-    found: list[tuple[int, VerificationResult]] = []
+    pairs = len(run.config.core.answering_models) * len(run.matrix.judges)
+    totals = Totals(per_question=run.config.core.replicate_count, pairs=pairs)
     with _result_file(run, Path(output)) if output is not None else nullcontext() as file:
         async with aclosing(run.placed_results()) as results:
             async for place, result in results:
-                found.append((place, result))
+                totals.add(result)
                 if file is not None:
                     file.write(place, result.model_dump_json())
                 if on_result is not None:
-                    on_result(result)
+                    on_result(place, result)
         if file is not None:
             file.put_in_order()
+    return totals
+
+
+async def collect(
+    run: Run, *, output: str | Path | None = None, on_result: OnResult | None = None
+) -> VerificationResultSet:
+    """All results of a run, in the order of its matrix; see `carry_out`, which keeps none."""
+    found: list[tuple[int, VerificationResult]] = []
+
+    def keep(place: int, result: VerificationResult) -> None:
+        found.append((place, result))
+        if on_result is not None:
+            on_result(result)
+
+    await carry_out(run, output=output, on_result=keep)
     found.sort(key=lambda one: one[0])
     return VerificationResultSet(result for _, result in found)
 
