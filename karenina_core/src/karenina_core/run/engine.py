@@ -99,7 +99,7 @@ class Run:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.journal = journal
         self.command = dict(command or {})
-        self.continuing = Continuing(journal, Fingerprints(config, plugins)) if journal is not None else None
+        self.continuing = Continuing(journal, Fingerprints(config, plugins, trust)) if journal is not None else None
         self._announces = plugins.observed("karenina_item_started")
 
     def _warn_of_nothing_to_do(self, questions: Sequence[Question]) -> None:

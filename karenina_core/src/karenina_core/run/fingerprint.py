@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
     from karenina_core.plan import Plan
     from karenina_core.plugins import Plugins
+    from karenina_core.templates import Trust
 
 _OF_THE_MATRIX: Final = frozenset({"answering_models", "parsing_models", "replicate_count"})
 """Names that say which items there are, and not what becomes of one."""
@@ -33,12 +34,14 @@ class Fingerprints:
     """The fingerprints of one run's items.
 
     An item's is a digest of all that decides its result beside the replies: the question with its truth, template and
-    traits, both models, every setting that is not marked `changes_results: False`, the stages of its plan with their
-    versions, and the core's version. Keys, time-outs and the other items of the run are not in it.
+    traits and which of their code is trusted, both models, every setting that is not marked `changes_results: False`,
+    the stages of its plan with their versions, and the core's version. Keys, time-outs and the other items of the run
+    are not in it.
     """
 
-    def __init__(self, config: VerificationConfig, plugins: Plugins) -> None:
+    def __init__(self, config: VerificationConfig, plugins: Plugins, trust: Trust) -> None:
         self._plugins = plugins
+        self._trust = trust
         self._config = _digest(_settings(config))
         self._models: dict[int, bytes] = {}
         self._plans: dict[int, tuple[Plan, bytes]] = {}
@@ -53,8 +56,16 @@ class Fingerprints:
         if id(question) not in self._questions:
             if len(self._questions) >= _AT_ONCE:
                 del self._questions[next(iter(self._questions))]
-            self._questions[id(question)] = question, question_digest(question)
+            said = question_digest(question) + self._trusted(question)
+            self._questions[id(question)] = question, said
         return self._questions[id(question)][1]
+
+    def _trusted(self, question: Question) -> bytes:
+        """Which of the question's sources may run: what only trust allowed must not outlive it."""
+        traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
+        code = [getattr(trait, name, None) for trait in traits for name in ("source", "function")]
+        written = (question.answer_template if question.answer_class is None else None, *code)
+        return bytes(self._trust.covers(source) for source in written if isinstance(source, str))
 
     def _plan(self, plan: Plan) -> bytes:
         if id(plan) not in self._plans:
