@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +64,13 @@ async def test_the_best_way_is_found_once(
     finish = "tool_calls" if supported[0] == "tool" else "stop"
     expected = ParserReply(CITY, supported[0], USAGE, finish, "served-model")  # type: ignore[arg-type]
     assert replies == [expected] * 2
+
+
+async def test_judges_that_begin_at_once_are_refused_once(server: Scripted, open_port: Keep) -> None:
+    server.answer = server_with("prompt")
+    ports = [open_port(LangchainParser(model(server.url))) for _ in range(2)]
+    await asyncio.gather(*[port.parse(ASK, SCHEMA) for port in ports * 8])
+    assert Counter(map(way_of, server.bodies)) == {"json_schema": 1, "tool": 1, "prompt": 16}
 
 
 async def test_the_requests_carry_the_schema(server: Scripted, open_port: Keep) -> None:

@@ -164,6 +164,11 @@ async def test_a_server_that_cannot_count_streams_is_asked_without(server: Scrip
     assert ["stream_options" in body for body in server.bodies] == [True, False, False]
 
 
+async def test_a_server_that_stays_on_the_line_after_its_reply_is_left_there(server: Scripted, open_port: Keep) -> None:
+    server.answer = lambda _: Pieces([(0, streamed(completion())), (1, "")])
+    assert await open_port(OpenAILLM(streaming(server, 0.3))).invoke(ASK) == PARIS
+
+
 async def test_thoughts_refusals_and_other_choices_are_told_apart(server: Scripted, open_port: Keep) -> None:
     other = event({"choices": [{"index": 1, "delta": {"content": "Rome"}, "finish_reason": "stop"}]})
     said = [chunk(reasoning_content="Well, "), chunk(reasoning_content="Paris?"), other, chunk(content="Paris.")]

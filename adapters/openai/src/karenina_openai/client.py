@@ -194,8 +194,9 @@ class Client:
                 raise self.unusable("a piece of its stream is not a JSON object") from None
             if "error" in data:
                 raise self._error_in_200(data["error"], last, messages)
+            patience.came(answer=True)
             with suppress(TimeoutError, aiohttp.ClientError):
-                async with asyncio.timeout(_DRAINING):
+                async with asyncio.timeout(min(_DRAINING, self.timeout / 2)):
                     await response.read()
             return data
 
