@@ -27,6 +27,7 @@ from karenina_core.cli.app import build_app
 from karenina_core.finalize import plugin as core_plugin
 from karenina_core.plugins import PluginError, Plugins, using
 from karenina_core.rubrics import RubricTrait
+from karenina_core.run.executors import InThisProcess
 from karenina_core.slots import SLOT_RULES
 from karenina_core.templates import Primitive
 from karenina_core.testing import ScriptedModels
@@ -166,6 +167,15 @@ def test_tool_sources_are_offered_by_name(plugins: Plugins) -> None:
     sources = [type("Source", (), {"name": name})() for name in ("mcp", "library")]
     plugins.register(offering("karenina_tool_sources", sources))
     assert [one.name for one in plugins.tool_sources()] == ["library", "mcp"]
+
+
+@shows("karenina_executors")
+def test_executors_are_offered_beside_the_one_of_the_core(plugins: Plugins) -> None:
+    class Elsewhere(InThisProcess):
+        name = "elsewhere"
+
+    plugins.register(offering("karenina_executors", [Elsewhere()]))
+    assert [one.name for one in plugins.executors()] == ["asyncio", "elsewhere"]
 
 
 @shows("karenina_prompt_instructions")

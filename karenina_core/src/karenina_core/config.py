@@ -131,6 +131,11 @@ class CoreSettings(BaseModel):
         description="Most calls under way at once of a model whose adapter declares no number.",
         json_schema_extra=_NO_CHANGE,
     )
+    executor: str = Field(
+        default="asyncio",
+        description="Where the work is done: asyncio is one event loop in this process; plugins bring others.",
+        json_schema_extra=_NO_CHANGE,
+    )
     retry_connection: int = Field(
         default=2,
         ge=0,
@@ -251,17 +256,19 @@ def settings() -> dict[str, Setting]:
     """
     found = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []
-    for offered in plugin_room.current().stages():
-        model = offered.stage.settings
+    plugins = plugin_room.current()
+    owned = [(offered.stage.settings, offered.distribution) for offered in plugins.stages()]
+    owned += [(executor.settings, distribution) for executor, distribution in plugins.owned_executors()]
+    for model, distribution in owned:
         for name, info in model.model_fields.items() if model is not None else ():
             assert model is not None
             other = found.get(name)
             if other is None:
-                found[name] = Setting(name, offered.distribution, model, info)
+                found[name] = Setting(name, distribution, model, info)
             elif other.model is not model:
                 problems.append(
                     f"two owners of the configuration name {name!r}: {other.owner} ({other.model.__name__}) and "
-                    f"{offered.distribution} ({model.__name__}); block one of them under [plugins]"
+                    f"{distribution} ({model.__name__}); block one of them under [plugins]"
                 )
     if problems:
         raise ConfigError(sorted(set(problems)))

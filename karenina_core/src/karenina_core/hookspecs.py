@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from karenina_core.rubrics import RubricTrait
     from karenina_core.rubrics.evaluation import TraitEvaluator
     from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
+    from karenina_core.run.executors import Executor
     from karenina_core.search import SearchTool
     from karenina_core.stage import Stage
     from karenina_core.templates import Primitive
@@ -141,6 +142,11 @@ def karenina_tool_sources() -> Sequence[ToolSource]:
 @hookspec
 def karenina_prices() -> Sequence[PriceSource]:
     """Offer lists of what models cost; the first that has a model's price, by the lists' names, says it."""
+
+
+@hookspec
+def karenina_executors() -> Sequence[Executor]:
+    """Offer ways to work through a run, in other processes or on other machines, chosen by name (`executor`)."""
 
 
 @hookspec

@@ -32,6 +32,7 @@ class Known(TypedDict):
     artifacts: dict[str, str]
     prompts: dict[str, str]
     tool_sources: dict[str, str]
+    executors: dict[str, str]
     settings: dict[str, dict[str, Any]]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from karenina_core.context import Item, ItemError, State, VerificationContext
 from karenina_core.errors import MissingProduct, OutOfTime, told
 from karenina_core.finalize import VERIFICATION_RESULT, make_result
+from karenina_core.outcome import Outcome
 from karenina_core.results.sections import StageRecord
 from karenina_core.run.events import StageStarted
 from karenina_core.stage import Skip
@@ -61,6 +62,12 @@ class Pipeline:
             return result
         finally:
             await self.end(state)
+
+    def failed(self, item: Item, message: str) -> VerificationResult:
+        """The result of an item that none of its stages could work on: an error with that message."""
+        state = State(item, started=time.monotonic())
+        state.error = ItemError("", message, Outcome.STAGE_ERROR)
+        return make_result(state)
 
     async def end(self, state: State) -> None:
         """Call back whoever asked to be told that the item, or the answer, has ended. A failing callback is logged."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from karenina_core.results import StageRecord, VerificationResult
     from karenina_core.rubrics.evaluation import TraitEvaluator
     from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
+    from karenina_core.run.executors import Executor
     from karenina_core.search import SearchTool
     from karenina_core.stage import Stage
     from karenina_core.tool_sources import ToolSource
@@ -212,6 +213,44 @@ class Plugins:
             for one in offers
         ]
         return sorted(found, key=lambda pair: (pair[0].name, pair[1]))
+
+    def executors(self) -> tuple[Executor, ...]:
+        """The ways to work through a run, sorted by name; `asyncio`, the core's own, is always among them."""
+        return tuple(executor for executor, _ in self.owned_executors())
+
+    def owned_executors(self) -> list[tuple[Executor, str]]:
+        """The ways to work through a run, sorted by name, each with the distribution that offers it."""
+        from karenina_core.run.executors import InThisProcess
+
+        found: list[tuple[Executor, str]] = [(InThisProcess(), CORE)]
+        for plugin, offers in self._offers("karenina_executors"):
+            found += [(one, self._owners[id(plugin)][0]) for one in offers]
+        return sorted(found, key=lambda pair: (pair[0].name, pair[1]))
+
+    def executor(self, name: str) -> Executor:
+        """The executor of that name.
+
+        Raises `PluginError` where there is none (with the distribution that has it, or the nearest name), where its
+        plugin failed to load, and where two distributions offer it.
+        """
+        from karenina_core.known import install_line, known
+
+        found = [(one, owner) for one, owner in self.owned_executors() if one.name == name]
+        if len(found) == 1:
+            return found[0][0]
+        if found:
+            names = " and ".join(owner for _, owner in found)
+            raise PluginError(
+                f"two plugins offer the executor {name!r}: {names}; block one of them: "
+                f'[plugins] block = ["{found[-1][1]}"]'
+            )
+        owner = known()["executors"].get(name)
+        if owner is not None:
+            bad = [info for info in self.describe() if info.distribution == owner and info.state != "loaded"]
+            if bad:
+                raise PluginError(f"the executor {name!r} of {owner} cannot be used: {bad[0].failure}")
+            raise PluginError(f"the executor {name!r} is not installed: {install_line(owner)}")
+        raise PluginError(f"there is no executor {name!r}{nearest(name, [one.name for one in self.executors()])}")
 
     def add_commands(self, app: typer.Typer) -> None:
         """Let plugins add their commands to `app`; one that fails is listed and does not stop the others."""

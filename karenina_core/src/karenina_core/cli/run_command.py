@@ -80,6 +80,10 @@ def run(
     replay: Annotated[
         bool, typer.Option("--replay", help="Ask nobody: the journal answers, and what it does not hold is an error.")
     ] = False,
+    executor: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Where the work is done: asyncio is this process.", show_default=False),
+    ] = None,
     fail_under: Annotated[
         float | None,
         typer.Option(min=0.0, max=1.0, help="Exit with 1 where the pass rate is below this.", show_default=False),
@@ -98,6 +102,7 @@ def run(
         from karenina_core.run.output import check_output, default_journal, default_output
 
         benchmark = Benchmark.load(file)
+        settings = [*(settings or ()), *((f"executor={executor}",) if executor else ())]
         chosen = configuration(benchmark, config, settings, answering=answering, judges=judge, recordings=recordings)
         if not len(benchmark):
             raise ConfigError([f"{file} holds no question: add some under `questions`, or with Benchmark.add_question"])

@@ -105,14 +105,17 @@ class Made:
 class Keeper(Protocol):
     """Where replies are kept, so that no finished call is made twice."""
 
-    def find(self, call: Call) -> Made | None:
-        """What was kept of such a call, or None where it is to be made.
+    async def find(self, call: Call) -> Made | None:
+        """What was kept of such a call, or None where it is to be made: then `store` or `leave` follows.
 
         Raises `PortError` where no call may be made and none was kept.
         """
 
     async def store(self, call: Call, made: Made) -> None:
         """Keep what became of a call. When this returns it is safe, whatever happens to the process."""
+
+    def leave(self, call: Call) -> None:
+        """Be told that a call that was not found is not made after all, or that nothing could be kept of it."""
 
 
 @dataclass(slots=True)
@@ -159,33 +162,39 @@ class Calls:
         if self.keeper is None:
             return await self._noted(call, ask)
         while True:
-            kept = self.keeper.find(call)
-            if kept is None:
-                other = self._under_way.get(call.key)
-                if other is None:
-                    return await self._lead(call, ask, self.keeper)
-                await other.ended.wait()
-                kept = other.made
-            if kept is not None:
-                reply: R = self._spared(call, kept)
+            other = self._under_way.get(call.key)
+            if other is None:
+                return await self._lead(call, ask, self.keeper)
+            await other.ended.wait()
+            if other.made is not None:
+                reply: R = self._spared(call, other.made)
                 return reply
             # Who made it was cancelled: now one of those who waited makes it.
 
     async def _lead(self, call: Call, ask: Callable[[], Awaitable[R]], keeper: Keeper) -> R:
-        """Make the call and keep what it brings, while others may wait for it."""
+        """Take what was kept of the call, or make it and keep what it brings, while others may wait for it."""
         mine = self._under_way[call.key] = _UnderWay()
         try:
+            kept = await keeper.find(call)
+            if kept is not None:
+                mine.made = kept
+                found: R = self._spared(call, kept)
+                return found
             try:
-                reply = await self._noted(call, ask)
-            except PortError as error:
-                made = Made(None, error, call.notes)
+                try:
+                    reply = await self._noted(call, ask)
+                except PortError as error:
+                    made = Made(None, error, call.notes)
+                    await self._keep(keeper, call, made)
+                    mine.made = made
+                    raise
+                made = Made(reply, None, call.notes)
                 await self._keep(keeper, call, made)
                 mine.made = made
-                raise
-            made = Made(reply, None, call.notes)
-            await self._keep(keeper, call, made)
-            mine.made = made
-            return reply
+                return reply
+            finally:
+                if mine.made is None:
+                    keeper.leave(call)
         finally:
             del self._under_way[call.key]
             mine.ended.set()

@@ -9,29 +9,29 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from karenina_core.context import Item
 from karenina_core.errors import ConfigError
+from karenina_core.plugins import PluginError
 from karenina_core.results import VerificationResult
 from karenina_core.results.summary import OutcomeTally
+from karenina_core.run.answering import Answering
 from karenina_core.run.continuing import Continuing
 from karenina_core.run.crew import Crew, Ready
-from karenina_core.run.events import ItemStarted, RunFinished, RunStarted
+from karenina_core.run.events import RunFinished, RunStarted
+from karenina_core.run.executors import Executor, InThisProcess
 from karenina_core.run.fingerprint import Fingerprints
-from karenina_core.run.limits import Concurrency, Limits
+from karenina_core.run.limits import Limits
 from karenina_core.run.matrix import AnswerTask, Matrix
-from karenina_core.run.planner import Planner
-from karenina_core.run.ports import PortHub, check_models
+from karenina_core.run.ports import check_models
 from karenina_core.run.preflight import check_stages
-from karenina_core.run.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from karenina_core.benchmark import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
-    from karenina_core.pipeline import Pipeline
     from karenina_core.plugins import Plugins
     from karenina_core.run.calls import Tally
     from karenina_core.run.journal import Journal
+    from karenina_core.run.retry import RetryPolicy
     from karenina_core.templates import Trust
 
 Placed = tuple[int, VerificationResult]
@@ -79,20 +79,13 @@ class Run:
             _refuse_live(plugins, core.answering_models)
         self.matrix = Matrix(questions, config)
         self.config = config
-        self._plugins = plugins
-        self._trust = trust
-        self._planner = Planner(config, plugins)
-        pipelines = self._planner.spread(questions)
+        self.plugins = plugins
+        self.trust = trust
+        self.policy = policy
+        self.work = Answering(config, plugins, trust=trust, policy=policy, keeper=journal, offline=offline)
+        pipelines = self.work.planner.spread(questions)
         self._warn_of_nothing_to_do(questions)
         check_stages(plugins, config, questions, pipelines)
-        self._hub = PortHub(
-            plugins,
-            core.request_timeout,
-            policy or RetryPolicy.of(core),
-            journal,
-            offline=offline,
-            concurrency=Concurrency.of(core),
-        )
         self._outcomes = OutcomeTally()
         self._crew: Crew[AnswerTask] | None = None
         self._stopped: str | None = None
@@ -100,7 +93,15 @@ class Run:
         self.journal = journal
         self.command = dict(command or {})
         self.continuing = Continuing(journal, Fingerprints(config, plugins, trust)) if journal is not None else None
-        self._announces = plugins.observed("karenina_item_started")
+        self.on_stop: Callable[[float], None] | None = None
+        """Told by `stop` how many seconds of grace there are; set by the executor that works on the run."""
+        try:
+            offered = plugins.executor(core.executor)
+        except PluginError as error:
+            raise ConfigError([f"executor: {error}"]) from error
+        # A replay asks nobody, so that nothing is gained elsewhere, and here every missing reply has its reason.
+        self.executor: Executor = offered if not offline else InThisProcess()
+        self.executor.check(self)
 
     def _warn_of_nothing_to_do(self, questions: Sequence[Question]) -> None:
         if self.config.core.evaluation_mode != "rubric_only":
@@ -117,7 +118,7 @@ class Run:
     @property
     def tally(self) -> Tally:
         """The calls that the run has made so far, and those that were spared."""
-        return self._hub.calls.tally
+        return self.work.calls.tally
 
     def __len__(self) -> int:
         """How many items the run has."""
@@ -126,7 +127,7 @@ class Run:
     @property
     def limits(self) -> Limits:
         """The places of the models' servers, as they are now."""
-        return self._hub.calls.limits
+        return self.work.limits
 
     @property
     def stopped(self) -> str | None:
@@ -148,6 +149,8 @@ class Run:
         crew = self._crew
         again, self._stopped = self._stopped is not None, self._stopped or why
         self.limits.close()
+        if self.on_stop is not None:
+            self.on_stop(0.0 if again else grace)
         if crew is None:
             return
         crew.close()
@@ -158,7 +161,7 @@ class Run:
         end = loop.time() + grace
 
         def look() -> None:
-            if self._hub.calls.under_way == 0 or loop.time() >= end:
+            if self.work.calls.under_way == 0 or loop.time() >= end:
                 loop.call_later(_LAST_STEPS, crew.cancel)
             else:
                 loop.call_later(_LAST_STEPS, look)
@@ -199,12 +202,12 @@ class Run:
         journal = self.journal if self.journal is not None and not self.journal.replaying else None
         if journal is not None:
             journal.begin(len(self), self.command)
-        self._plugins.run_started(RunStarted(len(self), self.config))
+        self.plugins.run_started(RunStarted(len(self), self.config))
         try:
             async with aclosing(self._stream()) as stream:
                 async for place, result in stream:
                     outcomes.add(result.outcome, result.question_id, result.template.verify_granular_result)
-                    self._plugins.item_finished(result)
+                    self.plugins.item_finished(result)
                     yield place, result
         finally:
             interrupted = len(outcomes) < len(self)
@@ -218,11 +221,28 @@ class Run:
                     "; the same run with the same journal goes on with them" if journal is not None else "",
                 )
             finished = RunFinished(outcomes.summary(), time.monotonic() - began, interrupted, self._stopped)
-            self._plugins.run_finished(finished)
+            self.plugins.run_finished(finished)
             if journal is not None and journal.broken is None:
                 journal.end(self.tally, finished=not interrupted)
 
     async def _stream(self) -> AsyncGenerator[Placed]:
+        core, clock = self.config.core, None
+        if core.run_timeout is not None:
+            late = f"its time is over (run_timeout = {core.run_timeout:g} s)"
+            clock = asyncio.get_running_loop().call_later(core.run_timeout, self.stop, late)
+        self._loop = asyncio.get_running_loop()
+        try:
+            if self._stopped is None:
+                async with aclosing(self.executor.execute(self)) as results:
+                    async for placed in results:
+                        yield placed
+        finally:
+            self._loop = None
+            if clock is not None:
+                clock.cancel()
+
+    async def here(self) -> AsyncGenerator[Placed]:
+        """The results, worked out in this process and event loop."""
         core, limits = self.config.core, self.limits
         limits.prepare((*core.answering_models, *core.parsing_models))
         ready: Ready[Placed] = Ready(_MOST_READY)
@@ -232,75 +252,52 @@ class Run:
 
         crew = self._crew = Crew(iter(self.matrix), lambda task: self._answer(task, ready), wanted, ready.end)
         limits.on_change = crew.fill
-        clock = None
-        if core.run_timeout is not None:
-            late = f"its time is over (run_timeout = {core.run_timeout:g} s)"
-            clock = asyncio.get_running_loop().call_later(core.run_timeout, self.stop, late)
-        self._loop = asyncio.get_running_loop()
         try:
-            if self._stopped is None:
-                crew.fill()
-                async for result in ready:
-                    yield result
+            crew.fill()
+            async for result in ready:
+                yield result
             if crew.failure is not None:
                 raise _first(crew.failure)
         finally:
-            self._loop = limits.on_change = None
-            if clock is not None:
-                clock.cancel()
+            limits.on_change = None
             await crew.aclose()
-            await self._hub.aclose()
+            await self.work.aclose()
 
     async def _answer(self, task: AnswerTask, ready: Ready[Placed]) -> None:
-        """Get one answer and put it before its judges, those whose items have no result in the journal."""
-        pipeline = self._planner.pipeline(task.question)
-        judges = [index for index in range(len(task.judges)) if not await self._was_kept(task, index, pipeline, ready)]
+        """Work on one answer, and hand on all its results."""
+        judges, kept = self.todo(task)
+        for placed in kept:
+            await ready.put(placed)
         if not judges:
             return
-        item = self._item(task, None)
-        answer = await pipeline.answer(item)
-        try:
 
-            async def judge(model_index: int) -> None:
-                judged = self._item(task, model_index)
-                if self._announces:
-                    self._plugins.item_started(ItemStarted(judged))
-                result = await pipeline.judge(answer, judged)
-                if self.continuing is not None:
-                    result = await self.continuing.finish(task, model_index, pipeline.plan, result)
-                await ready.put((task.place(model_index), result))
+        async def done(judge: int, result: VerificationResult) -> None:
+            await ready.put(await self.finished(task, judge, result))
 
-            if len(judges) == 1:
-                await judge(judges[0])
+        await self.work.answer(task, judges, done)
+
+    def todo(self, task: AnswerTask) -> tuple[list[int], list[Placed]]:
+        """Those judges of an answer whose items have to run, and the results of the others, which the journal has."""
+        judges: list[int] = []
+        kept: list[Placed] = []
+        for judge in range(len(task.judges)):
+            found = None
+            if self.continuing is not None:
+                found = self.continuing.result(task, judge, self.work.planner.plan(task.question))
+            if found is None:
+                judges.append(judge)
             else:
-                async with asyncio.TaskGroup() as group:
-                    for index in judges:
-                        group.create_task(judge(index))
-        finally:
-            await pipeline.end(answer)
+                kept.append((task.place(judge), found))
+        return judges, kept
 
-    async def _was_kept(self, task: AnswerTask, judge: int, pipeline: Pipeline, ready: Ready[Placed]) -> bool:
-        """Whether the journal had the item's result, which is handed on then."""
-        if self.continuing is None:
-            return False
-        kept = self.continuing.result(task, judge, pipeline.plan)
-        if kept is None:
-            return False
-        await ready.put((task.place(judge), kept))
-        return True
+    async def finished(self, task: AnswerTask, judge: int, result: VerificationResult) -> Placed:
+        """Keep the result of an item in the journal, where there is one, and give it with its place.
 
-    def _item(self, task: AnswerTask, judge: int | None) -> Item:
-        return Item(
-            question=task.question,
-            answering_model=task.answering_model,
-            parsing_model=task.judges[judge] if judge is not None else None,
-            replicate=task.replicate,
-            config=self.config,
-            ports=self._hub,
-            trust=self._trust,
-            run_name=self.config.core.run_name,
-            order=task.order,
-        )
+        Raises `JournalError`.
+        """
+        if self.continuing is not None:
+            result = await self.continuing.finish(task, judge, self.work.planner.plan(task.question), result)
+        return task.place(judge), result
 
 
 def _first(error: BaseException) -> BaseException:

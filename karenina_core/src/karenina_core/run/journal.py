@@ -172,7 +172,7 @@ class Journal:
 
     # ---- replies
 
-    def find(self, call: Call) -> Made | None:
+    async def find(self, call: Call) -> Made | None:
         """What was kept of such a call: a reply that may be used again, or None.
 
         While replaying, all that was kept, errors too; where nothing was, it raises `PortError`.
@@ -218,6 +218,9 @@ class Journal:
                 *(json.dumps(notes.retries) if notes.retries else "{}", notes.waited, time.time(), text),
             ),
         )
+
+    def leave(self, call: Call) -> None:
+        """Nothing is noted of calls that were not made."""
 
     # ---- results
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from math import inf
 from operator import itemgetter
@@ -61,27 +61,42 @@ class Concurrency:
     """What a configuration says about how many calls may be under way at once.
 
     `most` are those of all servers together, `models` the fixed numbers of some models by their ids. Other servers
-    begin with `start` places and have at most `ceiling`; where an adapter declares a number it is both.
+    begin with `start` places and have at most `ceiling`; where an adapter declares a number it is both. `part` says
+    which one of how many workers has these places, each an equal part of all.
     """
 
     start: int | None = None
     ceiling: int = CEILING
     models: Mapping[str, int] = field(default_factory=dict)
     most: int | None = None
+    part: tuple[int, int] = (0, 1)
 
     @classmethod
     def of(cls, core: CoreSettings) -> Self:
         """As configured (`max_concurrency` and the others)."""
         return cls(core.concurrency_start, core.concurrency_ceiling, core.model_concurrency, core.max_concurrency)
 
+    def share(self, worker: int, workers: int) -> Self:
+        """What one of several workers may have, so that all together have what one would have alone.
+
+        Each has one place at least: with more workers than places there would be more places.
+        """
+        most = _part(self.most, worker, workers) if self.most is not None else None
+        return replace(self, most=most, part=(worker, workers))
+
     def bounds(self, model: ModelConfig, declared: int | None) -> Bounds:
         """The bounds of the model's server, whose adapter declares a number, or None."""
         fixed = self.models.get(model.id)
         if fixed is not None:
-            return Bounds(fixed, fixed, fixed=True)
+            places = _part(fixed, *self.part)
+            return Bounds(places, places, fixed=True)
         ceiling = self.ceiling if declared is None else max(1, declared)
         start = self.start if self.start is not None else START if declared is None else ceiling
-        return Bounds(min(start, ceiling), ceiling)
+        return Bounds(_part(min(start, ceiling), *self.part), _part(ceiling, *self.part))
+
+
+def _part(places: int, worker: int, workers: int) -> int:
+    return max(1, (places + workers - 1 - worker) // workers)
 
 
 class Places:

@@ -24,7 +24,7 @@ def members(checkout: Path) -> list[str]:
 
 
 def survey(names: list[str]) -> Known:
-    """What the distributions `names` own: stages, adapters, artifacts, prompts, tool sources and settings."""
+    """What the distributions `names` own: stages, adapters, artifacts, prompts, tool sources, executors, settings."""
     points: list[EntryPoint] = [point for name in names for point in distribution(name).entry_points]
     plugins = Plugins.discover(found=[point for point in points if point.group in GROUPS])
     broken = [info for info in plugins.describe() if info.state != "loaded"]
@@ -38,21 +38,26 @@ def survey(names: list[str]) -> Known:
         "artifacts": {},
         "prompts": {},
         "tool_sources": {},
+        "executors": {},
         "settings": {},
     }
+    owned = [(offered.stage.settings, offered.distribution) for offered in plugins.stages()]
+    owned += [(executor.settings, owner) for executor, owner in plugins.owned_executors()]
+    for settings, owner in owned:
+        for name, info in settings.model_fields.items() if settings is not None else ():
+            default = info.get_default(call_default_factory=True)
+            found["settings"][name] = {"distribution": owner, "default": default}
     for offered in plugins.stages():
         stage = offered.stage
         found["stages"][stage.name] = offered.distribution
         found["stage_slots"][stage.name] = stage.slot.config_name if stage.slot is not None else None
         found["artifacts"].update({key.name: offered.distribution for key in stage.produces})
         found["prompts"].update({task.name: offered.distribution for task in stage.prompts})
-        for name, info in stage.settings.model_fields.items() if stage.settings is not None else ():
-            default = info.get_default(call_default_factory=True)
-            found["settings"][name] = {"distribution": offered.distribution, "default": default}
     for offered in plugins.stages():
         for task in offered.stage.prompts:
             found["prompts"].setdefault(task.family or task.name, offered.distribution)
     found["tool_sources"] = {source.name: owner for source, owner in plugins.owned_tool_sources()}
+    found["executors"] = {one.name: owner for one, owner in plugins.owned_executors()}
     found["adapters"] = {one.spec.interface: one.distribution for one in plugins.adapters()}
     found["adapter_details"] = {
         spec.interface: {"description": spec.description, "tier": spec.tier.value, "ports": list(spec.ports)}

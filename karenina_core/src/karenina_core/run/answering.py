@@ -1,0 +1,111 @@
+"""What does the work on answers in one process: their plans, the models' ports, and the way through the judges."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from karenina_core.context import Item
+from karenina_core.run.events import ItemStarted
+from karenina_core.run.limits import Concurrency, Limits
+from karenina_core.run.planner import Planner
+from karenina_core.run.ports import PortHub
+from karenina_core.run.retry import RetryPolicy
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.plugins import Plugins
+    from karenina_core.results import VerificationResult
+    from karenina_core.run.calls import Calls, Keeper
+    from karenina_core.run.matrix import AnswerTask
+    from karenina_core.templates import Trust
+
+Done = Callable[[int, "VerificationResult"], Awaitable[None]]
+"""Told of a result, with the place of its judge among the judges of its answer."""
+
+
+class Answering:
+    """Gets answers and puts them before their judges, any number at once, in one event loop. It has an end: `aclose`.
+
+    A run has one; an executor that works in other processes makes one in each. `concurrency` are the places that this
+    one may take at the models' servers; `offline` says that no model may be asked, since the `keeper` has all replies.
+    """
+
+    def __init__(
+        self,
+        config: VerificationConfig,
+        plugins: Plugins,
+        *,
+        trust: Trust,
+        policy: RetryPolicy | None = None,
+        keeper: Keeper | None = None,
+        offline: bool = False,
+        concurrency: Concurrency | None = None,
+    ) -> None:
+        core = config.core
+        self.config = config
+        self.planner = Planner(config, plugins)
+        self._plugins = plugins
+        self._trust = trust
+        self._hub = PortHub(
+            plugins,
+            core.request_timeout,
+            policy or RetryPolicy.of(core),
+            keeper,
+            offline=offline,
+            concurrency=concurrency or Concurrency.of(core),
+        )
+        self._announces = plugins.observed("karenina_item_started")
+
+    @property
+    def calls(self) -> Calls:
+        """The calls of models."""
+        return self._hub.calls
+
+    @property
+    def limits(self) -> Limits:
+        """The places of the models' servers, as they are now."""
+        return self._hub.calls.limits
+
+    async def answer(self, task: AnswerTask, judges: Sequence[int], done: Done) -> None:
+        """Get one answer and put it before these of its judges; `done` is told of each result as it comes."""
+        pipeline = self.planner.pipeline(task.question)
+        answer = await pipeline.answer(self._item(task, None))
+        try:
+
+            async def judge(which: int) -> None:
+                item = self._item(task, which)
+                if self._announces:
+                    self._plugins.item_started(ItemStarted(item))
+                await done(which, await pipeline.judge(answer, item))
+
+            if len(judges) == 1:
+                await judge(judges[0])
+            else:
+                async with asyncio.TaskGroup() as group:
+                    for which in judges:
+                        group.create_task(judge(which))
+        finally:
+            await pipeline.end(answer)
+
+    def failed(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
+        """The result of an item that could not be worked on, and why; when the run goes on it is tried again."""
+        return self.planner.pipeline(task.question).failed(self._item(task, judge), message)
+
+    async def aclose(self) -> None:
+        """Close all ports and tools."""
+        await self._hub.aclose()
+
+    def _item(self, task: AnswerTask, judge: int | None) -> Item:
+        return Item(
+            question=task.question,
+            answering_model=task.answering_model,
+            parsing_model=task.judges[judge] if judge is not None else None,
+            replicate=task.replicate,
+            config=self.config,
+            ports=self._hub,
+            trust=self._trust,
+            run_name=self.config.core.run_name,
+            order=task.order,
+        )

@@ -1,0 +1,56 @@
+"""Executors: where the work of a run is done. `asyncio` does it here; plugins offer others (`karenina_executors`)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, ClassVar, Final
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from karenina_core.results import VerificationResult
+    from karenina_core.run.engine import Run
+
+DEFAULT: Final = "asyncio"
+
+
+class Executor(ABC):
+    """A way to work through a run, chosen by its `name` in the configuration (`executor`).
+
+    The run itself stays in the process that was asked for it: it has the matrix (`run.matrix`), the one journal, the
+    output and the observers. An executor takes the answers of the matrix one after another, asks `run.todo` which of
+    their items have to run, has them worked on (`karenina_core.run.answering.Answering` does that in any process), and
+    hands each result to `run.finished`, which keeps it, before it brings it. Each item of the matrix has one result in
+    the end, also where something broke on the way (`run.work.failed`).
+
+    `settings` is the model of the configuration names that it owns, each marked `changes_results: False`: where the
+    work is done changes no result. One object serves all runs of a process.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str] = ""
+    settings: ClassVar[type[BaseModel] | None] = None
+
+    def check(self, run: Run) -> None:
+        """Look, before anything is asked, at what would keep the run from being done. Raises `ConfigError`."""
+
+    @abstractmethod
+    def execute(self, run: Run) -> AsyncGenerator[tuple[int, VerificationResult]]:
+        """Every item's result with its place in the matrix, in the order in which they end.
+
+        To be told when the run shall stop, it sets `run.on_stop` while it works: that is called in the event loop with
+        the seconds for which calls under way may go on, and the generator ends soon after. Where it is closed early it
+        ends at once all that it started.
+        """
+
+
+class InThisProcess(Executor):
+    """`asyncio`: all of it in one event loop of this process."""
+
+    name = DEFAULT
+    description = "One event loop in this process."
+
+    def execute(self, run: Run) -> AsyncGenerator[tuple[int, VerificationResult]]:
+        """What the run does here."""
+        return run.here()
