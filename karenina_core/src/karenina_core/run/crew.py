@@ -42,16 +42,22 @@ class Ready(Generic[T]):
         while True:
             while self._items:
                 item = self._items.popleft()
-                while self._bringers and len(self._items) <= self._most:
-                    bringer = self._bringers.popleft()
-                    if not bringer.done():
-                        bringer.set_result(None)
-                        break
+                if len(self._items) <= self._most:
+                    self._let_one_go_on()
                 yield item
+            while self._bringers:  # there may be more of them than there were takes
+                self._let_one_go_on()
             if self._ended:
                 return
             self._taker = asyncio.get_running_loop().create_future()
             await self._taker
+
+    def _let_one_go_on(self) -> None:
+        while self._bringers:
+            bringer = self._bringers.popleft()
+            if not bringer.done():
+                bringer.set_result(None)
+                return
 
     def _wake_taker(self) -> None:
         taker, self._taker = self._taker, None
