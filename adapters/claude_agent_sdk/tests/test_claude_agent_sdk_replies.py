@@ -101,7 +101,7 @@ def test_a_turn_has_one_message_and_the_plain_names_of_tools() -> None:
 
     calls = ToolCall("1", "Read", {"file_path": "note.txt"}), ToolCall("2", "find_gene", {})
     assert turn.message == Message.assistant("I look.", calls, "Hm.")
-    assert turn.usage == Usage(input_tokens=10, output_tokens=7, cached_tokens=2, reasoning_tokens=4, calls=1)
+    assert turn.usage == Usage(10, 7, cached_tokens=2, reasoning_tokens=4, calls=1, cache_write_tokens=3)
     assert turn.finish_reason == "tool_calls"
 
 
