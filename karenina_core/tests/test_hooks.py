@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 import typer
+from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
 from karenina_core import (
@@ -24,8 +28,11 @@ from karenina_core import (
 )
 from karenina_core import plugins as plugin_room
 from karenina_core.cli.app import build_app
+from karenina_core.config import settings
+from karenina_core.errors import ConfigError
 from karenina_core.finalize import plugin as core_plugin
 from karenina_core.plugins import PluginError, Plugins, using
+from karenina_core.ports import CallInfo, ErrorCategory, Message, PortError
 from karenina_core.rubrics import RubricTrait
 from karenina_core.run.executors import InThisProcess
 from karenina_core.slots import SLOT_RULES
@@ -190,6 +197,18 @@ def test_instructions_are_added_for_a_task_and_an_interface(plugins: Plugins) ->
     assert plugins.prompt_instructions("parsing", "large") == ()
 
 
+@shows("karenina_settings")
+def test_settings_that_no_stage_owns_are_names_of_the_configuration(plugins: Plugins) -> None:
+    class Colours(BaseModel):
+        colour: str = Field(default="red", description="What colour.")
+
+    plugins.register(offering("karenina_settings", [Colours]), distribution="paint")
+    assert settings()["colour"].owner == "paint"
+    assert VerificationConfig(colour="blue").section(Colours).colour == "blue"
+    with pytest.raises(ConfigError, match="did you mean 'colour'"):
+        VerificationConfig(color="blue")
+
+
 @shows("karenina_commands")
 def test_commands_are_added_and_one_that_fails_stops_no_other(plugins: Plugins) -> None:
     class Adds:
@@ -235,6 +254,8 @@ def test_a_command_of_the_core_is_not_replaced_by_a_plugin(
 @shows(
     "karenina_run_started",
     "karenina_run_finished",
+    "karenina_answer_started",
+    "karenina_answer_finished",
     "karenina_item_started",
     "karenina_item_finished",
     "karenina_stage_started",
@@ -253,12 +274,20 @@ def test_observers_hear_of_the_run_its_items_and_its_stages(plugins: Plugins) ->
             heard.append(("run finished", event.summary.items))
 
         @hookimpl
+        def karenina_answer_started(self, event: Any) -> None:
+            heard.append(("answer started", event.item.question.id))
+
+        @hookimpl
+        def karenina_answer_finished(self, event: Any) -> None:
+            heard.append(("answer finished", event.item.question.id))
+
+        @hookimpl
         def karenina_item_started(self, event: Any) -> None:
-            heard.append(("item started", event.item.question.id))
+            heard.append(("item started", event.item.key))
 
         @hookimpl
         def karenina_item_finished(self, result: Any) -> None:
-            heard.append(("item finished", result.question_id))
+            heard.append(("item finished", result.item))
 
         @hookimpl
         def karenina_stage_started(self, event: Any) -> None:
@@ -268,17 +297,117 @@ def test_observers_hear_of_the_run_its_items_and_its_stages(plugins: Plugins) ->
         def karenina_stage_finished(self, event: Any, record: Any) -> None:
             heard.append(("stage finished", record.name))
 
+    plugins.register(Listens())
+    run_of_filled_slots(plugins)
+    item = ("q", "m", "m", 1)
+    assert heard == [
+        ("run started", 1),
+        ("answer started", "q"),
+        *(("stage " + when, f"Fill{number}") for number in (1, 2) for when in ("started", "finished")),
+        ("item started", item),
+        *(("stage " + when, f"Fill{number}") for number in (7, 8) for when in ("started", "finished")),
+        ("stage started", "FinalizeResult"),
+        ("stage finished", "FinalizeResult"),
+        ("answer finished", "q"),
+        ("item finished", item),
+        ("run finished", 1),
+    ]
+
+
+def run_of_filled_slots(plugins: Plugins, stages: Sequence[type[Stage]] = (), journal: Path | None = None) -> None:
+    """A run of one question with stages that set nothing, and with `stages`."""
     for slot in (Slot.VALIDATE_TEMPLATE, Slot.GENERATE_ANSWER, Slot.PARSE_TEMPLATE, Slot.VERIFY_TEMPLATE):
         plugins.register(offering(slot.hook, [fill(slot)]))
-    plugins.register(Listens())
+    plugins.register(offering("karenina_extra_stages", stages))
     benchmark = Benchmark.create(name="one")
     benchmark.add_question("Which?", question_id="q")
     model = {"id": "m", "interface": "scripted", "model_name": "m"}
-    benchmark.run_verification(VerificationConfig(answering_models=[model], parsing_models=[model]))
-    assert heard[0] == ("run started", 1)
-    assert heard[-2:] == [("item finished", "q"), ("run finished", 1)]
-    assert ("item started", "q") in heard
-    assert heard.index(("stage started", "Fill2")) < heard.index(("stage finished", "Fill2"))
+    config = VerificationConfig(answering_models=[model], parsing_models=[model])
+    benchmark.run_verification(config, journal=journal)
+
+
+@shows("karenina_call_started", "karenina_call_finished")
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("kept", [False, True])
+def test_observers_hear_of_every_call_that_is_made(plugins: Plugins, fails: bool, kept: bool, tmp_path: Path) -> None:
+    heard: list[tuple[Any, ...]] = []
+    within: ContextVar[str] = ContextVar("within", default="nothing")
+
+    def say(_messages: Sequence[Message], info: CallInfo) -> str:
+        heard.append(("asked", info.stage, within.get()))
+        if fails:
+            raise PortError("no such model", category=ErrorCategory.PERMANENT)
+        return "an answer"
+
+    class Listens:
+        @hookimpl
+        def karenina_call_started(self, event: Any) -> None:
+            within.set("the call")
+            heard.append(("started", event.call.target.model.id, event.call.messages[0].content))
+
+        @hookimpl
+        def karenina_call_finished(self, event: Any, made: Any) -> None:
+            heard.append(("finished", made.reply and made.reply.text, made.error and str(made.error)))
+
+    plugins.register(ScriptedModels(say=say, interface="other"))
+    plugins.register(Listens())
+
+    class Asks(Stage):
+        name = "Asks"
+
+        async def execute(self, context: VerificationContext) -> None:
+            other = context.parsing_model.model_copy(update={"interface": "other"})
+            for _ in range(2):
+                with contextlib.suppress(PortError):
+                    await context.llm(other).invoke([Message.user("Well?")], info=context.call_info)
+
+    run_of_filled_slots(plugins, [Asks], tmp_path / "journal.db" if kept else None)
+    once = [
+        ("started", "m", "Well?"),
+        ("asked", "Asks", "the call"),
+        ("finished", None if fails else "an answer", "no such model" if fails else None),
+    ]
+    assert heard == once * (1 if kept and not fails else 2)
+
+
+@shows("karenina_observers")
+def test_observers_of_one_run_are_offered_where_its_configuration_asks_for_them(plugins: Plugins) -> None:
+    heard: list[str] = []
+
+    class OfOneRun:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        @hookimpl
+        def karenina_item_finished(self, result: Any) -> None:
+            heard.append(f"{self.name}: {result.question_id}")
+
+    class Offers:
+        @hookimpl
+        def karenina_observers(self, config: VerificationConfig) -> list[object]:
+            name = config.core.run_name
+            if name == "refused":
+                raise ConfigError(["not with this configuration"])
+            return [OfOneRun(name)] if name else []
+
+    plugins.register(Offers())
+    named = VerificationConfig(run_name="one")
+    assert plugins.observers(named).of_items
+    assert not plugins.observers(VerificationConfig()).of_items
+    run_of_filled_slots(plugins)
+    assert heard == []
+    with pytest.raises(ConfigError, match="not with this configuration"):
+        plugins.observers(VerificationConfig(run_name="refused"))
+
+
+def test_an_observer_that_is_none_is_refused_with_its_owner(plugins: Plugins) -> None:
+    class Odd:
+        @hookimpl
+        def karenina_item_finished(self, results: Any) -> None: ...
+
+    plugins.register(offering("karenina_observers", [Odd()]), distribution="odd", version="3")
+    with pytest.raises(PluginError, match=r"odd 3.*karenina_item_finished"):
+        plugins.observers(VerificationConfig())
 
 
 def test_every_hook_is_shown_at_work_here() -> None:

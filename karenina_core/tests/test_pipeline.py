@@ -59,7 +59,8 @@ def run(*stages: type[Stage], judges: int = 1, models: ScriptedModels | None = N
     async def work() -> list[VerificationResult]:
         hub = PortHub(plugins, 5)
         pipeline = Pipeline(
-            arrange([Selected(one(), f"dist-of-{one.name}", "1.2") for one in (*stages, FinalizeResult)]), plugins
+            arrange([Selected(one(), f"dist-of-{one.name}", "1.2") for one in (*stages, FinalizeResult)]),
+            plugins.observers(),
         )
 
         def item(judge: ModelConfig | None) -> Item:
@@ -335,7 +336,7 @@ def test_a_prompt_has_the_tasks_the_plugins_and_the_users_instructions_before_th
         hub = PortHub(plugins, 5)
         item = Item(Question(question="Which?"), models.model("a"), models.model("j"), 1, config, hub, Trust())
         plan = arrange([Selected(greeter(), "d", "1")])
-        await Pipeline(plan, plugins).run_stages(plan.stages, State(item))
+        await Pipeline(plan, plugins.observers()).run_stages(plan.stages, State(item))
 
     asyncio.run(work())
     system, user = models.requests[0].messages
@@ -382,7 +383,7 @@ def test_a_finalizer_that_fails_still_leaves_a_result() -> None:
         config = VerificationConfig()
 
     async def work() -> VerificationResult:
-        pipeline = Pipeline(arrange([Selected(Broken(), "d", "1")]), plugins)
+        pipeline = Pipeline(arrange([Selected(Broken(), "d", "1")]), plugins.observers())
         item = Item(
             Question(question="Which?"), models.model("a"), models.model("j"), 1, config, PortHub(plugins, 5), Trust()
         )

@@ -43,7 +43,9 @@ def test_an_answer_that_is_cancelled_while_it_is_made_has_an_end() -> None:
     )
 
     async def cancelled() -> None:
-        making = asyncio.create_task(Pipeline(arrange([Selected(Waits(), "tests", "0")]), plugins).answer(item))
+        making = asyncio.create_task(
+            Pipeline(arrange([Selected(Waits(), "tests", "0")]), plugins.observers()).answer(item)
+        )
         await asyncio.sleep(0)
         making.cancel()
         await making

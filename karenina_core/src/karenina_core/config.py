@@ -256,12 +256,8 @@ def settings() -> dict[str, Setting]:
     """
     found = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []
-    plugins = plugin_room.current()
-    owned = [(offered.stage.settings, offered.distribution) for offered in plugins.stages()]
-    owned += [(executor.settings, distribution) for executor, distribution in plugins.owned_executors()]
-    for model, distribution in owned:
-        for name, info in model.model_fields.items() if model is not None else ():
-            assert model is not None
+    for model, distribution in plugin_room.current().settings_models():
+        for name, info in model.model_fields.items():
             other = found.get(name)
             if other is None:
                 found[name] = Setting(name, distribution, model, info)

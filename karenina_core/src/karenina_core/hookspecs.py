@@ -17,13 +17,23 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import typer
+    from pydantic import BaseModel
 
     from karenina_core.adapters import AdapterSpec
+    from karenina_core.config import VerificationConfig
     from karenina_core.prices import PriceSource
     from karenina_core.results import StageRecord, VerificationResult
     from karenina_core.rubrics import RubricTrait
     from karenina_core.rubrics.evaluation import TraitEvaluator
-    from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
+    from karenina_core.run.calls import Made
+    from karenina_core.run.events import (
+        AnswerStarted,
+        CallStarted,
+        ItemStarted,
+        RunFinished,
+        RunStarted,
+        StageStarted,
+    )
     from karenina_core.run.executors import Executor
     from karenina_core.search import SearchTool
     from karenina_core.stage import Stage
@@ -155,8 +165,23 @@ def karenina_prompt_instructions(task: str, interface: str) -> str | None:
 
 
 @hookspec
+def karenina_settings() -> Sequence[type[BaseModel]]:
+    """Offer settings models for configuration names that no stage owns; each name has one owner."""
+
+
+@hookspec
 def karenina_commands(app: typer.Typer) -> None:
     """Add commands to the `karenina` command. Called once, before the arguments are read."""
+
+
+@hookspec
+def karenina_observers(config: VerificationConfig) -> Sequence[object]:
+    """Offer observers of one run under `config`: objects with the hooks below, told of this run and of no other.
+
+    Asked when the run is prepared; nothing is offered where the configuration asks for nothing, and nothing is paid
+    then. A `KareninaError` refuses the run. Observers are told in the event loop, so they must not wait, and in the
+    task that does the work: what they set in a context variable when something starts is seen by all that it does.
+    """
 
 
 @hookspec
@@ -170,13 +195,23 @@ def karenina_run_finished(event: RunFinished) -> None:
 
 
 @hookspec
+def karenina_answer_started(event: AnswerStarted) -> None:
+    """Told before a model is asked for one answer, which is then put before its judges."""
+
+
+@hookspec
+def karenina_answer_finished(event: AnswerStarted) -> None:
+    """Told when all judges have seen the answer, also when that was cut off."""
+
+
+@hookspec
 def karenina_item_started(event: ItemStarted) -> None:
-    """Told when an item, one answer before one judge, begins."""
+    """Told when an item, one answer before one judge, begins. The `item` of its result will be its `event.item.key`."""
 
 
 @hookspec
 def karenina_item_finished(result: VerificationResult) -> None:
-    """Told when an item has its result."""
+    """Told when an item has its result, also where the journal had it and nothing began."""
 
 
 @hookspec
@@ -187,3 +222,13 @@ def karenina_stage_started(event: StageStarted) -> None:
 @hookspec
 def karenina_stage_finished(event: StageStarted, record: StageRecord) -> None:
     """Told after a stage executed or failed, with what is recorded about it; not for stages that are skipped."""
+
+
+@hookspec
+def karenina_call_started(event: CallStarted) -> None:
+    """Told before a model is called: once for all tries, and not for replies that the journal had."""
+
+
+@hookspec
+def karenina_call_finished(event: CallStarted, made: Made) -> None:
+    """Told what became of the call and what it took; it has neither reply nor error where it was cut off."""

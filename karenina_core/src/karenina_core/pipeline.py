@@ -18,8 +18,8 @@ from karenina_core.run.events import StageStarted
 from karenina_core.stage import Skip
 
 if TYPE_CHECKING:
+    from karenina_core.observers import Observers
     from karenina_core.plan import Plan, PlannedStage
-    from karenina_core.plugins import Plugins
     from karenina_core.ports import CallNotes
     from karenina_core.results import VerificationResult
 
@@ -29,12 +29,11 @@ logger = logging.getLogger("karenina")
 class Pipeline:
     """One plan, ready to run over any number of items at once."""
 
-    def __init__(self, plan: Plan, plugins: Plugins) -> None:
+    def __init__(self, plan: Plan, observers: Observers) -> None:
         self.plan = plan
         self._answer_stages = plan.of_scope("answer")
         self._item_stages = plan.of_scope("item")
-        self._plugins = plugins
-        self._watched = plugins.observed("karenina_stage_started") or plugins.observed("karenina_stage_finished")
+        self._observers = observers
 
     async def answer(self, item: Item) -> State:
         """Run the answer-scope stages: what all judges of this answer share. It has an end: `end`.
@@ -99,9 +98,9 @@ class Pipeline:
         if skip is not None:
             logger.debug("[%s] %s skipped: %s", state.item.question.id, planned.name, skip.why)
             return _record(planned, status="skipped", reason=skip.why)
-        event = StageStarted(planned.name, state.item) if self._watched else None
+        event = StageStarted(planned.name, state.item) if self._observers.of_stages else None
         if event is not None:
-            self._plugins.stage_started(event)
+            self._observers.stage_started(event)
         began = time.monotonic()
         error = await self._execute(planned, state, context)
         usage = context.usage
@@ -117,7 +116,7 @@ class Pipeline:
             failed_calls=context.failed_calls,
         )
         if event is not None:
-            self._plugins.stage_finished(event, record)
+            self._observers.stage_finished(event, record)
         return record
 
     def _skip(self, planned: PlannedStage, state: State, context: VerificationContext) -> Skip | None:

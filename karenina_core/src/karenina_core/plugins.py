@@ -25,17 +25,18 @@ from karenina_core.discovery import Selection as Selection
 from karenina_core.discovery import State as State
 from karenina_core.errors import KareninaError
 from karenina_core.hookspecs import API_VERSION, PROJECT
+from karenina_core.observers import Listeners, Observers, listen
 from karenina_core.slots import Slot
 from karenina_core.wording import nearest
 
 if TYPE_CHECKING:
     import typer
+    from pydantic import BaseModel
 
     from karenina_core.adapters import AdapterSpec
+    from karenina_core.config import VerificationConfig
     from karenina_core.prices import PriceSource
-    from karenina_core.results import StageRecord, VerificationResult
     from karenina_core.rubrics.evaluation import TraitEvaluator
-    from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
     from karenina_core.run.executors import Executor
     from karenina_core.search import SearchTool
     from karenina_core.stage import Stage
@@ -75,8 +76,7 @@ class Plugins:
     """
 
     def __init__(self) -> None:
-        self._manager = pluggy.PluginManager(PROJECT)
-        self._manager.add_hookspecs(hookspecs)
+        self._manager = _new_manager()
         self._infos: dict[tuple[Kind, str, str], PluginInfo] = {}
         self._owners: dict[int, tuple[str, str]] = {}
         self._plugins: list[object] = []
@@ -184,6 +184,14 @@ class Plugins:
         found = self._manager.hook.karenina_prompt_instructions(task=task, interface=interface)
         return tuple(sorted(text for text in found if text))
 
+    def settings_models(self) -> list[tuple[type[BaseModel], str]]:
+        """The settings models of stages and executors and those of neither, each with the distribution that has it."""
+        found = [(one.stage.settings, one.distribution) for one in self.stages()]
+        found += [(executor.settings, owner) for executor, owner in self.owned_executors()]
+        for plugin, models in self._offers("karenina_settings"):
+            found += [(model, self._owners[id(plugin)][0]) for model in models]
+        return [(model, owner) for model, owner in found if model is not None]
+
     def trait_evaluators(self) -> tuple[TraitEvaluator, ...]:
         """What scores rubric traits, in the order in which each trait is offered: by falling precedence, then name."""
         if self._evaluators is None:
@@ -259,46 +267,36 @@ class Plugins:
 
     # ---- observers
 
-    def run_started(self, event: RunStarted) -> None:
-        """Tell observers that a run begins."""
-        self._tell("karenina_run_started", event=event)
+    def observers(self, config: VerificationConfig | None = None) -> Observers:
+        """All who observe a run under `config`: the plugins with such hooks, and what plugins offer for this run.
 
-    def run_finished(self, event: RunFinished) -> None:
-        """Tell observers that a run is over."""
-        self._tell("karenina_run_finished", event=event)
+        Raises the `KareninaError` with which a plugin refuses the run, and `PluginError` for an observer that does not
+        fit the specifications.
+        """
+        found: Listeners = {}
+        for plugin in self._plugins:
+            owner = " ".join(self._owners[id(plugin)])
+            listen(found, self._manager, plugin, owner)
+            for observer in self._offered_observers(plugin, config) if config is not None else ():
+                manager = _new_manager()
+                try:
+                    manager.register(observer)
+                    manager.check_pending()
+                except (pluggy.PluginValidationError, ValueError, TypeError) as error:
+                    raise PluginError(f"an observer of {owner} cannot be used: {_describe(error)}") from error
+                listen(found, manager, observer, owner)
+        return Observers(found)
 
-    def item_started(self, event: ItemStarted) -> None:
-        """Tell observers that an item begins."""
-        self._tell("karenina_item_started", event=event)
-
-    def item_finished(self, result: VerificationResult) -> None:
-        """Tell observers that an item has its result."""
-        self._tell("karenina_item_finished", result=result)
-
-    def stage_started(self, event: StageStarted) -> None:
-        """Tell observers that a stage executes."""
-        self._tell("karenina_stage_started", event=event)
-
-    def stage_finished(self, event: StageStarted, record: StageRecord) -> None:
-        """Tell observers that a stage executed or failed."""
-        self._tell("karenina_stage_finished", event=event, record=record)
-
-    def observed(self, hook: str) -> bool:
-        """Whether any plugin implements `hook`; lets the pipeline make no events that nobody wants."""
-        return bool(getattr(self._manager.hook, hook).get_hookimpls())
+    def _offered_observers(self, plugin: object, config: VerificationConfig) -> Sequence[object]:
+        try:
+            return self._call_one(plugin, "karenina_observers", config=config) or ()
+        except KareninaError:
+            raise
+        except Exception as error:
+            logger.warning("%s observes nothing: %s", " ".join(self._owners[id(plugin)]), _describe(error))
+            return ()
 
     # ---- inside
-
-    def _tell(self, hook: str, **arguments: object) -> None:
-        """Tell every observer; one that raises is warned about and costs neither the others nor the run anything."""
-        if not self.observed(hook):
-            return
-        for plugin in list(self._plugins):
-            try:
-                self._call_one(plugin, hook, **arguments)
-            except Exception as error:
-                owner = " ".join(self._owners[id(plugin)])
-                logger.warning("an observer of %s failed in %s: %s", owner, hook, _describe(error))
 
     def _add_group(self, group: str, kind: Kind, points: Iterable[EntryPoint], selection: Selection) -> None:
         from stevedore import ExtensionManager, NamedExtensionManager
@@ -426,7 +424,7 @@ class Plugins:
         self._hand_on("karenina_trait_kinds", "karenina_core.rubrics", "register_trait_kind")
 
     def _hand_on(self, hook: str, home: str, register: str) -> None:
-        if not self.observed(hook):
+        if not getattr(self._manager.hook, hook).get_hookimpls():
             return
         take = getattr(import_module(home), register)
         for plugin, offers in self._offers(hook):
@@ -444,6 +442,12 @@ class Plugins:
         for info in self.describe():
             if info.distribution == distribution and info.state == "loaded":
                 self._note(replace(info, state="failed", failure=failure))
+
+
+def _new_manager() -> pluggy.PluginManager:
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(hookspecs)
+    return manager
 
 
 def _noting(failures: list[BaseException]) -> Callable[[Any, EntryPoint, BaseException], None]:
@@ -479,6 +483,3 @@ def using(plugins: Plugins) -> Iterator[Plugins]:
         yield plugins
     finally:
         _current.reset(token)
-
-
-PluginSource = Callable[[], Plugins]

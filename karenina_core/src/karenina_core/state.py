@@ -75,6 +75,13 @@ class Item:
     run_name: str | None = None
     order: int = 0
 
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """What tells the item from the others of its run, as `VerificationResult.item` does: question, answering model,
+        judge (the answering model again where there is none) and replicate."""
+        judge = self.parsing_model or self.answering_model
+        return self.question.id, self.answering_model.id, judge.id, self.replicate
+
 
 @dataclass(frozen=True, slots=True)
 class Veto:

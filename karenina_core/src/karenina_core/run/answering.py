@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core.context import Item
+from karenina_core.observers import NOBODY, Observers
 from karenina_core.run.events import ItemStarted
 from karenina_core.run.limits import Concurrency, Limits
 from karenina_core.run.planner import Planner
@@ -30,6 +31,7 @@ class Answering:
 
     A run has one; an executor that works in other processes makes one in each. `concurrency` are the places that this
     one may take at the models' servers; `offline` says that no model may be asked, since the `keeper` has all replies.
+    `observers` hear of what is done here.
     """
 
     def __init__(
@@ -42,11 +44,11 @@ class Answering:
         keeper: Keeper | None = None,
         offline: bool = False,
         concurrency: Concurrency | None = None,
+        observers: Observers = NOBODY,
     ) -> None:
         core = config.core
         self.config = config
-        self.planner = Planner(config, plugins)
-        self._plugins = plugins
+        self.planner = Planner(config, plugins, observers)
         self._trust = trust
         self._hub = PortHub(
             plugins,
@@ -55,8 +57,9 @@ class Answering:
             keeper,
             offline=offline,
             concurrency=concurrency or Concurrency.of(core),
+            observers=observers,
         )
-        self._announces = plugins.observed("karenina_item_started")
+        self._observers = observers
 
     @property
     def calls(self) -> Calls:
@@ -71,23 +74,25 @@ class Answering:
     async def answer(self, task: AnswerTask, judges: Sequence[int], done: Done) -> None:
         """Get one answer and put it before these of its judges; `done` is told of each result as it comes."""
         pipeline = self.planner.pipeline(task.question)
-        answer = await pipeline.answer(self._item(task, None))
-        try:
+        whole = self._item(task, None)
+        with self._observers.answering(whole):
+            answer = await pipeline.answer(whole)
+            try:
 
-            async def judge(which: int) -> None:
-                item = self._item(task, which)
-                if self._announces:
-                    self._plugins.item_started(ItemStarted(item))
-                await done(which, await pipeline.judge(answer, item))
+                async def judge(which: int) -> None:
+                    item = self._item(task, which)
+                    if self._observers.of_items:
+                        self._observers.item_started(ItemStarted(item))
+                    await done(which, await pipeline.judge(answer, item))
 
-            if len(judges) == 1:
-                await judge(judges[0])
-            else:
-                async with asyncio.TaskGroup() as group:
-                    for which in judges:
-                        group.create_task(judge(which))
-        finally:
-            await pipeline.end(answer)
+                if len(judges) == 1:
+                    await judge(judges[0])
+                else:
+                    async with asyncio.TaskGroup() as group:
+                        for which in judges:
+                            group.create_task(judge(which))
+            finally:
+                await pipeline.end(answer)
 
     def failed(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
         """The result of an item that could not be worked on, and why; when the run goes on it is tried again."""

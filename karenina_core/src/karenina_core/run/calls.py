@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
+from karenina_core.observers import NOBODY, Observers
 from karenina_core.ports import (
     AgentReply,
     CallInfo,
@@ -26,11 +27,13 @@ from karenina_core.ports import (
     Turn,
     Usage,
 )
+from karenina_core.run.events import CallStarted
 from karenina_core.run.limits import Limits, refuses
 from karenina_core.run.replies import Reply, same_error
 from karenina_core.run.retry import RetryPolicy
 
 if TYPE_CHECKING:
+    from karenina_core.adapters import AdapterSpec
     from karenina_core.models import ModelConfig
 
 PortKind = Literal["llm", "parser", "agent", "turn"]
@@ -43,7 +46,7 @@ class Target:
 
     `adapter` is its interface and version; `identity` are all parameters that may change a reply, as JSON values,
     without secrets. `by_item` says that the reply depends on the question and replicate that it is for, and not only on
-    what is sent (recordings are looked up so). Made once for each model and port.
+    what is sent (recordings are looked up so). `spec` is what the adapter declares. Made once for each model and port.
     """
 
     port: PortKind
@@ -51,6 +54,7 @@ class Target:
     adapter: str
     identity: Mapping[str, Any]
     by_item: bool = False
+    spec: AdapterSpec | None = None
 
     @cached_property
     def digest(self) -> bytes:
@@ -95,7 +99,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What became of a call: a `reply`, or the `error` that its last try ended in, and what it took."""
+    """What became of a call: a `reply`, or the `error` that its last try ended in, and what it took.
+
+    One that was cut off has neither; such a one is told to observers, and never kept.
+    """
 
     reply: Reply | None
     error: PortError | None
@@ -146,6 +153,7 @@ class Calls:
     keeper: Keeper | None = None
     tally: Tally = field(default_factory=Tally)
     storing: int = 0
+    observers: Observers = NOBODY
     _under_way: dict[bytes, _UnderWay] = field(default_factory=dict)
 
     @property
@@ -160,7 +168,7 @@ class Calls:
         Raises `PortError` where all tries failed.
         """
         if self.keeper is None:
-            return await self._noted(call, ask)
+            return await self._observed(call, ask)
         while True:
             other = self._under_way.get(call.key)
             if other is None:
@@ -182,7 +190,7 @@ class Calls:
                 return found
             try:
                 try:
-                    reply = await self._noted(call, ask)
+                    reply = await self._observed(call, ask)
                 except PortError as error:
                     made = Made(None, error, call.notes)
                     await self._keep(keeper, call, made)
@@ -205,6 +213,23 @@ class Calls:
             await keeper.store(call, made)
         finally:
             self.storing -= 1
+
+    async def _observed(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
+        """Make the call, and tell observers of it."""
+        if not self.observers.of_calls:
+            return await self._noted(call, ask)
+        event = CallStarted(call)
+        self.observers.call_started(event)
+        reply: R | None = None
+        error: PortError | None = None
+        try:
+            reply = await self._noted(call, ask)
+        except PortError as failure:
+            error = failure
+            raise
+        finally:
+            self.observers.call_finished(event, Made(reply, error, call.notes))
+        return reply
 
     async def _noted(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
         """Make the call; what it took is added to what its stage has noted."""

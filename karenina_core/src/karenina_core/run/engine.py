@@ -82,7 +82,16 @@ class Run:
         self.plugins = plugins
         self.trust = trust
         self.policy = policy
-        self.work = Answering(config, plugins, trust=trust, policy=policy, keeper=journal, offline=offline)
+        self._observers = plugins.observers(config)
+        self.work = Answering(
+            config,
+            plugins,
+            trust=trust,
+            policy=policy,
+            keeper=journal,
+            offline=offline,
+            observers=self._observers,
+        )
         pipelines = self.work.planner.spread(questions)
         self._warn_of_nothing_to_do(questions)
         check_stages(plugins, config, questions, pipelines)
@@ -202,12 +211,12 @@ class Run:
         journal = self.journal if self.journal is not None and not self.journal.replaying else None
         if journal is not None:
             journal.begin(len(self), self.command)
-        self.plugins.run_started(RunStarted(len(self), self.config))
+        self._observers.run_started(RunStarted(len(self), self.config))
         try:
             async with aclosing(self._stream()) as stream:
                 async for place, result in stream:
                     outcomes.add(result.outcome, result.question_id, result.template.verify_granular_result)
-                    self.plugins.item_finished(result)
+                    self._observers.item_finished(result)
                     yield place, result
         finally:
             interrupted = len(outcomes) < len(self)
@@ -221,7 +230,7 @@ class Run:
                     "; the same run with the same journal goes on with them" if journal is not None else "",
                 )
             finished = RunFinished(outcomes.summary(), time.monotonic() - began, interrupted, self._stopped)
-            self.plugins.run_finished(finished)
+            self._observers.run_finished(finished)
             if journal is not None and journal.broken is None:
                 journal.end(self.tally, finished=not interrupted)
 

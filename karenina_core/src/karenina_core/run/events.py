@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.context import Item
     from karenina_core.results import Summary
+    from karenina_core.run.calls import Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,13 @@ class RunFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerStarted:
+    """A model is about to be asked for one answer. The item has no judge."""
+
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
 class ItemStarted:
     """One answer before one judge begins."""
 
@@ -42,3 +50,10 @@ class StageStarted:
 
     stage: str
     item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """A model is about to be called: which, for what, and with which messages."""
+
+    call: Call

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, overload
 
+from karenina_core.observers import NOBODY, Observers
 from karenina_core.pipeline import Pipeline
 from karenina_core.plan import Plan, PlanError, arrange
 from karenina_core.selection import select
@@ -23,9 +24,10 @@ _MOST_CLAIMS = 1024
 class Planner:
     """Makes the plan of each question of one configuration."""
 
-    def __init__(self, config: VerificationConfig, plugins: Plugins) -> None:
+    def __init__(self, config: VerificationConfig, plugins: Plugins, observers: Observers = NOBODY) -> None:
         self._config = config
         self._plugins = plugins
+        self._observers = observers
         self._pipelines: dict[tuple[tuple[str, str], ...], Pipeline] = {}
         self._by_claims: dict[Hashable, Pipeline] = {}
         self._stages = [offered.stage() for offered in plugins.stages()]
@@ -72,7 +74,7 @@ class Planner:
             raise PlanError(selection.problems)
         key = tuple(sorted((one.stage.name, one.distribution) for one in selection.stages))
         if key not in self._pipelines:
-            self._pipelines[key] = Pipeline(arrange(selection.stages, selection.left_out), self._plugins)
+            self._pipelines[key] = Pipeline(arrange(selection.stages, selection.left_out), self._observers)
         return self._pipelines[key]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.adapters import AgentTier
 from karenina_core.errors import ConfigError
+from karenina_core.observers import NOBODY, Observers
 from karenina_core.plugins import PluginError
 from karenina_core.ports import (
     NO_INFO,
@@ -60,6 +61,7 @@ class PortHub:
     keeper: Keeper | None = None
     offline: bool = False
     concurrency: Concurrency = field(default_factory=Concurrency)
+    observers: Observers = NOBODY
     calls: Calls = field(init=False)
     _adapters: dict[str, OfferedAdapter] = field(default_factory=dict)
     _ports: list[Port] = field(default_factory=list)
@@ -67,7 +69,7 @@ class PortHub:
     _tools: ToolSessions = field(init=False)
 
     def __post_init__(self) -> None:
-        self.calls = Calls(self._limits(), self.policy, self.keeper)
+        self.calls = Calls(self._limits(), self.policy, self.keeper, observers=self.observers)
         self._tools = ToolSessions(self.plugins)
 
     def spec(self, model: ModelConfig) -> AdapterSpec:
@@ -189,7 +191,7 @@ class PortHub:
         if offered.spec.extra is not None:
             identity["extra"] = offered.spec.extra.model_validate(model.extra).model_dump(mode="json")
         by_item = offered.spec.by_item or offered.spec.recorded
-        return Target(kind, model, f"{model.interface} {offered.version}", identity, by_item)
+        return Target(kind, model, f"{model.interface} {offered.version}", identity, by_item, offered.spec)
 
 
 _CHANGES_REPLIES: Final = {

@@ -41,10 +41,8 @@ def survey(names: list[str]) -> Known:
         "executors": {},
         "settings": {},
     }
-    owned = [(offered.stage.settings, offered.distribution) for offered in plugins.stages()]
-    owned += [(executor.settings, owner) for executor, owner in plugins.owned_executors()]
-    for settings, owner in owned:
-        for name, info in settings.model_fields.items() if settings is not None else ():
+    for settings, owner in plugins.settings_models():
+        for name, info in settings.model_fields.items():
             default = info.get_default(call_default_factory=True)
             found["settings"][name] = {"distribution": owner, "default": default}
     for offered in plugins.stages():

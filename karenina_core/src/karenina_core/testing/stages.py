@@ -84,7 +84,7 @@ async def run_stage(
     judge = scripted.model("judge")
     with plugin_room.using(room):
         config = VerificationConfig(answering_models=[model], parsing_models=[judge], **settings)
-    hub = PortHub(room, config.core.request_timeout)
+    hub = PortHub(room, config.core.request_timeout, observers=room.observers(config))
     item = Item(
         question=question or Question(question="What is asked?"),
         answering_model=model,
@@ -96,7 +96,7 @@ async def run_stage(
     )
     state = State(item, artifacts={key.name: value for key, value in (artifacts or {}).items()})
     plan = arrange([Selected(stage(), "under-test", "0")])
-    pipeline = Pipeline(plan, room)
+    pipeline = Pipeline(plan, room.observers(config))
     try:
         records = await pipeline.run_stages(plan.stages, state)
     finally:

@@ -1,0 +1,106 @@
+"""Tell those who observe a run what happens in it. Where nobody listens, nothing is made and nothing is paid."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.errors import told
+from karenina_core.run.events import AnswerStarted
+
+if TYPE_CHECKING:
+    from pluggy import PluginManager
+
+    from karenina_core.results import StageRecord, VerificationResult
+    from karenina_core.run.calls import Made
+    from karenina_core.run.events import CallStarted, ItemStarted, RunFinished, RunStarted, StageStarted
+    from karenina_core.state import Item
+
+logger = logging.getLogger("karenina")
+
+OBSERVER_HOOKS: Final = tuple(
+    f"karenina_{what}_{when}" for what in ("run", "answer", "item", "stage", "call") for when in ("started", "finished")
+)
+
+Listeners = dict[str, list[tuple[str, Callable[..., object]]]]
+"""By hook who listens, as distribution and version, and what to call with the hook's arguments."""
+
+
+def listen(found: Listeners, manager: PluginManager, plugin: object, owner: str) -> None:
+    """Add to `found` what `plugin` observes, of the plugins that are registered with `manager`."""
+    others = [other for other in manager.get_plugins() if other is not plugin]
+    for hook in OBSERVER_HOOKS:
+        if any(one.plugin is plugin for one in getattr(manager.hook, hook).get_hookimpls()):
+            found.setdefault(hook, []).append((owner, manager.subset_hook_caller(hook, others)))
+
+
+class Observers:
+    """All who observe one run, by hook. `Plugins.observers` finds them.
+
+    One that raises is warned about, and costs neither the others nor the run anything.
+    """
+
+    def __init__(self, listeners: Listeners) -> None:
+        self._listeners = {hook: tuple(found) for hook, found in listeners.items() if found}
+        self.of_items = self.hear("item")
+        self.of_stages = self.hear("stage")
+        self.of_calls = self.hear("call")
+
+    def hear(self, what: str) -> bool:
+        """Whether anybody wants to hear of the start or the end of a `run`, `answer`, `item`, `stage` or `call`."""
+        return any(f"karenina_{what}_{when}" in self._listeners for when in ("started", "finished"))
+
+    def run_started(self, event: RunStarted) -> None:
+        """Tell that the run begins."""
+        self._tell("karenina_run_started", event=event)
+
+    def run_finished(self, event: RunFinished) -> None:
+        """Tell that the run is over."""
+        self._tell("karenina_run_finished", event=event)
+
+    @contextmanager
+    def answering(self, item: Item) -> Iterator[None]:
+        """Tell that an answer is got and judged in the `with` block."""
+        event = AnswerStarted(item)
+        self._tell("karenina_answer_started", event=event)
+        try:
+            yield
+        finally:
+            self._tell("karenina_answer_finished", event=event)
+
+    def item_started(self, event: ItemStarted) -> None:
+        """Tell that an item begins."""
+        self._tell("karenina_item_started", event=event)
+
+    def item_finished(self, result: VerificationResult) -> None:
+        """Tell that an item has its result."""
+        self._tell("karenina_item_finished", result=result)
+
+    def stage_started(self, event: StageStarted) -> None:
+        """Tell that a stage executes."""
+        self._tell("karenina_stage_started", event=event)
+
+    def stage_finished(self, event: StageStarted, record: StageRecord) -> None:
+        """Tell that a stage executed or failed."""
+        self._tell("karenina_stage_finished", event=event, record=record)
+
+    def call_started(self, event: CallStarted) -> None:
+        """Tell that a model is called."""
+        self._tell("karenina_call_started", event=event)
+
+    def call_finished(self, event: CallStarted, made: Made) -> None:
+        """Tell what became of the call."""
+        self._tell("karenina_call_finished", event=event, made=made)
+
+    def _tell(self, hook: str, **arguments: object) -> None:
+        for owner, call in self._listeners.get(hook, ()):
+            try:
+                call(**arguments)
+            except Exception as error:
+                logger.warning("an observer of %s failed in %s: %s", owner, hook, told(error))
+
+
+NOBODY: Final = Observers({})
+"""A run that nobody observes."""
