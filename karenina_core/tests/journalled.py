@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,7 +49,9 @@ class Count(Stage):
         context.set_result_field("words", reply.text)
 
 
-class _Offer:
+class StagesOnly:
+    """A plugin with the stages, and no model."""
+
     @hookimpl
     def karenina_generate_answer(self) -> Sequence[type[Stage]]:
         return [Say]
@@ -76,7 +77,7 @@ class World:
     def plugins(self) -> Plugins:
         """The plugins of a run in this world."""
         plugins = Plugins()
-        plugins.register(_Offer(), distribution="karenina-test", version="1.2")
+        plugins.register(StagesOnly(), distribution="karenina-test", version="1.2")
         plugins.register(ScriptedModels(say=self._say, fill=self._fill))
         plugins.register(ScriptedModels(say=self._say_more, interface="talkative"))
         return plugins
@@ -142,8 +143,3 @@ def said(results: VerificationResultSet) -> list[tuple[Any, ...]]:
 def lines(path: Path) -> list[str]:
     """The lines of a file."""
     return path.read_text("utf-8").splitlines()
-
-
-async def forever(_text: str) -> None:
-    """Wait for what never comes."""
-    await asyncio.Event().wait()

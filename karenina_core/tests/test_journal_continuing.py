@@ -39,6 +39,13 @@ def test_the_same_call_again_asks_nobody_and_gives_the_same(tmp_path: Path) -> N
     assert not (tmp_path / "out-1.jsonl").exists()
 
 
+def test_more_kept_results_than_fit_at_once_come_all(tmp_path: Path) -> None:
+    ids = [f"q{number}" for number in range(150)]
+    World().run(words(*ids), journal=tmp_path / "j.journal")
+
+    assert len(World().run(words(*ids), journal=tmp_path / "j.journal")) == 300
+
+
 @pytest.mark.parametrize("stop", [1, 2, 5, 8])
 def test_a_run_that_was_stopped_goes_on_and_makes_no_finished_call_twice(tmp_path: Path, stop: int) -> None:
     whole, rest, stopped = World(), World(), dies_after(stop)

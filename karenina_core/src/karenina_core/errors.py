@@ -7,6 +7,10 @@ class KareninaError(Exception):
     """The base of the core's own errors."""
 
 
+class RunError(KareninaError):
+    """An error that ends the whole run, and not one item: a stage lets it pass."""
+
+
 class UndeclaredArtifact(KareninaError):
     """A stage touched an artifact that it did not declare."""
 

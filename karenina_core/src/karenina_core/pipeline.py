@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core.context import Item, ItemError, State, VerificationContext
-from karenina_core.errors import MissingProduct, OutOfTime, told
+from karenina_core.errors import MissingProduct, OutOfTime, RunError, told
 from karenina_core.finalize import VERIFICATION_RESULT, make_result
 from karenina_core.outcome import Outcome
 from karenina_core.results.sections import StageRecord
@@ -155,6 +155,8 @@ class Pipeline:
                     raise MissingProduct(planned.name, missing, planned.distribution)
                 logger.info("[%s] %s done", state.item.question.id, planned.name)
                 return None
+        except RunError:
+            raise
         except Exception as failure:
             if isinstance(failure, OutOfTime):
                 context.count_failure()  # what was cut off may bring a reply when the run goes on

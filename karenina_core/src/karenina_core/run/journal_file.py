@@ -30,7 +30,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.errors import KareninaError
+from karenina_core.errors import RunError
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -66,7 +66,7 @@ CREATE TABLE runs (
 """
 
 
-class JournalError(KareninaError):
+class JournalError(RunError):
     """A journal that cannot be opened, read or written: which one, why, and what to do."""
 
 

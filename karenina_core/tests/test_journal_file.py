@@ -1,0 +1,141 @@
+"""The file of a journal: one process at a time, and a clear word where it cannot be used."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from journalled import World, said, words
+
+from karenina_core.run.journal import Journal, JournalError
+from karenina_core.run.journal_file import JournalInUse
+from karenina_core.run.journal_view import JournalView
+
+HOLDER = """
+import sys, time
+from karenina_core.run.journal import Journal
+with Journal.open(sys.argv[1]):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@contextmanager
+def another_process_with(journal: Path) -> Iterator[subprocess.Popen[str]]:
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(journal)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        yield holder
+    finally:
+        holder.kill()
+        holder.wait()
+
+
+def test_a_second_process_is_refused_and_told_which_is_the_first(tmp_path: Path) -> None:
+    journal = tmp_path / "j.journal"
+    with another_process_with(journal) as other:
+        with pytest.raises(JournalInUse, match=f"process {other.pid} is working on the journal") as refused:
+            Journal.open(journal)
+        with JournalView(journal) as view:
+            assert view.status().pid == other.pid
+    assert refused.value.pid == other.pid
+
+
+def test_a_process_that_was_killed_holds_the_journal_no_more(tmp_path: Path) -> None:
+    journal = tmp_path / "j.journal"
+    with another_process_with(journal):
+        pass
+
+    with JournalView(journal) as view:
+        assert view.status().pid is None
+    with Journal.open(journal):
+        pass
+
+
+def test_two_runs_of_one_process_do_not_share_a_journal(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "j.journal"), pytest.raises(JournalInUse, match=f"process {os.getpid()}"):
+        World().run(words("a"), journal=tmp_path / "j.journal")
+
+
+def _text(file: Path) -> None:
+    file.write_text("not a journal, but the thesis of a year\n")
+
+
+def _other_database(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("CREATE TABLE notes (text)")
+
+
+def _newer(file: Path) -> None:
+    Journal.open(file).close()
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA user_version = 99")
+
+
+def _damaged(file: Path) -> None:
+    Journal.open(file).close()
+    file.write_bytes(file.read_bytes()[:1000] + b"\xff" * 4000)
+
+
+REFUSED = {
+    "a text": (_text, "is no journal, and is left as it is"),
+    "another database": (_other_database, "a database of another program"),
+    "a newer format": (_newer, "has format 99, and this version of Karenina reads up to 1"),
+    "a damaged file": (_damaged, "damaged.*--fresh"),
+    "a folder": (Path.mkdir, "is a folder"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_a_journal_is_refused_before_anything_is_asked(tmp_path: Path, case: str) -> None:
+    make, words_of_it = REFUSED[case]
+    file, world = tmp_path / "x.journal", World()
+    make(file)
+    before = None if file.is_dir() else file.read_bytes()
+
+    with pytest.raises(JournalError, match=words_of_it):
+        world.run(words("a"), journal=file)
+    assert world.calls == []
+    assert before is None or file.read_bytes() == before
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalError, match="cannot be opened"):
+        World().run(words("a"), journal=tmp_path / "file" / "j.journal")
+
+
+@contextmanager
+def no_file_above(size: int) -> Iterator[None]:
+    """As if the disk were full: no file of this process grows beyond `size` bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_stops_the_run_and_loses_nothing_that_was_stored(tmp_path: Path) -> None:
+    ids = [f"q{number}" for number in range(30)]
+    journal, stopped, rest = tmp_path / "j.journal", World(), World()
+    stopped.answers = rest.answers = lambda text: text + " x" * 1500
+    with no_file_above(450_000), pytest.raises(JournalError, match="same command goes on from there") as told:
+        stopped.run(words(*ids), journal=journal)
+    with JournalView(journal) as view:
+        stored = view.status().calls
+    results = rest.run(words(*ids), journal=journal)
+
+    assert "disk" in str(told.value)
+    assert stored > 0
+    assert len(rest.calls) == 120 - stored
+    expected = World(answers=stopped.answers)
+    assert said(results) == said(expected.run(words(*ids)))
