@@ -1,0 +1,22 @@
+"""A run that is killed, over a server that fails, ends as if nothing had happened: the small form of the benchmark."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+FAULTS = Path(__file__).parent.parent / "benchmarks" / "faults.py"
+
+
+def test_a_run_that_is_killed_again_and_again_loses_nothing_and_asks_nothing_twice() -> None:
+    done = subprocess.run(
+        [sys.executable, FAULTS, "--kills", "5", "--questions", "60"], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout[done.stdout.index("{") :])
+    assert (found["results"], found["calls answered"], found["answered twice otherwise"]) == (60, 120, 0)
+    assert found["kills"] > 1
+    assert sum(found["faults"].values()) > 10
