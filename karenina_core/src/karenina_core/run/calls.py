@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
 
 PortKind = Literal["llm", "parser", "agent", "turn"]
+_written = json.JSONEncoder(sort_keys=True, default=str).encode
 R = TypeVar("R", LLMReply, ParserReply, AgentReply, Turn)
 
 
@@ -93,8 +94,7 @@ class Call:
         parts: list[Any] = [[message.to_dict() for message in self.messages], self.asked, info.replicate, info.sample]
         if self.target.by_item:
             parts += [info.question_id, info.question, info.task]
-        written = json.dumps(parts, sort_keys=True, default=str)
-        return hashlib.sha256(self.target.digest + written.encode()).digest()
+        return hashlib.sha256(self.target.digest + _written(parts).encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,8 @@ class Journal:
         self._waiting: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
         self._committed = 0.0
+        with telling(path, "read"):
+            self._had_results = database.execute("SELECT 1 FROM results LIMIT 1").fetchone() is not None
 
     @classmethod
     def open(cls, path: str | Path, *, fresh: bool = False, replaying: bool = False) -> Self:
@@ -225,7 +227,9 @@ class Journal:
     # ---- results
 
     def result(self, item: ItemId, fingerprint: bytes) -> KeptResult | None:
-        """The result that is kept for an item under this fingerprint."""
+        """The result that is kept for an item under this fingerprint, since before the run."""
+        if not self._had_results:
+            return None
         with telling(self.path, "read"):
             row = self._database.execute(
                 "SELECT rowid, result, again, run, place FROM results WHERE question_id = ? AND answering = ? "

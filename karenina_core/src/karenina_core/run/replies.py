@@ -10,6 +10,7 @@ from karenina_core.ports import AgentReply, ErrorCategory, LLMReply, Message, Pa
 
 Reply = LLMReply | ParserReply | AgentReply | Turn
 
+_written: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _TRUNCATED: Final = ("length", "content_filter")
 
 
@@ -63,7 +64,7 @@ def same_error(error: PortError) -> PortError:
 
 def as_text(value: Any) -> str:
     """`value` as JSON text that every file takes."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = _written(value)
     try:
         text.encode()
     except UnicodeEncodeError:  # half a character, from a model or a tool
