@@ -13,6 +13,7 @@ the line.
 from __future__ import annotations
 
 import json
+import os
 import threading
 import weakref
 from array import array
@@ -101,6 +102,7 @@ def _index(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, list[st
         index.places[id] = len(index.places)
         index.offsets.append(start)
         index.numbers.append(number)
+    index.offsets.append(end)
     if head is None and not index.places:
         raise CheckpointError(path, "", "the file is empty", "write a question a line, as JSON")
     return index, head, unread
@@ -187,9 +189,7 @@ class QuestionLines(MutableMapping[str, Question]):
     def _read(self, id: str, place: int) -> Question:
         number = self._index.numbers[place]
         try:
-            with self._reading:
-                self._file.seek(self._index.offsets[place])
-                line = self._file.readline()
+            line = self._line(place)
             values = _values(line, self._path, number)
             if _id(values, self._path, number) != id:
                 raise CheckpointError(self._path, f"line {number}", "another question stands there", "")
@@ -198,6 +198,16 @@ class QuestionLines(MutableMapping[str, Question]):
             cure = "leave the file alone while it is in use, and load it again"
             raise CheckpointError(self._path, f"line {number}", what, cure) from error
         return question_of(_section(values, self._path, number))
+
+    def _line(self, place: int) -> bytes:
+        start, end = self._index.offsets[place], self._index.offsets[place + 1]
+        if hasattr(os, "pread"):  # processes that were forked share the file's position
+            found = os.pread(self._file.fileno(), end - start, start)
+        else:
+            with self._reading:
+                self._file.seek(start)
+                found = self._file.read(end - start)
+        return found.partition(b"\n")[0]
 
 
 def lines_of(benchmark: Benchmark, path: Path) -> Iterator[str]:

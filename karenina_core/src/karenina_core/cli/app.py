@@ -51,6 +51,7 @@ def _core_app() -> typer.Typer:
         plan_command,
         plugins_command,
         prompts_command,
+        rescore_command,
         run_command,
         show_command,
         trust_command,
@@ -67,6 +68,7 @@ def _core_app() -> typer.Typer:
     app.command("run")(run_command.run)
     app.command("status")(journal_commands.status)
     app.command("resume")(journal_commands.resume)
+    app.command("rescore")(rescore_command.rescore)
     app.command("export")(journal_commands.export)
     app.command("show")(show_command.show)
     app.command("plan")(plan_command.plan)

@@ -68,6 +68,15 @@ def configuration(
         raise ConfigError([_placed(problem, origin) for problem in error.problems]) from error
 
 
+def overlaid(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
+    """A configuration with what `--set` says over it. Raises `ConfigError` and `typer.BadParameter`."""
+    values = dict(config.given())
+    for setting in settings or ():
+        name, value = _one(setting, values)
+        values[name] = value
+    return config.with_values(**values) if settings else config
+
+
 def _one(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
     """The name and the value of `name=value`; `table.key=value` changes one key of a table."""
     from karenina_core.config import read_value

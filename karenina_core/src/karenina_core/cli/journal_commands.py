@@ -62,7 +62,7 @@ def resume(
     with screen.telling_errors():
         from karenina_core.cli.run_command import have_run
 
-        have_run(screen, _task(screen, journal), fail_under=None, as_json=as_json, quiet=quiet)
+        have_run(screen, stored_task(screen, journal), fail_under=None, as_json=as_json, quiet=quiet)
 
 
 def export(
@@ -150,8 +150,12 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _task(screen: Screen, journal: Path) -> Task:
-    """The last run of the journal, as a command would start it now. Raises `ConfigError` where it cannot be started."""
+def stored_task(screen: Screen, journal: Path, file: Path | None = None, *, asking: bool = True) -> Task:
+    """The last run of the journal, as a command would start it now; with `file`, over that benchmark.
+
+    `asking` says that it is to go on, so that it must have come from a command. The working directory is that of the
+    command from here on. Raises `ConfigError` where it cannot be started.
+    """
     from karenina_core.benchmark import Benchmark
     from karenina_core.cli.run_command import Task
     from karenina_core.config import VerificationConfig
@@ -164,14 +168,15 @@ def _task(screen: Screen, journal: Path) -> Task:
         command = view.command()
     if command is None:
         raise ConfigError([f"no run has begun in the journal {journal}: give a `karenina run` command"])
-    if command["benchmark"] is None or command["output"] is None:
+    file = file.absolute() if file is not None else None
+    if (command["benchmark"] is None and file is None) or (command["output"] is None and asking):
         raise ConfigError([f"the run of {journal} was started from Python, without a file: start it there once more"])
     try:
         os.chdir(command["folder"])
     except OSError as error:
         raise ConfigError([f"the folder of the run is gone: {command['folder']} ({error.strerror})"]) from error
-    benchmark = Benchmark.load(command["benchmark"])
-    if content_digest(benchmark) != command["content"]:
+    benchmark = Benchmark.load(file if file is not None else command["benchmark"])
+    if asking and content_digest(benchmark) != command["content"]:
         screen.note(f"{command['benchmark']} has changed since: items of questions that changed run once more.")
     config_file = Path(command["config_file"]) if command["config_file"] is not None else None
     values = with_secrets(command["config"], _said_now(benchmark, config_file))
@@ -179,7 +184,7 @@ def _task(screen: Screen, journal: Path) -> Task:
         benchmark,
         VerificationConfig(**values),
         _still_there(screen, benchmark, command["questions"]),
-        Path(command["output"]),
+        Path(command["output"] or os.devnull),
         path,
         config_file=config_file,
         trust_all=command["trust_all"],

@@ -105,6 +105,22 @@ class JournalView:
             if found is not None:
                 yield found[0]
 
+    def result(self, item: tuple[str, str, str, int]) -> str | None:
+        """The JSON line of an item's result in the last run: its question, answering model, judge and replicate."""
+        row = self._one(
+            "SELECT result FROM results WHERE question_id = ? AND answering = ? AND judge = ? AND replicate = ? "
+            "AND run = (SELECT max(id) FROM runs) ORDER BY time DESC LIMIT 1",
+            *item,
+        )
+        return row[0] if row is not None else None
+
+    def asked(self) -> Counter[str]:
+        """How many results of the last run are about each question, by its id."""
+        counts = self._all(
+            "SELECT question_id, count(*) FROM results WHERE run = (SELECT max(id) FROM runs) GROUP BY question_id"
+        )
+        return Counter(dict(counts))
+
     def recordings(self, model: str | None = None) -> Iterator[dict[str, Any]]:
         """The answers that the last run got, each once, in the order of its matrix; then those that no item has used.
 

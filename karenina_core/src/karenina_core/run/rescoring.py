@@ -1,0 +1,332 @@
+"""Score a run once more from its journal: with other truths, tolerances, weights or traits, and without a call.
+
+Judges never see what is right, so their replies stand when it changes. Every item of the last run goes through its
+stages again, its replies come from the journal, and what comes out is put beside what came out then. Nothing is
+written to the journal, save the replies that were `asked` for.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from karenina_core.errors import ConfigError
+from karenina_core.outcome import Outcome
+from karenina_core.ports import ErrorCategory, PortError
+from karenina_core.results import OutcomeTally, Summary, VerificationResult
+from karenina_core.run.continuing import Continuing
+from karenina_core.run.journal import Journal
+from karenina_core.run.journal_view import JournalView
+from karenina_core.run.output import ResultFile, make_room
+from karenina_core.slots import Slot
+
+if TYPE_CHECKING:
+    from karenina_core.benchmark import Benchmark
+    from karenina_core.config import VerificationConfig
+    from karenina_core.plan import Plan
+    from karenina_core.run.calls import Call, Made, Tally
+    from karenina_core.run.matrix import AnswerTask
+    from karenina_core.templates import Trust
+
+ItemId = tuple[str, str, str, int]
+_SHARD: Final = 2000
+"""How many questions a process takes at a time."""
+
+logger = logging.getLogger("karenina")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An item that is not scored as it was. `item` is its question, answering model, judge and replicate.
+
+    `fields` and `traits` are those that changed, each with what it was and what it is (None: nothing); `granular` is
+    both granular results where they differ. `why` is how the item comes to its outcome now.
+    """
+
+    item: ItemId
+    before: Outcome
+    after: Outcome
+    fields: Mapping[str, tuple[bool | None, bool | None]] = field(default_factory=dict)
+    traits: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    granular: tuple[Any, Any] | None = None
+    why: str = ""
+
+    @property
+    def flipped(self) -> bool:
+        """Whether the verdict is another one. An item that cannot be judged has none."""
+        return self.before.judged and self.after.judged and (self.before is CORRECT) is not (self.after is CORRECT)
+
+    @property
+    def missing(self) -> bool:
+        """Whether the item was judged then and cannot be now, as a rule because a reply is not in the journal."""
+        return self.before.judged and not self.after.judged
+
+
+CORRECT: Final = Outcome.CORRECT
+
+
+@dataclass(slots=True)
+class Rescored:
+    """What came of it: both summaries, over the same items, and what changed, in the order of the run.
+
+    `gone` items were left out because the benchmark no longer has their question; `new` questions have no result yet.
+    """
+
+    before: Summary
+    after: Summary
+    changes: list[Change]
+    gone: int
+    new: int
+    seconds: float
+
+    @property
+    def flips(self) -> list[Change]:
+        """The changes of verdicts."""
+        return [change for change in self.changes if change.flipped]
+
+    @property
+    def missing(self) -> list[Change]:
+        """The items that could not be judged again."""
+        return [change for change in self.changes if change.missing]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    journal: Path
+    benchmark: Benchmark
+    config: VerificationConfig
+    trust: Trust | Literal["all"] | None
+    ask: bool
+    folder: Path | None
+
+
+@dataclass(slots=True)
+class _Part:
+    """What came of some questions: outcomes and granular results of each item before and after, and the changes."""
+
+    file: Path | None
+    scores: list[tuple[str, Outcome, Any, Outcome, Any]] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+
+
+def rescore(
+    journal: str | Path,
+    benchmark: Benchmark,
+    config: VerificationConfig,
+    *,
+    question_ids: Sequence[str] | None = None,
+    trust: Trust | Literal["all"] | None = None,
+    output: str | Path | None = None,
+    ask: bool = False,
+    processes: int = 1,
+    on_items: Callable[[int], None] = lambda _count: None,
+) -> Rescored:
+    """Score the items of the last run in `journal` as `benchmark` and `config` say now, without a call of a model.
+
+    An item whose call has no reply in the journal ends in an error that says which; so does one whose stage would show
+    a changed truth to a judge, unless `ask` allows just those calls, whose replies the journal keeps then. With
+    `output` the new results are written to that JSONL file, in the order of the run. `processes` share the work where
+    the system can fork, and nothing is asked; that is not for programs with threads. Raises `JournalError`,
+    `ConfigError`, `PlanError` and `CheckpointError`.
+    """
+    began = time.monotonic()
+    with JournalView(journal) as view:
+        asked = view.asked()
+    if not asked:
+        raise ConfigError([f"the journal {journal} holds no result of its last run: there is nothing to score again"])
+    wanted = [id for id in (benchmark.ids if question_ids is None else question_ids) if id in benchmark]
+    ids = [id for id in wanted if id in asked]
+    if not ids:
+        raise ConfigError([f"no question of the benchmark has a result in {journal}: give the benchmark of that run"])
+    before, after = OutcomeTally(), OutcomeTally()
+    changes: list[Change] = []
+    with ExitStack() as stack:
+        lines = None
+        folder = None
+        if output is not None:
+            moved = make_room(Path(output))
+            if moved is not None:
+                logger.warning("%s held earlier results: they are kept in %s", output, moved)
+            lines = stack.enter_context(Path(output).open("wb"))
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=Path(output).absolute().parent)))
+        job = _Job(Path(journal), benchmark, config, trust, ask, folder)
+        for part in _parts(job, ids, 1 if ask else processes):
+            for question, was, was_granular, now, now_granular in part.scores:
+                before.add(was, question, was_granular)
+                after.add(now, question, now_granular)
+            changes += part.changes
+            if lines is not None and part.file is not None:
+                lines.write(part.file.read_bytes())
+                part.file.unlink()
+            on_items(len(part.scores))
+    kept = set(ids)
+    gone = sum(count for id, count in asked.items() if id not in kept) if question_ids is None else 0
+    new = len(wanted) - len(ids)
+    return Rescored(before.summary(), after.summary(), changes, gone, new, time.monotonic() - began)
+
+
+def _parts(job: _Job, ids: Sequence[str], processes: int) -> Iterator[_Part]:
+    """The parts of the work in their order, done here or by processes."""
+    shards = [ids[start : start + _SHARD] for start in range(0, len(ids), _SHARD)]
+    if processes < 2 or len(shards) < 2 or "fork" not in multiprocessing.get_all_start_methods():
+        yield from (_score(job, shard) for shard in shards)
+        return
+    _jobs.append(job)  # what is forked has it: a configuration holds what cannot be sent
+    try:
+        with multiprocessing.get_context("fork").Pool(min(processes, len(shards))) as pool:
+            yield from pool.imap(_score_forked, shards)
+    finally:
+        _jobs.pop()
+
+
+_jobs: list[_Job] = []
+
+
+def _score_forked(ids: Sequence[str]) -> _Part:
+    return _score(_jobs[-1], ids)
+
+
+def _score(job: _Job, ids: Sequence[str]) -> _Part:
+    from karenina_core.run.running import run_blocking
+
+    return run_blocking(lambda: _rescored(job, ids))
+
+
+async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
+    from karenina_core.run.running import plugins_of, prepare
+
+    part = _Part(None)
+    with ExitStack() as stack:
+        view = stack.enter_context(JournalView(job.journal))
+        journal = stack.enter_context(_Replies.open(job.journal, replaying=not job.ask))
+        journal.missed = set()
+        offered = plugins_of(job.config).stages()
+        journal.asking = frozenset(one.stage.name for one in offered if one.stage.slot is Slot.EMBEDDING_CHECK)
+        run = prepare(job.benchmark, job.config, question_ids=ids, trust=job.trust, journal=journal)
+        if run.continuing is not None:
+            run.continuing = _Anew(journal, run.continuing.fingerprints)
+        file = None
+        if job.folder is not None:
+            handle = tempfile.NamedTemporaryFile(dir=job.folder, delete=False)  # noqa: SIM115
+            handle.close()
+            part.file = Path(handle.name)
+            file = stack.enter_context(ResultFile(part.file))
+        found: list[tuple[int, tuple[str, Outcome, Any, Outcome, Any], Change | None]] = []
+        async with aclosing(run.placed_results()) as results:
+            async for place, result in results:
+                text = view.result(result.item)
+                if text is None:
+                    continue
+                then = VerificationResult.model_validate_json(text)
+                _refuse_half_done(result, journal)
+                if file is not None:
+                    file.write(place, result.model_dump_json())
+                scores = (
+                    result.question_id,
+                    then.outcome,
+                    then.template.verify_granular_result,
+                    result.outcome,
+                    result.template.verify_granular_result,
+                )
+                found.append((place, scores, _change(then, result)))
+        if file is not None:
+            file.put_in_order()
+    found.sort(key=lambda one: one[0])
+    part.scores = [scores for _, scores, _ in found]
+    part.changes = [change for _, _, change in found if change is not None]
+    return part
+
+
+class _Replies(Journal):
+    """A journal that gives replies, and where it is not replaying takes those of the stages in `asking`.
+
+    `missed` is what was looked for in vain: question, replicate and stage. No run is noted.
+    """
+
+    asking: frozenset[str] = frozenset()
+    missed: set[tuple[str, int, str]]
+
+    async def find(self, call: Call) -> Made | None:
+        """What was kept of the call. Raises `PortError` where nothing was, and the call may not be made."""
+        info = call.info
+        try:
+            kept = await super().find(call)
+        except PortError:
+            self.missed.add((info.question_id, info.replicate, info.stage))
+            raise
+        if kept is None and info.stage not in self.asking:
+            self.missed.add((info.question_id, info.replicate, info.stage))
+            others = ", ".join(sorted(self.asking)) or "no stage"
+            raise PortError(
+                f"the journal {self.path} holds no reply of {call.target.model.id!r} to this call of stage "
+                f"{info.stage}, and where a run is scored again {others} alone may ask",
+                category=ErrorCategory.PERMANENT,
+            )
+        return kept
+
+    def begin(self, items: int, command: Mapping[str, Any]) -> None:
+        """The last run stays the last."""
+
+    def end(self, tally: Tally, *, finished: bool) -> None:
+        """The last run stays as it is."""
+
+
+class _Anew(Continuing):
+    """Takes no result from the journal, and gives it none."""
+
+    def result(self, task: AnswerTask, judge: int, plan: Plan) -> VerificationResult | None:
+        """None: every item is scored."""
+        return None
+
+    async def finish(self, task: AnswerTask, judge: int, plan: Plan, result: VerificationResult) -> VerificationResult:
+        """The result as it is."""
+        return result
+
+
+def _refuse_half_done(result: VerificationResult, journal: _Replies) -> None:
+    """Make an error of a result whose stage did without a reply that is not there: it would pass for a verdict."""
+    if not result.outcome.judged:
+        return
+    meta = result.metadata
+    for record in result.stages:
+        if record.failed_calls and (meta.question_id, meta.replicate or 1, record.name) in journal.missed:
+            result.outcome = Outcome.STAGE_ERROR
+            result.template.verify_result = None
+            meta.completed_without_errors = False
+            meta.error = (
+                f"{record.name}: the journal {journal.path} holds no reply to its call, which was another one then; "
+                "--ask (in Python ask=True) lets it ask"
+            )
+            return
+
+
+def _change(then: VerificationResult, now: VerificationResult) -> Change | None:
+    """What is not as it was, or None."""
+    fields = _differing(_passed(then), _passed(now))
+    traits = _differing(_traits(then), _traits(now))
+    was, is_now = then.template.verify_granular_result, now.template.verify_granular_result
+    granular = (was, is_now) if was != is_now else None
+    if then.outcome is now.outcome and not fields and not traits and granular is None:
+        return None
+    return Change(now.item, then.outcome, now.outcome, fields, traits, granular, now.why())
+
+
+def _passed(result: VerificationResult) -> dict[str, bool]:
+    template = result.template
+    return {**(template.field_results or {}), **(template.regex_validation_results or {})}
+
+
+def _traits(result: VerificationResult) -> dict[str, Any]:
+    return dict(result.rubric.get_all_trait_scores()) if result.rubric is not None else {}
+
+
+def _differing(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    names = dict.fromkeys([*was, *now])
+    return {name: (was.get(name), now.get(name)) for name in names if was.get(name) != now.get(name)}

@@ -1,0 +1,197 @@
+"""A finished run, scored once more with what is right now: no call, and what flipped."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from karenina_core import Benchmark, Outcome, Question, VerificationConfig
+from karenina_core import plugins as plugin_room
+from karenina_core.cli.app import build_app
+from karenina_core.errors import ConfigError
+from karenina_core.plugins import Plugins
+from karenina_core.results import VerificationResultSet
+from karenina_core.rubrics import RegexRubricTrait
+from karenina_core.run import rescoring
+from karenina_core.run.rescoring import rescore
+from karenina_core.testing import ScriptedModels
+
+DECLARED = """
+class Answer(BaseAnswer):
+    value: {type} = VerifiedField(description="The value", ground_truth={truth!r}, verify_with={verify_with})
+    unit: str = VerifiedField(description="Its unit", ground_truth="m", verify_with=ExactMatch(), weight={weight})
+{more}
+"""
+
+
+def source(
+    truth: float, verify_with: str = "NumericExact()", weight: float = 1.0, type: str = "float", more: str = ""
+) -> str:
+    return DECLARED.format(truth=truth, verify_with=verify_with, weight=weight, type=type, more=more)
+
+
+def question(number: int, template: str, **more: Any) -> Question:
+    return Question(id=f"q{number}", question=f"How long is {number}?", answer_template=template, **more)
+
+
+@pytest.fixture
+def models() -> Iterator[ScriptedModels]:
+    room = Plugins.discover()
+    scripted = ScriptedModels(
+        say=lambda _messages, info: f"It is {info.question_id[1:]} m long, doi:{info.replicate}.",
+        fill=lambda _messages, _schema, info: {"value": float(info.question_id[1:]), "unit": "m"},
+    )
+    room.register(scripted)
+    with plugin_room.using(room):
+        yield scripted
+
+
+def config(models: ScriptedModels, **more: Any) -> VerificationConfig:
+    return VerificationConfig(
+        **{"answering_models": [models.model("a")], "parsing_models": [models.model("j")], "replicate_count": 2, **more}
+    )
+
+
+def finished(models: ScriptedModels, folder: Path, *questions: Question, **more: Any) -> tuple[Benchmark, Path]:
+    """A run over the questions whose journal is at the path, and no request since."""
+    benchmark = Benchmark.create("lengths")
+    benchmark.add_questions(questions)
+    benchmark.run_verification(config(models, **more), journal=folder / "run.journal")
+    models.requests.clear()
+    return benchmark, folder / "run.journal"
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "before", "after"),
+    [
+        (source(2.0), source(1.0), Outcome.PARTIAL, Outcome.CORRECT),
+        (source(1.0), source(7.0), Outcome.CORRECT, Outcome.PARTIAL),
+        (source(1.1), source(1.1, "NumericTolerance(tolerance=0.2)"), Outcome.PARTIAL, Outcome.CORRECT),
+        (source(9.0), source(9.0, "NumericRange(min=0, max=5)"), Outcome.PARTIAL, Outcome.CORRECT),
+        (
+            source(9.0),
+            source(9.0, more="    class VerificationStrategy:\n        verify_strategy = FieldCheck('unit')"),
+            Outcome.PARTIAL,
+            Outcome.CORRECT,
+        ),
+        (
+            source(1.0),
+            source(1.0, more="    def verify(self):\n        return self.value > 5"),
+            Outcome.CORRECT,
+            Outcome.PARTIAL,
+        ),
+    ],
+    ids=["truth", "truth for worse", "tolerance", "primitive", "composition", "verify()"],
+)
+def test_what_is_right_may_change_and_nobody_is_asked(
+    tmp_path: Path, models: ScriptedModels, was: str, now: str, before: Outcome, after: Outcome
+) -> None:
+    benchmark, journal = finished(models, tmp_path, question(1, was), question(2, source(2.0)))
+    benchmark.replace(question(1, now))
+    found = rescore(journal, benchmark, config(models), trust="all")
+    assert models.requests == []
+    assert [change.item for change in found.flips] == [("q1", "a", "j", 1), ("q1", "a", "j", 2)]
+    assert {(change.before, change.after) for change in found.changes} == {(before, after)}
+    assert (found.before.pass_rate.hits, found.after.pass_rate.hits) in {(2, 4), (4, 2)}
+
+
+def test_a_change_says_which_field_and_how_much(tmp_path: Path, models: ScriptedModels) -> None:
+    benchmark, journal = finished(models, tmp_path, question(1, source(7.0)), replicate_count=1)
+    benchmark.replace(question(1, source(8.0, weight=3.0)))
+    (weighed,) = rescore(journal, benchmark, config(models, replicate_count=1)).changes
+    assert (weighed.granular, weighed.fields, weighed.flipped) == ((0.5, 0.75), {}, False)
+    benchmark.replace(question(1, source(1.0)))
+    (right,) = rescore(journal, benchmark, config(models, replicate_count=1)).changes
+    assert (right.granular, right.fields, right.flipped) == ((0.5, 1.0), {"value": (False, True)}, True)
+
+
+def test_a_pattern_of_a_rubric_is_looked_for_again(tmp_path: Path, models: ScriptedModels) -> None:
+    cites = RegexRubricTrait(name="cites", pattern="doi:1")
+    benchmark, journal = finished(
+        models, tmp_path, question(1, source(1.0), rubric=[cites]), evaluation_mode="template_and_rubric"
+    )
+    benchmark.replace(question(1, source(1.0), rubric=[cites.model_copy(update={"pattern": "doi:"})]))
+    (change,) = rescore(journal, benchmark, config(models, evaluation_mode="template_and_rubric")).changes
+    assert (change.item[3], change.traits, change.flipped) == (2, {"cites": (False, True)}, False)
+
+
+def test_a_reply_that_is_not_there_is_an_error_of_its_item(tmp_path: Path, models: ScriptedModels) -> None:
+    benchmark, journal = finished(models, tmp_path, question(1, source(1.0)), question(2, source(2.0)))
+    benchmark.replace(question(1, source(1.0).replace("The value", "The length")))
+    found = rescore(journal, benchmark, config(models), output=tmp_path / "new.jsonl")
+    assert models.requests == []
+    assert [change.item[0] for change in found.missing] == ["q1", "q1"]
+    assert "holds no reply of 'j'" in found.missing[0].why
+    assert (found.after.judged, found.after.not_judged) == (2, 2)
+    assert found.flips == []
+
+
+def test_the_results_are_those_of_a_new_run_and_in_its_order(tmp_path: Path, models: ScriptedModels) -> None:
+    benchmark, journal = finished(models, tmp_path, *(question(n, source(n % 3)) for n in range(12)))
+    for n in range(12):
+        benchmark.replace(question(n, source(n % 4)))
+    rescore(journal, benchmark, config(models), output=tmp_path / "new.jsonl")
+    fresh = benchmark.run_verification(config(models))
+    again = VerificationResultSet.load(tmp_path / "new.jsonl")
+    assert [(one.item, one.outcome) for one in again] == [(one.item, one.outcome) for one in fresh]
+
+
+def test_the_journal_stays_as_it_is(tmp_path: Path, models: ScriptedModels) -> None:
+    benchmark, journal = finished(models, tmp_path, question(1, source(7.0)))
+    before = journal.read_bytes()
+    benchmark.replace(question(1, source(1.0)))
+    rescore(journal, benchmark, config(models))
+    assert journal.read_bytes() == before
+
+
+def test_only_what_the_run_had_is_scored_and_the_rest_is_counted(tmp_path: Path, models: ScriptedModels) -> None:
+    benchmark, journal = finished(models, tmp_path, question(1, source(1.0)), question(2, source(2.0)))
+    benchmark.remove("q1")
+    benchmark.add_questions([question(3, source(3.0))])
+    found = rescore(journal, benchmark, config(models))
+    assert (found.after.items, found.gone, found.new) == (2, 2, 1)
+    with pytest.raises(ConfigError, match="no question of the benchmark has a result"):
+        rescore(journal, Benchmark.create("empty"), config(models))
+
+
+def test_processes_share_the_work_and_find_the_same(
+    tmp_path: Path, models: ScriptedModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark, journal = finished(models, tmp_path, *(question(n, source(n % 3)) for n in range(9)))
+    benchmark.save(tmp_path / "lengths.jsonl")
+    streamed = Benchmark.load(tmp_path / "lengths.jsonl")
+    streamed.replace(question(0, source(5.0)))
+    monkeypatch.setattr(rescoring, "_SHARD", 2)
+    alone = rescore(journal, streamed, config(models), output=tmp_path / "alone.jsonl")
+    shared = rescore(journal, streamed, config(models), output=tmp_path / "shared.jsonl", processes=2)
+    assert (shared.changes, shared.after) == (alone.changes, alone.after)
+    items = [
+        [one.item for one in VerificationResultSet.load(tmp_path / f"{name}.jsonl")] for name in ("alone", "shared")
+    ]
+    assert items[0] == items[1]
+    assert len(items[0]) == 18
+
+
+def test_the_command_scores_the_edited_file_and_lists_the_flips(tmp_path: Path, models: ScriptedModels) -> None:
+    file = tmp_path / "lengths.jsonl"
+    lines = [{"id": f"q{n}", "question": f"How long is {n}?", "template": source(n)} for n in range(4)]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    journal = tmp_path / "run.journal"
+    Benchmark.load(file).run_verification(config(models), journal=journal, output=tmp_path / "old.jsonl")
+    models.requests.clear()
+    file.write_text(file.read_text().replace("ground_truth=2", "ground_truth=9"))
+    told = CliRunner().invoke(build_app(), ["rescore", str(journal), "--json", "-o", str(tmp_path / "new.jsonl")])
+    found = json.loads(told.stdout)
+    assert [(one["question_id"], one["replicate"], one["before"], one["after"]) for one in found["flips"]] == [
+        ("q2", 1, "correct", "partial"),
+        ("q2", 2, "correct", "partial"),
+    ]
+    assert (found["before"]["pass_rate"]["hits"], found["after"]["pass_rate"]["hits"]) == (8, 6)
+    assert len(VerificationResultSet.load(tmp_path / "new.jsonl")) == 8
+    table = CliRunner().invoke(build_app(), ["rescore", str(journal), "--diff"], env={"COLUMNS": "160"})
+    assert "value: passes -> fails" in table.stdout
+    assert "2: 0 to correct, 2 to not correct" in table.stdout
+    assert models.requests == []
