@@ -20,6 +20,10 @@ SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"words": {"type": 
 AT_ONCE = RetryPolicy(base=0.0)
 
 
+class Killed(BaseException):
+    """What ends a run from outside."""
+
+
 class Say(Stage):
     """Asks the answering model."""
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from journalled import World, lines, model, said, words
+from journalled import Killed, World, lines, model, said, words
 
 from karenina_core.ports import ErrorCategory, LLMReply, PortError, Usage
 from karenina_core.results import VerificationResultSet
-
-
-class Killed(BaseException):
-    """What ends a run from outside."""
 
 
 def dies_after(calls: int) -> World:
