@@ -94,7 +94,7 @@ class Run:
         )
         pipelines = self.work.planner.spread(questions)
         self._warn_of_nothing_to_do(questions)
-        check_stages(plugins, config, questions, pipelines)
+        check_stages(plugins, config, questions, pipelines, offline=offline)
         self._outcomes = OutcomeTally()
         self._crew: Crew[AnswerTask] | None = None
         self._stopped: str | None = None

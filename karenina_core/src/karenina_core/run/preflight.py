@@ -25,6 +25,8 @@ def check_stages(
     config: VerificationConfig,
     questions: Sequence[Question],
     pipelines: Mapping[Pipeline, array[int]],
+    *,
+    offline: bool = False,
 ) -> None:
     """Ask each stage once for what would fail its items (`Stage.before_run`), and check the models that it names.
 
@@ -50,19 +52,21 @@ def check_stages(
         except ValueError as error:
             problems.append(f"{name}: {error}")
         else:
-            problems += _unmet(plugins, config, name, needs)
+            problems += _unmet(plugins, config, name, needs, offline=offline)
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
 
 
-def _unmet(plugins: Plugins, config: VerificationConfig, name: str, needs: Sequence[ModelNeed]) -> list[str]:
+def _unmet(
+    plugins: Plugins, config: VerificationConfig, name: str, needs: Sequence[ModelNeed], *, offline: bool
+) -> list[str]:
     """What is wrong with the models that a stage needs. Those of the configuration are known to be usable."""
     usual = (*config.core.answering_models, *config.core.parsing_models)
     problems: list[str] = []
     for need in needs:
         try:
             if not any(need.model is model for model in usual):
-                check_models(plugins, [(need.role, need.model)])
+                check_models(plugins, [(need.role, need.model)], offline=offline)
         except ConfigError as error:
             problems += error.problems
             continue
