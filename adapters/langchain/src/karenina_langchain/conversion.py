@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -28,6 +28,10 @@ _FINISH: dict[str, FinishReason] = {
     "refusal": "content_filter",
     "safety": "content_filter",
 }
+
+
+_CACHE_WRITES: Final = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+"""LangChain's names for what went into a cache: in one of them, or parted by how long it is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +129,14 @@ def _usage(said: AIMessage) -> Usage:
     counted = said.usage_metadata
     if counted is None:
         return Usage(calls=1)
+    details: Mapping[str, Any] = counted.get("input_token_details", {})
     return Usage(
         counted["input_tokens"],
         counted["output_tokens"],
-        counted.get("input_token_details", {}).get("cache_read") or 0,
+        details.get("cache_read") or 0,
         counted.get("output_token_details", {}).get("reasoning") or 0,
         calls=1,
+        cache_write_tokens=sum(details.get(name) or 0 for name in _CACHE_WRITES),
     )
 
 
