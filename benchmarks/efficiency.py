@@ -9,7 +9,7 @@ many workers as calls at once, with the same HTTP client and nothing else.
 
 - wide: 500 ms, 256 at once. `fixed` is a run whose models say `max_concurrency = 256`, `found` one without any
   configuration, which begins with 32 and finds 256 by itself.
-- narrow: 50 ms, and a server that answers 429 at once to whatever comes beyond 20. The bare loop knows the number;
+- narrow: 100 ms, and a server that answers 429 at once to whatever comes beyond 20. The bare loop knows the number;
   the run does not.
 
 All are measured in turns on one machine; what is printed are medians, and the ratio to the bare loop of the same turn.
@@ -130,4 +130,4 @@ if __name__ == "__main__":
     if given.only != "narrow":
         compare("wide", given.questions, given.turns, 0.5, 256, 0, fixed=True)
     if given.only != "wide":
-        compare("narrow", max(1, given.questions // 3), given.turns, 0.05, 20, 20, fixed=False)
+        compare("narrow", max(1, given.questions // 3), given.turns, 0.1, 20, 20, fixed=False)

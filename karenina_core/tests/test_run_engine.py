@@ -20,6 +20,7 @@ from karenina_core.outcome import Outcome
 from karenina_core.ports import NO_INFO, CallInfo, ErrorCategory, LLMReply, Message, PortError
 from karenina_core.results import VerificationResultSet
 from karenina_core.results.summary import OutcomeTally, summarize
+from karenina_core.run.crew import Ready
 from karenina_core.run.events import RunFinished
 from karenina_core.run.retry import RetryPolicy
 from karenina_core.run.running import collect, prepare
@@ -240,3 +241,20 @@ def test_a_summary_that_grows_says_the_same_as_one_of_all_results(items: list[tu
     assert folding.summary() == tally.summary()
     whole = summarize([one[1] for one in rounds], questions=[one[0] for one in rounds])
     assert tally.summary().model_copy(update={"mean_granular": None, "granular_out_of": 0}) == whole
+
+
+def test_nobody_who_brought_something_waits_when_all_of_it_was_taken() -> None:
+    async def work() -> None:
+        ready: Ready[int] = Ready(2)
+        bringing = [asyncio.create_task(ready.put(number)) for number in range(9)]
+        await asyncio.sleep(0)
+        assert sum(one.done() for one in bringing) == 2
+
+        taken = aiter(ready)
+        assert [await anext(taken) for _ in range(9)] == list(range(9))
+        ready.end()
+        assert [one async for one in taken] == []
+        await asyncio.sleep(0)
+        assert all(one.done() for one in bringing)
+
+    asyncio.run(work())

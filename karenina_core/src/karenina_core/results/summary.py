@@ -162,7 +162,8 @@ class OutcomeTally:
         self._counts: Counter[Outcome] = Counter()
         self._verdicts = Clusters()
         self._seen: dict[Hashable, int] = {}
-        self._grades = Fraction(0)
+        self._grades = Fraction(0)  # exact, so that the order does not matter; it is slow
+        self._whole_grades = 0
         self._graded = 0
 
     def __len__(self) -> int:
@@ -174,7 +175,10 @@ class OutcomeTally:
         if outcome.has_verdict:
             self._verdicts.add(question, hit=outcome is Outcome.CORRECT)
             if isinstance(granular, (int, float)) and isfinite(granular):
-                self._grades += Fraction(granular)
+                if granular == int(granular):
+                    self._whole_grades += int(granular)
+                else:
+                    self._grades += Fraction(granular)
                 self._graded += 1
         if self._per_question is not None:
             seen = self._seen.get(question, 0) + 1
@@ -199,7 +203,7 @@ class OutcomeTally:
             pass_rate=self._verdicts.rate(),
             worst=correct / asked if asked else None,
             best=(correct + not_judged) / asked if asked else None,
-            mean_granular=float(self._grades / self._graded) if self._graded else None,
+            mean_granular=float((self._grades + self._whole_grades) / self._graded) if self._graded else None,
             granular_out_of=self._graded,
         )
 

@@ -120,6 +120,7 @@ class Places:
         "_serial",
         "_step",
         "_wall",
+        "_wanted",
         "held",
         "limit",
         "name",
@@ -142,6 +143,7 @@ class Places:
         self._bounds = bounds
         self._queue: list[tuple[int, int, asyncio.Future[int]]] = []
         self._serial = 0
+        self._wanted = 0  # replies that may still make more places: those to calls that, together, took all of them
         self._given = 0
         self._mark = 0  # the last place that was given before the places became fewer
         self._wall = inf  # just below where the server refused
@@ -182,7 +184,8 @@ class Places:
 
     def replied(self) -> None:
         """Give the place back after a reply. Where places are wanted there may be more from now on."""
-        wanted = self._queue or self.held >= int(self.limit)
+        wanted = self._wanted > 0
+        self._wanted -= wanted
         self.held -= 1
         self._all.held -= 1
         self._refusals = 0
@@ -245,6 +248,8 @@ class Places:
         self.held += 1
         self._all.held += 1
         self._given += 1
+        if self.held >= int(self.limit):
+            self._wanted = self.held
         if not self._round.began:
             self._round = _Round(time.monotonic(), self.limit)
         return self._given

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.plugins import Plugins
 
+_MOST_RECENT = 512
+"""How many questions are remembered with their pipelines: one is looked up several times while it is worked on."""
 _MOST_CLAIMS = 1024
 """How many different answers of the stages are remembered: a reason that names its question must not fill memory."""
 
@@ -29,6 +31,7 @@ class Planner:
         self._plugins = plugins
         self._observers = observers
         self._pipelines: dict[tuple[tuple[str, str], ...], Pipeline] = {}
+        self._recent: dict[int, tuple[Question, Pipeline]] = {}
         self._by_claims: dict[Hashable, Pipeline] = {}
         self._stages = [offered.stage() for offered in plugins.stages()]
         self._scorers = [one for one in self._stages if one.slot is not None and SLOT_RULES[one.slot].scores_rubric]
@@ -42,6 +45,16 @@ class Planner:
 
     def pipeline(self, question: Question) -> Pipeline:
         """The pipeline of `question`, shared by all questions with the same stages. Raises `PlanError`."""
+        recent = self._recent.get(id(question))
+        if recent is not None and recent[0] is question:
+            return recent[1]
+        found = self._found(question)
+        if len(self._recent) >= _MOST_RECENT:
+            self._recent.clear()
+        self._recent[id(question)] = (question, found)
+        return found
+
+    def _found(self, question: Question) -> Pipeline:
         claims = self._claims(question)
         known = self._by_claims.get(claims) if claims is not None else None
         if known is None:
