@@ -11,6 +11,7 @@ from karenina_core import Benchmark, Outcome
 from karenina_core import plugins as plugin_room
 from karenina_core.benchmark import CheckpointError, Question
 from karenina_core.plugins import Plugins
+from karenina_core.run import running
 from karenina_core.testing import ScriptedModels
 
 
@@ -67,6 +68,7 @@ def test_questions_are_let_go_when_their_items_have_ended(
         return question
 
     monkeypatch.setattr(Question, "model_validate", noted)
+    monkeypatch.setattr(running, "MOST_HELD", 20)
     models.concurrency = 2
     benchmark = Benchmark.load(lines(tmp_path, 300))
     results = benchmark.run_verification(

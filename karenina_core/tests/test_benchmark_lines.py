@@ -9,6 +9,7 @@ from karenina_core.benchmark import Benchmark, CheckpointError, Question
 from karenina_core.config import VerificationConfig
 from karenina_core.errors import ConfigError
 from karenina_core.rubrics import RegexRubricTrait, Rubric
+from karenina_core.run import running
 from karenina_core.run.running import chosen_questions
 from karenina_core.templates import Trust
 
@@ -165,7 +166,10 @@ def test_a_declared_template_needs_no_trust_and_is_loaded_once(tmp_path: Path) -
     assert question.template() is question.template(Trust.all())
 
 
-def test_the_questions_of_a_run_have_the_traits_of_the_benchmark_and_none_is_held(tmp_path: Path) -> None:
+def test_the_questions_of_a_run_have_the_traits_of_the_benchmark_and_of_many_none_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "MOST_HELD", 0)
     head = {"karenina": 1, "rubric": [{"type": "regex", "name": "cites", "pattern": "doi"}]}
     benchmark = Benchmark.load(written(tmp_path, head, GENE, YEAR))
     chosen = chosen_questions(benchmark, VerificationConfig(), ["year"])

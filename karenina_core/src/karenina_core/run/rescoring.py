@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from karenina_core.templates import Trust
 
 ItemId = tuple[str, str, str, int]
-_SHARD: Final = 2000
+_SHARD: Final = 1000
 """How many questions a process takes at a time."""
 
 logger = logging.getLogger("karenina")

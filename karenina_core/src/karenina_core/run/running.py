@@ -34,6 +34,9 @@ T = TypeVar("T")
 logger = logging.getLogger("karenina")
 
 OnResult = Callable[[VerificationResult], None]
+MOST_HELD = 1000
+"""How many questions of a file of lines are held: fewer are read once, more are read whenever they are wanted."""
+
 OnPlaced = Callable[[int, VerificationResult], None]
 """Told of a result, with the place of its item in the matrix."""
 
@@ -146,7 +149,7 @@ def chosen_questions(
             [f"rubric_trait_names: the benchmark has no trait {name!r}{nearest(name, traits)}" for name in strangers]
         )
     chosen = Effective(benchmark, wanted if wanted is not None else benchmark.ids, config.core.rubric_trait_names)
-    return chosen if benchmark.streamed else list(chosen)
+    return chosen if benchmark.streamed and len(chosen) > MOST_HELD else list(chosen)
 
 
 class Effective(Sequence["Question"]):

@@ -1,0 +1,83 @@
+"""How fast a run goes on whose replies are stored, and how fast a finished run is scored again.
+
+    python benchmarks/rescore.py                  100,000 items; takes some minutes
+    python benchmarks/rescore.py --items 10000    smaller, for a look
+
+A run with models that answer at once fills a journal. Then, each in a process of its own and three times:
+
+- the same command again, with all results in the journal;
+- the same command again after its results were taken out, so that only the replies are there, and every item is
+  worked out anew;
+- `rescore` over the benchmark with half of the truths changed, in one process and in as many as there are cores.
+
+No call is made in any of them, which is checked. Rates are items a second of wall time, from the loading of the file to
+the last result written; medians are printed, with the target.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sqlite3
+import statistics
+import tempfile
+from pathlib import Path
+
+from scripted_run import line, measured, write_questions
+
+RESUMED = 2000.0
+RESCORED = 3000.0
+
+
+def main() -> None:
+    """Measure, and print each figure with its target."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--turns", type=int, default=3)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        file, journal, output = folder / "all.jsonl", folder / "all.journal", folder / "results.jsonl"
+        write_questions(file, chosen.items)
+        edited = write_questions(folder / "edited.jsonl", chosen.items, wrong=chosen.items // 2)
+        made = measured("run", file, output, "--journal", journal)
+        rate = made["items"] / made["seconds"]
+        print(f"first run: {made['items']:,} items, {made['calls']:,} calls, {rate:,.0f} items a second")
+        replies = folder / "replies.journal"
+        shutil.copyfile(journal, replies)
+        with sqlite3.connect(replies) as database:
+            database.execute("DELETE FROM results")
+        kept: list[float] = []
+        worked: list[float] = []
+        alone: list[float] = []
+        shared: list[float] = []
+        cores = os.cpu_count() or 1
+        for _ in range(chosen.turns):
+            kept.append(_rate("run", file, output, "--journal", journal))
+            one = folder / "turn.journal"
+            shutil.copyfile(replies, one)
+            worked.append(_rate("run", file, output, "--journal", one))
+            for rates, processes in ((alone, 1), (shared, cores)):
+                rates.append(_rate("rescore", journal, edited, output, "--processes", str(processes)))
+            for left in folder.glob("results*.jsonl"):
+                left.unlink()
+    line("resume, all results stored", statistics.median(kept), "items/s", RESUMED, at_least=True)
+    line("resume, the replies alone stored", statistics.median(worked), "items/s", RESUMED, at_least=True)
+    line("rescore, one process", statistics.median(alone), "items/s", RESCORED, at_least=True)
+    line(f"rescore, {cores} processes", statistics.median(shared), "items/s", RESCORED, at_least=True)
+
+
+def _rate(*arguments: str | Path) -> float:
+    found = measured(*arguments)
+    if found["calls"]:
+        raise SystemExit(f"{found['calls']} calls were made, and none should have been")
+    print(
+        f"  {arguments[0]}: {found['items'] / found['seconds']:,.0f} items a second, {found['peak']:,.0f} MB",
+        flush=True,
+    )
+    return float(found["items"] / found["seconds"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""A run over a file of questions with models that answer at once, in a process of its own, which says what it took.
+
+    python benchmarks/scripted_run.py run FILE OUTPUT [--replicates N] [--journal JOURNAL]
+    python benchmarks/scripted_run.py rescore JOURNAL FILE OUTPUT --processes N
+
+`memory.py` and `rescore.py` start it, so that what one run leaves in memory is not counted for the next. It prints a
+JSON object: seconds and CPU seconds from the loading of the file to the last result (imports and a small run before
+that are not counted), items, calls, and the greatest memory in MB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+TEMPLATE = """from karenina_core.templates import BaseAnswer, ExactMatch, VerifiedField
+
+
+class Answer(BaseAnswer):
+    word: str = VerifiedField(
+        description="The code word that the response states.", ground_truth="{truth}", verify_with=ExactMatch()
+    )
+"""
+
+
+def write_questions(file: Path, count: int, wrong: int = 0) -> Path:
+    """A benchmark file of so many questions, each with a template and a truth of its own, of which some are `wrong`."""
+    with file.open("w", encoding="utf-8") as out:
+        for item in range(count):
+            truth = f"word-{item}" if item >= wrong else f"other-{item}"
+            line = {
+                "id": f"q{item}",
+                "question": f"What is the code word of item #{item}?",
+                "raw_answer": truth,
+                "template": TEMPLATE.format(truth=truth),
+            }
+            out.write(json.dumps(line) + "\n")
+    return file
+
+
+def measured(*arguments: str | Path) -> dict[str, Any]:
+    """What a process of this file says of itself. Python writes its compiled files, as it does for users."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, __file__, *map(str, arguments)]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True)
+    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return said
+
+
+def line(what: str, found: float, unit: str, target: float, *, at_least: bool) -> None:
+    """Print a figure, its target, and whether it is met."""
+    met = found >= target if at_least else found <= target
+    word = "at least" if at_least else "at most"
+    print(f"{what:<58} {found:10,.1f} {unit:<8} {word} {target:,.0f}  {'met' if met else 'NOT MET'}", flush=True)
+
+
+def register() -> None:
+    """Have the models that answer at once; none of their requests is kept."""
+    from karenina_core import plugins
+    from karenina_core.testing import Request, ScriptedModels
+
+    class Forgets(list[Request]):
+        def append(self, _request: Request) -> None:
+            """Keep nothing, and count."""
+            calls[0] += 1
+
+    plugins.current().register(
+        ScriptedModels(
+            say=lambda _messages, info: f"The code word is word-{info.question_id[1:]}, as far as I know.",
+            fill=lambda _messages, _schema, info: {"word": f"word-{info.question_id[1:]}"},
+            requests=Forgets(),
+        )
+    )
+
+
+calls = [0]
+MODELS = {"a": "answering_models", "j": "parsing_models"}
+
+
+def command(file: Path, output: Path, journal: Path | None, replicates: int) -> None:
+    """`karenina run`, in this process."""
+    from karenina_core.cli.app import build_app
+
+    config = output.with_suffix(".config.json")
+    models = {name: [{"id": id, "interface": "scripted", "model_name": id}] for id, name in MODELS.items()}
+    config.write_text(json.dumps({**models, "replicate_count": replicates}))
+    kept = ["--journal", str(journal)] if journal is not None else ["--no-journal"]
+    build_app()(["run", str(file), "-c", str(config), "-o", str(output), "--quiet", *kept], standalone_mode=False)
+
+
+def again(journal: Path, file: Path, output: Path, processes: int) -> int:
+    """Score again, as `karenina rescore` does; how many items."""
+    from karenina_core import Benchmark, VerificationConfig
+    from karenina_core.run.rescoring import rescore
+
+    models: dict[str, Any] = {
+        name: [{"id": id, "interface": "scripted", "model_name": id}] for id, name in MODELS.items()
+    }
+    config = VerificationConfig(**models)
+    found = rescore(journal, Benchmark.load(file), config, output=output, processes=processes)
+    print(f"{len(found.flips)} flips, {len(found.missing)} missing", file=sys.stderr)
+    return found.after.items
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Do one of the two and say what it took."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("what", choices=["run", "rescore"])
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--replicates", type=int, default=1)
+    parser.add_argument("--journal", type=Path)
+    parser.add_argument("--processes", type=int, default=1)
+    chosen = parser.parse_args(arguments)
+    register()
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()):
+        few = write_questions(Path(folder) / "few.jsonl", 50)
+        command(few, Path(folder) / "few.out.jsonl", None, 1)
+        calls[0] = 0
+        before, began = os.times(), time.perf_counter()
+        if chosen.what == "run":
+            file, output = chosen.files
+            command(file, output, chosen.journal, chosen.replicates)
+            with output.open("rb") as lines:
+                items = sum(1 for _ in lines)
+        else:
+            journal, file, output = chosen.files
+            items = again(journal, file, output, chosen.processes)
+        seconds, after = time.perf_counter() - began, os.times()
+    spent = [now - then for now, then in zip(after[:4], before[:4], strict=True)]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"seconds": seconds, "cpu": sum(spent), "items": items, "calls": calls[0], "peak": peak}))
+
+
+if __name__ == "__main__":
+    main()
