@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, overload
+from weakref import ref
 
 from karenina_core.observers import NOBODY, Observers
 from karenina_core.pipeline import Pipeline
@@ -31,7 +32,7 @@ class Planner:
         self._plugins = plugins
         self._observers = observers
         self._pipelines: dict[tuple[tuple[str, str], ...], Pipeline] = {}
-        self._recent: dict[int, tuple[Question, Pipeline]] = {}
+        self._recent: dict[int, tuple[ref[Question], Pipeline]] = {}
         self._by_claims: dict[Hashable, Pipeline] = {}
         self._stages = [offered.stage() for offered in plugins.stages()]
         self._scorers = [one for one in self._stages if one.slot is not None and SLOT_RULES[one.slot].scores_rubric]
@@ -46,12 +47,12 @@ class Planner:
     def pipeline(self, question: Question) -> Pipeline:
         """The pipeline of `question`, shared by all questions with the same stages. Raises `PlanError`."""
         recent = self._recent.get(id(question))
-        if recent is not None and recent[0] is question:
+        if recent is not None and recent[0]() is question:
             return recent[1]
         found = self._found(question)
         if len(self._recent) >= _MOST_RECENT:
             self._recent.clear()
-        self._recent[id(question)] = (question, found)
+        self._recent[id(question)] = (ref(question), found)
         return found
 
     def _found(self, question: Question) -> Pipeline:
