@@ -2,17 +2,30 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from karenina_core import Benchmark, Outcome, Question, VerificationConfig
+from karenina_core import (
+    ArtifactKeys,
+    Benchmark,
+    Outcome,
+    Question,
+    Slot,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    hookimpl,
+)
 from karenina_core import plugins as plugin_room
 from karenina_core.cli.app import build_app
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
+from karenina_core.ports import PortError
+from karenina_core.prompts import PromptTask
 from karenina_core.results import VerificationResultSet
 from karenina_core.rubrics import RegexRubricTrait
 from karenina_core.run import rescoring
@@ -155,6 +168,45 @@ def test_only_what_the_run_had_is_scored_and_the_rest_is_counted(tmp_path: Path,
     assert (found.after.items, found.gone, found.new) == (2, 2, 1)
     with pytest.raises(ConfigError, match="no question of the benchmark has a result"):
         rescore(journal, Benchmark.create("empty"), config(models))
+
+
+class AsksWithTheTruth(Stage):
+    """As the embedding check does: shows the truth, and goes on without a verdict where there is no reply."""
+
+    name = "AsksWithTheTruth"
+    slot = Slot.EMBEDDING_CHECK
+    requires = frozenset({ArtifactKeys.ANSWER_CLASS, ArtifactKeys.FIELD_VERIFICATION_RESULT})
+    task = PromptTask("asks_with_the_truth", "Is it the same?", shows_truth=True)
+
+    async def execute(self, context: VerificationContext) -> None:
+        truth = context.get_artifact(ArtifactKeys.ANSWER_CLASS).expected()
+        schema = {"type": "object", "properties": {"value": {"type": "number"}}, "required": ["value"]}
+        with suppress(PortError):
+            await context.ask(self.task, f"The truth is {truth}.", schema, dict)
+
+
+class Offers:
+    @hookimpl
+    def karenina_embedding_check(self) -> list[type[Stage]]:
+        return [AsksWithTheTruth]
+
+
+def test_a_stage_that_shows_a_changed_truth_asks_only_where_it_may(tmp_path: Path, models: ScriptedModels) -> None:
+    plugin_room.current().register(Offers())
+    benchmark, journal = finished(
+        models, tmp_path, question(1, source(1.0)), question(2, source(2.0)), replicate_count=1
+    )
+    benchmark.replace(question(1, source(7.0)))
+    chosen = config(models, replicate_count=1)
+    silent = benchmark.rescore(journal, chosen)
+    assert models.requests == []
+    assert [(change.item[0], change.after) for change in silent.changes] == [("q1", Outcome.STAGE_ERROR)]
+    assert "--ask" in silent.changes[0].why
+    asked = benchmark.rescore(journal, chosen, ask=True)
+    assert [(one.info.stage, one.info.question_id) for one in models.requests] == [("AsksWithTheTruth", "q1")]
+    assert [(change.item[0], change.after) for change in asked.changes] == [("q1", Outcome.PARTIAL)]
+    assert benchmark.rescore(journal, chosen).changes == asked.changes
+    assert len(models.requests) == 1
 
 
 def test_processes_share_the_work_and_find_the_same(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from karenina_core.config import VerificationConfig
     from karenina_core.results import VerificationResult, VerificationResultSet
+    from karenina_core.run.rescoring import Rescored
     from karenina_core.run.retry import RetryPolicy
     from karenina_core.templates import Trust
 
@@ -304,6 +305,26 @@ class Benchmark:
         with journal_of(self, chosen, journal, ids, output, replay=replay) as (kept, command):
             run = prepare(self, chosen, question_ids=ids, trust=trust, policy=policy, journal=kept, command=command)
             return await collect(run, output=output, on_result=on_result)
+
+    def rescore(
+        self,
+        journal: str | Path,
+        config: VerificationConfig | Mapping[str, Any],
+        *,
+        trust: Trust | Literal["all"] | None = None,
+        output: str | Path | None = None,
+        ask: bool = False,
+    ) -> Rescored:
+        """Score the last run in `journal` again, as this benchmark and `config` say now, without a call of a model.
+
+        For truths, tolerances, weights, patterns, primitives, compositions and `verify()` that changed since; see
+        `karenina_core.run.rescoring.rescore`. `config` names the models of the run.
+        """
+        from karenina_core.config import VerificationConfig
+        from karenina_core.run.rescoring import rescore
+
+        chosen = config if isinstance(config, VerificationConfig) else VerificationConfig(**config)
+        return rescore(journal, self, chosen, trust=trust, output=output, ask=ask)
 
     def __len__(self) -> int:
         return len(self._questions)
