@@ -61,6 +61,9 @@ def tool_names(run: Seen) -> set[str]:
     return {name for name in ("FOUND-BY-ONE", "FOUND-BY-ANOTHER") for text in run.for_risks if name in text}
 
 
+PRICE, NO_PRICE = {"input": 1, "output": 1}, {"input": 0, "output": 0}
+
+
 def failed(run: Seen) -> bool:
     return "not now" in (run.result.metadata.error or "")
 
@@ -123,6 +126,13 @@ CASES: Final[dict[str, Case]] = {
     "retry_rate_limit": Case((0, 1), failed, (True, False), judge=Judge(fails=ErrorCategory.RATE_LIMIT)),
     "retry_server": Case((0, 1), failed, (True, False), judge=Judge(fails=ErrorCategory.SERVER)),
     "retry_patience": Case((0.0, 9.0), failed, (True, False), judge=Judge(fails=ErrorCategory.SERVER)),
+    "budget": Case((0, 9), lambda run: len(run.results), (0, 1), {"prices": dict.fromkeys("aj", PRICE)}),
+    "prices": Case(
+        (dict.fromkeys("aj", NO_PRICE), dict.fromkeys("aj", PRICE)),
+        lambda run: len(run.results),
+        (1, 0),
+        {"budget": 0},
+    ),
     "slots": Case(
         ({}, {"recursion_limit_auto_fail": []}), lambda run: "RecursionLimitAutoFail" in run.stages, (True, False)
     ),

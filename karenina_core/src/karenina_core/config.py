@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
@@ -44,6 +45,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
 from karenina_core.known import install_line, known
 from karenina_core.models import ModelConfig
+from karenina_core.prices import OwnPrice
 from karenina_core.slots import EvaluationMode, Slot, slot_named
 from karenina_core.wording import nearest
 
@@ -165,6 +167,18 @@ class CoreSettings(BaseModel):
         ge=0,
         description="Seconds that a call may wait between its tries, in all.",
         json_schema_extra=_NO_CHANGE,
+    )
+    budget: Decimal | None = Field(
+        default=None,
+        ge=0,
+        decimal_places=6,
+        description="Most US dollars that may be spent, by all runs of a journal together; then the run stops.",
+        json_schema_extra={"changes_results": False},
+    )
+    prices: dict[str, OwnPrice] = Field(
+        default={},
+        description="Your own prices by model id or name: US dollars for a million tokens (input, output, ...).",
+        json_schema_extra={"changes_results": False},
     )
     slots: dict[str, tuple[str, ...]] = Field(
         default={}, description="Stages by slot, where they shall differ from what the plan would choose."

@@ -328,7 +328,8 @@ class VerificationContext:
             item.order,
             self._notes,
             planned.name,
-            planned.stage.scope == "answer",
+            shared := planned.stage.scope == "answer",
+            judge="" if shared or item.parsing_model is None else item.parsing_model.id,
         )
 
     @property

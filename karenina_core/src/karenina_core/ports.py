@@ -156,7 +156,7 @@ class CallInfo:
     place of the item in its run: of calls that wait, those of earlier items go first. `notes` are the stage's: every
     call adds its own. `shared` says that the stage works for all judges of an answer. A stage that makes the same call
     several times on purpose, to have several replies, numbers them with `sample`, from 0: else the journal would answer
-    all of them with the first.
+    all of them with the first. `judge` is the id of the judge whose item it is; empty where it is for all judges.
     """
 
     question_id: str = ""
@@ -168,6 +168,7 @@ class CallInfo:
     stage: str = ""
     shared: bool = False
     sample: int = 0
+    judge: str = ""
 
 
 NO_INFO = CallInfo()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Final, Protocol, Self
+
+from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
     from karenina_core.ports import Usage
@@ -113,6 +115,36 @@ class Tariff:
 
 FREE: Final = Tariff(Rates(0, 0, 0, 0, 0))
 """The tariff of what costs nothing."""
+
+
+_Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=6)]
+
+
+class OwnPrice(BaseModel):
+    """What a model costs as the user says, in US dollars for a million tokens.
+
+    What is left out costs what other input or output tokens cost.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    input: _Dollars
+    output: _Dollars
+    cached: _Dollars | None = None
+    cache_write: _Dollars | None = None
+    reasoning: _Dollars | None = None
+
+    def tariff(self) -> Tariff:
+        """The tariff that this is."""
+        return Tariff(
+            Rates.per_million(
+                self.input,
+                self.output,
+                cached=self.cached,
+                cache_write=self.cache_write,
+                reasoning=self.reasoning,
+            )
+        )
 
 
 class PriceSource(Protocol):

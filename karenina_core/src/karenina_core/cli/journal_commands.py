@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -40,20 +40,29 @@ def status(
     """Tell how far a run is, from its journal, also while it lasts."""
     screen = screen_of(ctx)
     with screen.telling_errors():
+        from karenina_core.cli.money import ledger_table
         from karenina_core.run.journal_view import JournalView
+        from karenina_core.run.ledger import spent_json, summed
 
         with JournalView(journal) as view:
             found = view.status()
         if as_json:
-            screen.json({"journal": str(journal), **asdict(found)})
+            facts = asdict(replace(found, spent=()))
+            screen.json({"journal": str(journal), **facts, "spent": spent_json(found.spent)})
             return
         for line in _lines(journal, found):
             screen.out.print(line, markup=False, soft_wrap=True)
+        if found.spent:
+            screen.out.print(ledger_table(found.spent, summed(line.made for line in found.spent)))
 
 
 def resume(
     ctx: typer.Context,
     journal: JournalFile,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="USD", help="Another budget than the run had, in US dollars.", show_default=False),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, and no results but the summary.")] = False,
 ) -> None:
@@ -62,7 +71,10 @@ def resume(
     with screen.telling_errors():
         from karenina_core.cli.run_command import have_run
 
-        have_run(screen, stored_task(screen, journal), fail_under=None, as_json=as_json, quiet=quiet)
+        task = stored_task(screen, journal)
+        if budget is not None:
+            task = replace(task, config=task.config.with_values(budget=budget))
+        have_run(screen, task, fail_under=None, as_json=as_json, quiet=quiet)
 
 
 def export(

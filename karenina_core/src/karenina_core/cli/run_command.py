@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from karenina_core.run.engine import Run
 
 BELOW_THRESHOLD = 1
+BUDGET_SPENT = 3
 FAILED = 70
 OUT_OF_TIME = 124
 """As timeout(1) ends."""
@@ -84,6 +85,15 @@ def run(
         str | None,
         typer.Option(metavar="NAME", help="Where the work is done: asyncio is this process.", show_default=False),
     ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="USD",
+            help="Most US dollars to spend, with what earlier runs of the journal spent; then the run stops, and goes "
+            "on when it is given more.",
+            show_default=False,
+        ),
+    ] = None,
     fail_under: Annotated[
         float | None,
         typer.Option(min=0.0, max=1.0, help="Exit with 1 where the pass rate is below this.", show_default=False),
@@ -103,6 +113,7 @@ def run(
 
         benchmark = Benchmark.load(file)
         settings = [*(settings or ()), *((f"executor={executor}",) if executor else ())]
+        settings += (f"budget={budget}",) if budget is not None else ()
         chosen = configuration(benchmark, config, settings, answering=answering, judges=judge, recordings=recordings)
         if not len(benchmark):
             raise ConfigError([f"{file} holds no question: add some under `questions`, or with Benchmark.add_question"])
@@ -147,6 +158,7 @@ class Task:
 
 def have_run(screen: Screen, task: Task, *, fail_under: float | None, as_json: bool, quiet: bool) -> None:
     """Run the task with progress, print the results, and end with 1 where the pass rate is below `fail_under`."""
+    from karenina_core.cli.money import how_to_raise, money_json, print_ledger
     from karenina_core.results import StoredResults
     from karenina_core.run.running import journal_of, prepare
 
@@ -174,10 +186,15 @@ def have_run(screen: Screen, task: Task, *, fail_under: float | None, as_json: b
     results = StoredResults(task.output, len(totals))
     if as_json:
         rest = {**summary_json(totals), "output": str(task.output), "calls": _calls_json(prepared)}
+        rest |= {"not_run": len(prepared) - len(totals), "stopped": prepared.stopped, "money": money_json(prepared)}
         screen.json_list("results", map(result_json, results), rest)
     else:
         _print(screen, results, totals, task.output, quiet=quiet)
+        print_ledger(screen.out, prepared.ledger)
     if prepared.stopped is not None and len(totals) < len(prepared):
+        if prepared.budget is not None and prepared.budget.exhausted:
+            screen.note(f"{len(prepared) - len(totals)} items were not run. {how_to_raise(prepared)}")
+            raise typer.Exit(BUDGET_SPENT)
         screen.note(_how_to_go_on(prepared, task.output))
         raise typer.Exit(OUT_OF_TIME)
     rate = totals.summary().pass_rate.value
@@ -242,13 +259,20 @@ def summary_json(results: Totals) -> dict[str, Any]:
 
 def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> Totals:
     """Run, with progress. Ctrl-C says what is kept and how to go on."""
+    from karenina_core.cli.money import spent_in_words
     from karenina_core.cli.progress import RunProgress
     from karenina_core.cli.stopping import INTERRUPTED as BY_THE_USER
     from karenina_core.cli.stopping import stopping
     from karenina_core.run.journal_file import JournalError
     from karenina_core.run.running import carry_out, run_blocking
 
-    progress = RunProgress(screen.err, len(prepared), limits=prepared.limits, quiet=quiet)
+    progress = RunProgress(
+        screen.err,
+        len(prepared),
+        limits=prepared.limits,
+        quiet=quiet,
+        cost=lambda: spent_in_words(prepared.ledger),
+    )
     try:
         with progress, stopping(prepared, screen.note):
             found = run_blocking(

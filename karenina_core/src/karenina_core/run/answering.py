@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core.context import Item
 from karenina_core.observers import NOBODY, Observers
+from karenina_core.run.budget import OverBudget
 from karenina_core.run.events import ItemStarted
 from karenina_core.run.limits import Concurrency, Limits
 from karenina_core.run.planner import Planner
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from karenina_core.run.calls import Calls, Keeper
     from karenina_core.run.matrix import AnswerTask
     from karenina_core.templates import Trust
+
+logger = logging.getLogger("karenina")
 
 Done = Callable[[int, "VerificationResult"], Awaitable[None]]
 """Told of a result, with the place of its judge among the judges of its answer."""
@@ -72,7 +76,16 @@ class Answering:
         return self._hub.calls.limits
 
     async def answer(self, task: AnswerTask, judges: Sequence[int], done: Done) -> None:
-        """Get one answer and put it before these of its judges; `done` is told of each result as it comes."""
+        """Get one answer and put it before these of its judges; `done` is told of each result as it comes.
+
+        An item that the budget of the run does not cover ends without a result.
+        """
+        try:
+            await self._answer(task, judges, done)
+        except* OverBudget:
+            logger.debug("[%s] not run, or not before each judge: the budget is spent", task.question.id)
+
+    async def _answer(self, task: AnswerTask, judges: Sequence[int], done: Done) -> None:
         pipeline = self.planner.pipeline(task.question)
         whole = self._item(task, None)
         with self._observers.answering(whole):
@@ -85,12 +98,18 @@ class Answering:
                         self._observers.item_started(ItemStarted(item))
                     await done(which, await pipeline.judge(answer, item))
 
+                async def judge_if_covered(which: int) -> None:
+                    try:
+                        await judge(which)
+                    except* OverBudget:  # other judges may cost less
+                        logger.debug("[%s] not judged: the budget is spent", task.question.id)
+
                 if len(judges) == 1:
                     await judge(judges[0])
                 else:
                     async with asyncio.TaskGroup() as group:
                         for which in judges:
-                            group.create_task(judge(which))
+                            group.create_task(judge_if_covered(which))
             finally:
                 await pipeline.end(answer)
 

@@ -35,6 +35,8 @@ from karenina_core.run.retry import RetryPolicy
 if TYPE_CHECKING:
     from karenina_core.adapters import AdapterSpec
     from karenina_core.models import ModelConfig
+    from karenina_core.run.budget import Budget
+    from karenina_core.run.ledger import Ledger
 
 PortKind = Literal["llm", "parser", "agent", "turn"]
 _written = json.JSONEncoder(sort_keys=True, default=str).encode
@@ -146,12 +148,14 @@ class _UnderWay:
 
 @dataclass(slots=True)
 class Calls:
-    """Makes calls. `keeper` is None where nothing is kept."""
+    """Makes calls. `keeper` is None where nothing is kept, `ledger` and `budget` where nobody counts the money."""
 
     limits: Limits
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     keeper: Keeper | None = None
     tally: Tally = field(default_factory=Tally)
+    ledger: Ledger | None = None
+    budget: Budget | None = None
     storing: int = 0
     observers: Observers = NOBODY
     _under_way: dict[bytes, _UnderWay] = field(default_factory=dict)
@@ -236,7 +240,7 @@ class Calls:
         try:
             if call.parts:
                 return await ask()
-            reply = await self._ask(call, ask)
+            reply = await (self._ask(call, ask) if self.budget is None else self._covered(call, ask, self.budget))
         except PortError:
             self.tally.failed += not call.parts
             raise
@@ -247,6 +251,21 @@ class Calls:
         self.tally.used += reply.usage
         return reply
 
+    async def _covered(self, call: Call, ask: Callable[[], Awaitable[R]], budget: Budget) -> R:
+        """Make the call when the budget covers it. Raises `OverBudget`."""
+        reserved = await budget.take(call)
+        try:
+            return await self._ask(call, ask)
+        finally:
+            budget.release(reserved)
+
+    def _count(self, call: Call, usage: Usage) -> None:
+        """Count what a request has used, also one of an agent that failed on its way."""
+        if self.ledger is not None:
+            cost = self.ledger.made(call, usage)
+            if self.budget is not None:
+                self.budget.spend(call, usage, cost)
+
     async def _ask(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
         notes = call.notes
         places = self.limits.of(call.target.model)
@@ -256,6 +275,8 @@ class Calls:
             try:
                 reply = await ask()
             except PortError as error:
+                if error.partial is not None:
+                    self._count(call, error.partial.usage)
                 if refuses(error):
                     places.refused(place, error.retry_after)
                 else:
@@ -267,6 +288,7 @@ class Calls:
             else:
                 places.replied()
                 notes.seconds = time.monotonic() - began
+                self._count(call, reply.usage)
                 return reply
             places.retrying += 1
             self.limits.changed()
@@ -285,4 +307,6 @@ class Calls:
         if not call.parts:
             self.tally.kept += kept.reply.usage.calls
             self.tally.spared += kept.reply.usage
+            if self.ledger is not None:
+                self.ledger.kept(call, kept.reply.usage)
         return kept.reply

@@ -51,6 +51,19 @@ def command_of(
     }
 
 
+def same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two commands ask for the same results: settings on which none depends, such as a budget, may differ."""
+    return _asked(one) == _asked(other)
+
+
+def _asked(command: Mapping[str, Any]) -> dict[str, Any]:
+    from karenina_core.config import settings
+
+    of_no_result = {name for name, setting in settings().items() if not setting.changes_results}
+    config = command.get("config") or {}
+    return {**command, "config": {name: value for name, value in config.items() if name not in of_no_result}}
+
+
 def content_digest(benchmark: Benchmark) -> str:
     """A digest of the benchmark's file, or of its questions where it has none."""
     if benchmark.path is not None and benchmark.path.is_file():

@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import PluginError
+from karenina_core.prices import picodollars
 from karenina_core.results import VerificationResult
 from karenina_core.results.summary import OutcomeTally
 from karenina_core.run.answering import Answering
+from karenina_core.run.budget import Budget
 from karenina_core.run.continuing import Continuing
 from karenina_core.run.crew import Crew, Ready
 from karenina_core.run.events import RunFinished, RunStarted
 from karenina_core.run.executors import Executor, InThisProcess
 from karenina_core.run.fingerprint import Fingerprints
+from karenina_core.run.ledger import Ledger
 from karenina_core.run.limits import Limits
 from karenina_core.run.matrix import AnswerTask, Matrix
 from karenina_core.run.ports import check_models
 from karenina_core.run.preflight import check_stages
+from karenina_core.run.pricing import Prices
 
 if TYPE_CHECKING:
     from karenina_core.benchmark import Question
@@ -94,7 +98,11 @@ class Run:
         )
         pipelines = self.work.planner.spread(questions)
         self._warn_of_nothing_to_do(questions)
-        check_stages(plugins, config, questions, pipelines, offline=offline)
+        named = check_stages(plugins, config, questions, pipelines, offline=offline)
+        self._budget: Budget | None = None
+        self._ledger = self.work.calls.ledger = Ledger(Prices(plugins, core.prices))
+        if not offline:
+            self._open_budget([*core.answering_models, *core.parsing_models, *named])
         self._outcomes = OutcomeTally()
         self._crew: Crew[AnswerTask] | None = None
         self._stopped: str | None = None
@@ -111,6 +119,23 @@ class Run:
         # A replay asks nobody, so that nothing is gained elsewhere, and here every missing reply has its reason.
         self.executor: Executor = offered if not offline else InThisProcess()
         self.executor.check(self)
+        if core.budget is not None and self.executor.name != InThisProcess.name:
+            where = f"a budget is kept in one process, and the executor {core.executor!r} works in others"
+            raise ConfigError([f'{where}: remove the budget, or set executor = "asyncio"'])
+
+    def _open_budget(self, models: Sequence[ModelConfig]) -> None:
+        """Look up what the models cost, and open the budget, if there is one. Raises `ConfigError`."""
+        limit, prices = self.config.core.budget, self._ledger.prices
+        unknown = {model.id: price.why for model in models if (price := prices.of(model)).tariff is None}
+        if limit is None:
+            return
+        if unknown:
+            raise ConfigError([f"a budget needs the price of {id!r}, which is {why}" for id, why in unknown.items()])
+        self._budget = self.work.calls.budget = Budget(picodollars(limit), self._ledger, on_spent=self._is_spent)
+
+    def _is_spent(self) -> None:
+        assert self._budget is not None
+        self._stopped = self._stopped or self._budget.in_words()
 
     def _warn_of_nothing_to_do(self, questions: Sequence[Question]) -> None:
         if self.config.core.evaluation_mode != "rubric_only":
@@ -132,6 +157,16 @@ class Run:
     def __len__(self) -> int:
         """How many items the run has."""
         return len(self.matrix)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What the run has spent so far."""
+        return self._ledger
+
+    @property
+    def budget(self) -> Budget | None:
+        """The budget of the run, where it has one."""
+        return self._budget
 
     @property
     def limits(self) -> Limits:
@@ -210,7 +245,9 @@ class Run:
         began = time.monotonic()
         journal = self.journal if self.journal is not None and not self.journal.replaying else None
         if journal is not None:
-            journal.begin(len(self), self.command)
+            journal.begin(len(self), self.command, self._ledger)
+        if self._budget is not None:
+            self._budget.spent = self._ledger.earlier.cost
         self._observers.run_started(RunStarted(len(self), self.config))
         try:
             async with aclosing(self._stream()) as stream:
@@ -277,7 +314,7 @@ class Run:
         judges, kept = self.todo(task)
         for placed in kept:
             await ready.put(placed)
-        if not judges:
+        if not judges or (self._budget is not None and self._budget.exhausted):
             return
 
         async def done(judge: int, result: VerificationResult) -> None:

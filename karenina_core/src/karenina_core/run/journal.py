@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from karenina_core.ports import CallNotes, ErrorCategory, PortError
 from karenina_core.run import journal_file
 from karenina_core.run.calls import Made
+from karenina_core.run.command import same_run
 from karenina_core.run.journal_file import JournalError, telling
+from karenina_core.run.ledger import COUNTED, Count
 from karenina_core.run.output import free_name
 from karenina_core.run.replies import error_of, error_text, reply_of, reply_text, usable_again
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
     from karenina_core.run.calls import Call, Tally
+    from karenina_core.run.ledger import Ledger, Line
 
 ItemId = tuple[str, str, str, int]
 """Question, answering model, judge and replicate, as `VerificationResult.item` gives them."""
@@ -49,6 +52,7 @@ _RESULT: Final = (
     "place = excluded.place, outcome = excluded.outcome, again = excluded.again, time = excluded.time, "
     "result = excluded.result"
 )
+_SPENT: Final = "INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SEEN: Final = "UPDATE results SET run = ?, place = ? WHERE rowid = ?"
 
 logger = logging.getLogger("karenina")
@@ -76,6 +80,7 @@ class Journal:
         self.path = path
         self.replaying = replaying
         self.run_id = 0
+        self.session = 0
         self.broken: JournalError | None = None
         self._database = database
         self._lock = lock
@@ -86,6 +91,7 @@ class Journal:
         self._committed = 0.0
         with telling(path, "read"):
             self._had_results = database.execute("SELECT 1 FROM results LIMIT 1").fetchone() is not None
+        self._ledger: Ledger | None = None
 
     @classmethod
     def open(cls, path: str | Path, *, fresh: bool = False, replaying: bool = False) -> Self:
@@ -138,22 +144,36 @@ class Journal:
 
     # ---- runs
 
-    def begin(self, items: int, command: Mapping[str, Any]) -> None:
+    def begin(self, items: int, command: Mapping[str, Any], ledger: Ledger | None = None) -> None:
         """A run begins, with so many items; `command` is what it was started with, as JSON values without secrets.
 
-        Where it is that of the last run, it is the same run, which goes on.
+        Where it asks for the same as that of the last run, it is the same run, which goes on. What `ledger` counts is
+        kept with the replies, and it is told what was spent before.
         """
-        goes_on = self.last_command() == command
+        last, written = self.last_command(), json.dumps(command, sort_keys=True)
         with self._writing():
-            if goes_on:
+            if last is not None and same_run(last, command):
                 (self.run_id,) = self._database.execute("SELECT max(id) FROM runs").fetchone()
-                self._database.execute("UPDATE runs SET items = ?, ended = NULL WHERE id = ?", (items, self.run_id))
-                return
-            cursor = self._database.execute(
-                "INSERT INTO runs (began, items, command) VALUES (?, ?, ?)",
-                (time.time(), items, json.dumps(command, sort_keys=True)),
-            )
-            self.run_id = cursor.lastrowid or 0
+                self._database.execute(
+                    "UPDATE runs SET items = ?, command = ?, ended = NULL WHERE id = ?", (items, written, self.run_id)
+                )
+            else:
+                cursor = self._database.execute(
+                    "INSERT INTO runs (began, items, command) VALUES (?, ?, ?)", (time.time(), items, written)
+                )
+                self.run_id = cursor.lastrowid or 0
+            if ledger is not None:
+                self._begin_session(ledger)
+
+    def _begin_session(self, ledger: Ledger) -> None:
+        sums = ", ".join(f"coalesce(sum({name}), 0)" for name in COUNTED)
+        ledger.earlier = Count(*self._database.execute(f"SELECT {sums} FROM spent").fetchone())  # noqa: S608 - our names
+        cursor = self._database.execute(
+            "INSERT INTO sessions (run, began, prices) VALUES (?, ?, ?)",
+            (self.run_id, time.time(), json.dumps(ledger.prices.snapshot())),
+        )
+        self.session = cursor.lastrowid or 0
+        self._ledger = ledger
 
     def last_command(self) -> Mapping[str, Any] | None:
         """What the last run was started with; None where there was none."""
@@ -166,7 +186,11 @@ class Journal:
         counts = {"made": tally.made, "kept": tally.kept, "failed": tally.failed}
         tokens = {"input_tokens": tally.used.input_tokens, "output_tokens": tally.used.output_tokens}
         self.flush()
+        ledger, self._ledger = self._ledger, None
         with self._writing():
+            if ledger is not None:  # a stage may have brought a model of its own
+                prices = json.dumps(ledger.prices.snapshot())
+                self._database.execute("UPDATE sessions SET prices = ? WHERE id = ?", (prices, self.session))
             self._database.execute(
                 "UPDATE runs SET ended = ?, tally = ? WHERE id = ?",
                 (time.time() if finished else None, json.dumps({**counts, **tokens}), self.run_id),
@@ -259,10 +283,15 @@ class Journal:
             self._timer = None
         waiting, self._waiting = self._waiting, []
         try:
-            if self._rows:
+            if self._rows or (self._ledger is not None and self._ledger.changed):
                 with self._writing():
                     for statement, rows in self._rows.items():
                         self._database.executemany(statement, rows)
+                    if self._ledger is not None:
+                        lines = self._ledger.changed.values()
+                        self._database.executemany(_SPENT, (self._spent(line) for line in lines))
+                if self._ledger is not None:
+                    self._ledger.changed.clear()
                 self._rows.clear()
                 self._keys.clear()
         except JournalError as error:
@@ -275,6 +304,9 @@ class Journal:
         for one in waiting:
             if not one.done():
                 one.set_result(None)
+
+    def _spent(self, line: Line) -> tuple[Any, ...]:
+        return (self.session, *line.names, *(getattr(line.made, name) for name in COUNTED))
 
     async def _write(self, statement: str, row: tuple[Any, ...]) -> None:
         if self.broken is not None:

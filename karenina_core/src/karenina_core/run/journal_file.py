@@ -15,6 +15,11 @@ JSON, and nothing in it is ever executed or unpickled:
   `question_id`, `answering`, `judge`, `replicate`; `run` and `place` are the last run that had it and the item's place
   in that run's matrix, from 0; `outcome`; `again` is 1 where the item has to run again (a call of it failed); `result`
   is the JSON line of the result.
+- `sessions`: one row for each time that a process worked on a run: `id`, `run`, `began`, and `prices` (JSON: which
+  lists of prices, and what each model costs).
+- `spent`: what was spent, one row for each session, model, stage and judge (empty where it is for all judges): the
+  calls that were made, their tokens, their `cost` in picodollars (10^-12 US dollars), and how many of them are
+  `unpriced`, because their cost is not known.
 - `runs`: one row a run: `id`, `began`, `ended`, `items`, `command` (JSON: what it was started with, for
   `karenina resume`, without secrets), and the JSON `tally` of its calls.
 """
@@ -60,6 +65,14 @@ CREATE TABLE results (
 );
 CREATE UNIQUE INDEX results_by_item ON results (question_id, answering, judge, replicate, fingerprint);
 CREATE INDEX results_by_place ON results (run, place);
+CREATE TABLE sessions (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, began REAL NOT NULL, prices TEXT);
+CREATE TABLE spent (
+    session INTEGER NOT NULL, model TEXT NOT NULL, interface TEXT NOT NULL, model_name TEXT NOT NULL,
+    stage TEXT NOT NULL, judge TEXT NOT NULL, calls INTEGER NOT NULL, input_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL, cache_write_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+    reasoning_tokens INTEGER NOT NULL, cost INTEGER NOT NULL, unpriced INTEGER NOT NULL,
+    PRIMARY KEY (session, model, interface, model_name, stage, judge)
+) WITHOUT ROWID;
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, items INTEGER NOT NULL, command TEXT NOT NULL, tally TEXT
 );

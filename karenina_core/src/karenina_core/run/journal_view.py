@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from karenina_core.outcome import Outcome
 from karenina_core.run.journal_file import is_held, open_to_read, telling, worker
+from karenina_core.run.ledger import COUNTED, Count, Line
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -24,7 +25,7 @@ class Status:
     `done` of `items` have a result; `again` of them would run again, because a call failed or a stage broke.
     `failures` counts kept calls that failed, by `ErrorCategory`; `unusable` are replies that were cut off, or belong
     to a workspace that is gone. `calls` and tokens are those of all kept replies. `pid` is that of the process that
-    works on it now (0 where it is not known), None where none does.
+    works on it now (0 where it is not known), None where none does. `spent` is what all runs together have spent.
     """
 
     items: int
@@ -41,6 +42,7 @@ class Status:
     ended: float | None
     pid: int | None
     version: str
+    spent: Sequence[Line] = ()
 
 
 class JournalView:
@@ -93,7 +95,17 @@ class JournalView:
             ended=run[3],
             pid=(worker(self.path) or 0) if is_held(self.path) else None,
             version=version[0] if version is not None else "",
+            spent=self.spent(),
         )
+
+    def spent(self) -> list[Line]:
+        """What all runs together have spent, by model, stage and judge."""
+        sums = ", ".join(f"sum({name})" for name in COUNTED)
+        rows = self._all(
+            f"SELECT model, interface, model_name, stage, judge, {sums} FROM spent "  # noqa: S608 - our own names
+            "GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 4, 5"
+        )
+        return [Line(row[0], row[1], row[2], row[3], row[4], Count(*row[5:])) for row in rows]
 
     def results(self) -> Iterator[str]:
         """The JSON lines of the last run's results, in the order of its matrix."""

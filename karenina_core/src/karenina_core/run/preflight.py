@@ -27,10 +27,11 @@ def check_stages(
     pipelines: Mapping[Pipeline, array[int]],
     *,
     offline: bool = False,
-) -> None:
+) -> list[ModelConfig]:
     """Ask each stage once for what would fail its items (`Stage.before_run`), and check the models that it names.
 
-    `pipelines` say for which of the questions they are, by their places. Raises `ConfigError` with all problems.
+    `pipelines` say for which of the questions they are, by their places. Returns the models that stages name. Raises
+    `ConfigError` with all problems.
     """
     stages: dict[str, Stage] = {}
     places: dict[str, list[int] | array[int]] = {}
@@ -44,6 +45,7 @@ def check_stages(
         name: questions if len(here) == len(questions) else Asked(questions, here) for name, here in places.items()
     }
     problems: list[str] = []
+    named: list[ModelConfig] = []
     for name, stage in stages.items():
         try:
             needs = list(stage.before_run(config, asked[name]))
@@ -53,8 +55,10 @@ def check_stages(
             problems.append(f"{name}: {error}")
         else:
             problems += _unmet(plugins, config, name, needs, offline=offline)
+            named += [need.model for need in needs]
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
+    return named
 
 
 def _unmet(

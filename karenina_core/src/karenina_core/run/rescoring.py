@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.plan import Plan
     from karenina_core.run.calls import Call, Made, Tally
+    from karenina_core.run.ledger import Ledger
     from karenina_core.run.matrix import AnswerTask
     from karenina_core.templates import Trust
 
@@ -271,7 +272,7 @@ class _Replies(Journal):
             )
         return kept
 
-    def begin(self, items: int, command: Mapping[str, Any]) -> None:
+    def begin(self, items: int, command: Mapping[str, Any], ledger: Ledger | None = None) -> None:
         """The last run stays the last."""
 
     def end(self, tally: Tally, *, finished: bool) -> None:

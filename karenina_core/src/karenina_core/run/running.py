@@ -259,7 +259,10 @@ async def collect(
 
 def _result_file(run: Run, path: Path) -> ResultFile:
     """The file for the results of a run, with room made for it."""
-    goes_on = run.journal is not None and run.journal.last_command() == run.command
+    from karenina_core.run.command import same_run
+
+    last = run.journal.last_command() if run.journal is not None else None
+    goes_on = last is not None and same_run(last, run.command)
     moved = make_room(path, replacing=goes_on)
     if moved is not None:
         logger.warning("%s held earlier results: they are kept in %s", path, moved)
