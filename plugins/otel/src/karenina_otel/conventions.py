@@ -1,0 +1,124 @@
+"""The names that spans and events carry.
+
+Those that begin with `gen_ai.` are of the semantic conventions for generative AI as the registry of semantic
+conventions 1.41 has them (status: development); they have since moved to a registry of their own, `gen-ai-dev`
+1.42.0-dev, in which the names used here are the same. Where the conventions name nothing, ours begin with `karenina.`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from karenina_core.wording import whole
+
+if TYPE_CHECKING:
+    from karenina_core.adapters import AdapterSpec
+    from karenina_core.models import ModelConfig
+
+SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.41.1"
+
+OPERATION: Final = "gen_ai.operation.name"
+PROVIDER: Final = "gen_ai.provider.name"
+REQUEST_MODEL: Final = "gen_ai.request.model"
+REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
+REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
+OUTPUT_TYPE: Final = "gen_ai.output.type"
+RESPONSE_MODEL: Final = "gen_ai.response.model"
+FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+CACHE_READ_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
+CACHE_CREATION_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
+REASONING_TOKENS: Final = "gen_ai.usage.reasoning.output_tokens"
+INPUT_MESSAGES: Final = "gen_ai.input.messages"
+OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+EVALUATION: Final = "gen_ai.evaluation.result"
+EVALUATION_NAME: Final = "gen_ai.evaluation.name"
+EVALUATION_VALUE: Final = "gen_ai.evaluation.score.value"
+EVALUATION_LABEL: Final = "gen_ai.evaluation.score.label"
+EVALUATION_EXPLANATION: Final = "gen_ai.evaluation.explanation"
+ERROR_TYPE: Final = "error.type"
+SERVER_ADDRESS: Final = "server.address"
+SERVER_PORT: Final = "server.port"
+
+QUESTION: Final = "karenina.question.id"
+ANSWERING: Final = "karenina.answering_model.id"
+JUDGE: Final = "karenina.judge.id"
+REPLICATE: Final = "karenina.replicate"
+RUN_NAME: Final = "karenina.run.name"
+STAGE: Final = "karenina.stage"
+OUTCOME: Final = "karenina.outcome"
+INTERRUPTED: Final = "karenina.interrupted"
+
+Value = str | bool | int | float | list[str]
+
+_BY_HOST: Final = {
+    "api.openai.com": "openai",
+    "openai.azure.com": "azure.ai.openai",
+    "services.ai.azure.com": "azure.ai.inference",
+    "inference.ai.azure.com": "azure.ai.inference",
+    "api.anthropic.com": "anthropic",
+    "generativelanguage.googleapis.com": "gcp.gemini",
+    "aiplatform.googleapis.com": "gcp.vertex_ai",
+    "amazonaws.com": "aws.bedrock",
+    "api.mistral.ai": "mistral_ai",
+    "api.groq.com": "groq",
+    "api.deepseek.com": "deepseek",
+    "api.perplexity.ai": "perplexity",
+    "api.x.ai": "x_ai",
+    "api.cohere.com": "cohere",
+    "api.cohere.ai": "cohere",
+    "ml.cloud.ibm.com": "ibm.watsonx.ai",
+    "openrouter.ai": "openrouter",
+}
+_BY_NAME: Final = {
+    "azure_openai": "azure.ai.openai",
+    "azure_ai": "azure.ai.inference",
+    "google_genai": "gcp.gemini",
+    "google_vertexai": "gcp.vertex_ai",
+    "google_anthropic_vertex": "gcp.vertex_ai",
+    "bedrock": "aws.bedrock",
+    "bedrock_converse": "aws.bedrock",
+    "anthropic_bedrock": "aws.bedrock",
+    "mistralai": "mistral_ai",
+    "xai": "x_ai",
+    "ibm": "ibm.watsonx.ai",
+}
+_BY_INTERFACE: Final = {
+    "openai_endpoint": "openai",
+    "claude_tool": "anthropic",
+    "claude_agent_sdk": "anthropic",
+}
+
+
+def plain(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
+    """Attributes that can be sent: without those that are None, and with text that every encoding can hold."""
+    return {
+        name: whole(value) if isinstance(value, str) else value
+        for name, value in attributes.items()
+        if value is not None
+    }
+
+
+def server_of(model: ModelConfig, spec: AdapterSpec | None) -> tuple[str, dict[str, Value]]:
+    """The provider of a model, by the conventions' names where they have one, and its server's address.
+
+    Of the address only host and port are told: a URL may hold a secret. A server that nobody knows has the name of the
+    interface that speaks to it, since that is what its telemetry looks like.
+    """
+    served_by = spec.served_by(model) if spec is not None and spec.served_by is not None else None
+    found = served_by or model.endpoint_base_url or model.model_provider or ""
+    interface = _BY_INTERFACE.get(model.interface, model.interface)
+    if "://" not in found:
+        return _BY_NAME.get(found, found) or interface, {}
+    try:
+        url = urlsplit(found)
+        host, port = url.hostname or "", url.port
+    except ValueError:
+        return interface, {}
+    named = next((name for known, name in _BY_HOST.items() if host == known or host.endswith(f".{known}")), None)
+    provider = model.model_provider
+    name = named or (_BY_NAME.get(provider, provider) if provider else interface)
+    return name, {SERVER_ADDRESS: host, SERVER_PORT: port or (443 if url.scheme == "https" else 80)}

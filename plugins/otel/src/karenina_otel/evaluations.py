@@ -1,0 +1,117 @@
+"""What a result says, as evaluations: one of the verdict, and one of each score of a trait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_core.results import Outcome
+from karenina_otel.conventions import (
+    ERROR_TYPE,
+    EVALUATION_EXPLANATION,
+    EVALUATION_LABEL,
+    EVALUATION_NAME,
+    EVALUATION_VALUE,
+    Value,
+    plain,
+)
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationResult
+    from karenina_core.results import VerificationResultRubric
+
+CORRECTNESS: Final = "correctness"
+"""The name of the verdict's evaluation: its value is 1 or 0, its label the item's outcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One verdict or score. Where there is none, `error` is the kind of error that stood in its way."""
+
+    name: str
+    value: float | None = None
+    label: str | None = None
+    explanation: str | None = None
+    error: str | None = None
+
+    def attributes(self) -> dict[str, Value]:
+        """It as the conventions' event has it."""
+        return plain(
+            {
+                EVALUATION_NAME: self.name,
+                EVALUATION_VALUE: self.value,
+                EVALUATION_LABEL: self.label,
+                EVALUATION_EXPLANATION: self.explanation,
+                ERROR_TYPE: self.error,
+            }
+        )
+
+
+def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evaluation]:
+    """All evaluations of a result.
+
+    Without `content` no explanation quotes an answer, a judge or a message of an error: it names stages and fields.
+    """
+    if result.outcome is not Outcome.SCORED:
+        verdict = result.template.verify_result if result.outcome.judged else None
+        yield Evaluation(
+            CORRECTNESS,
+            value=None if verdict is None else float(verdict),
+            label=result.outcome.value,
+            explanation=result.why() if content else _why_without_content(result),
+            error=None if result.outcome.judged else result.outcome.value,
+        )
+    if result.rubric is not None:
+        labels = {**(result.rubric.llm_trait_labels or {}), **_reported(result, "trait_labels")}
+        deep = (result.deep_judgment_rubric and result.deep_judgment_rubric.rubric_trait_reasoning) or {}
+        reasons = {**deep, **_reported(result, "trait_reasoning"), **(result.rubric.trait_errors or {})}
+        yield from _scores(result.rubric, labels, reasons if content else {})
+
+
+def _why_without_content(result: VerificationResult) -> str:
+    failed = [record.name for record in result.stages if record.status == "failed"]
+    if result.metadata.error:
+        return f"{', '.join(failed) or 'the item'} failed"
+    if result.vetoes:
+        return "; ".join(f"{veto.stage} vetoed" for veto in result.vetoes)
+    if result.template.field_verification_error:
+        return "verify() failed"
+    return result.why()
+
+
+def _reported(result: VerificationResult, field: str) -> dict[str, str]:
+    """What the stages of other distributions report under a name that ends so, by trait."""
+    return {
+        str(trait): str(said)
+        for section in result.extensions.values()
+        for name, entries in section.items()
+        if name.endswith(field) and isinstance(entries, Mapping)
+        for trait, said in entries.items()
+    }
+
+
+def _scores(
+    rubric: VerificationResultRubric, labels: Mapping[str, str], reasons: Mapping[str, str]
+) -> Iterator[Evaluation]:
+    errors = rubric.trait_errors or {}
+    scores = rubric.get_all_trait_scores()
+    metrics = rubric.metric_trait_scores or {}
+    for name in dict.fromkeys((*scores, *errors)):
+        score, reason = scores.get(name), reasons.get(name)
+        if name in metrics and isinstance(score, dict):
+            for metric, value in score.items():
+                yield Evaluation(f"{name}.{metric}", float(value), explanation=reason)
+            continue
+        value, label = _value(score)
+        failed = score is None and name in errors
+        yield Evaluation(name, value, labels.get(name, label), reason, "trait_error" if failed else None)
+
+
+def _value(score: Any) -> tuple[float | None, str | None]:
+    """The number that a score is, and its label. A score that is a table (a trait with a template) has neither."""
+    if isinstance(score, bool):
+        return float(score), str(score).lower()
+    if isinstance(score, (int, float)):
+        return float(score), None
+    return None, None

@@ -1,0 +1,36 @@
+"""The configuration names of this distribution."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+_NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
+
+
+class OtelSettings(BaseModel):
+    """What OpenTelemetry is told of a run. Where it goes is said by the variables `OTEL_*`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    otel: bool = Field(
+        default=False,
+        description="Send spans and evaluation events to OpenTelemetry, as the variables OTEL_* say.",
+        json_schema_extra=_NO_CHANGE,
+    )
+    otel_content: bool = Field(
+        default=False,
+        description="Send prompts, answers, reasons, error messages and ground truths too.",
+        json_schema_extra=_NO_CHANGE,
+    )
+    otel_span_events: bool = Field(
+        default=True,
+        description="Note each evaluation on the item's span too, for backends that take no log records.",
+        json_schema_extra=_NO_CHANGE,
+    )
+    otel_trace_per_answer: bool = Field(
+        default=False,
+        description="Make each answer a trace of its own that links to the run's: for large runs, and for sampling.",
+        json_schema_extra=_NO_CHANGE,
+    )

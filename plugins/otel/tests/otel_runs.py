@@ -1,0 +1,218 @@
+"""What these tests share: a run with a model, a judge and a trait, and all that OpenTelemetry got of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from karenina_core import ArtifactKeys, Benchmark, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core import plugins as plugin_room
+from karenina_core.finalize import plugin as core_plugin
+from karenina_core.plugins import Plugins
+from karenina_core.ports import AgentOptions, Message
+from karenina_core.results import VerificationResultSet
+from karenina_core.testing import ScriptedModels
+from karenina_otel import OtelSettings, plugin
+from karenina_otel.observer import RunObserver
+from karenina_otel.outlet import Outlet
+
+SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"gene": {"type": "string"}}}
+KEY = "sk-most-secret"
+
+
+class Validate(Stage):
+    name = "Validate"
+    slot = Slot.VALIDATE_TEMPLATE
+    scope = "answer"
+    fallback = True
+    produces = {ArtifactKeys.RAW_ANSWER_CLASS, ArtifactKeys.ANSWER_CLASS}
+
+    def execute(self, context: VerificationContext) -> None:
+        context.set_artifact(ArtifactKeys.RAW_ANSWER_CLASS, None)
+        context.set_artifact(ArtifactKeys.ANSWER_CLASS, None)
+
+
+class Generate(Stage):
+    """Asks the model under test, through its agent port where its name says so."""
+
+    name = "Generate"
+    slot = Slot.GENERATE_ANSWER
+    fallback = True
+    scope = "answer"
+    produces = {ArtifactKeys.RAW_LLM_RESPONSE}
+
+    async def execute(self, context: VerificationContext) -> None:
+        model, asked = context.answering_model, [Message.user(context.question.question)]
+        if model.model_name == "agent":
+            run = await context.agent(model).run(asked, AgentOptions(), info=context.call_info)
+            said = run.trace[-1].content
+        else:
+            said = (await context.llm(model).invoke(asked, info=context.call_info)).text
+        context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, said)
+
+
+class Parse(Stage):
+    """Asks the judge."""
+
+    name = "Parse"
+    slot = Slot.PARSE_TEMPLATE
+    fallback = True
+    requires = {ArtifactKeys.RAW_LLM_RESPONSE}
+    produces = {ArtifactKeys.PARSED_ANSWER}
+
+    async def execute(self, context: VerificationContext) -> None:
+        asked = [Message.user(context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE))]
+        await context.parser().parse(asked, SCHEMA, info=context.call_info)
+        context.set_artifact(ArtifactKeys.PARSED_ANSWER, None)
+
+
+class Verify(Stage):
+    """Says that a question with the truth "right" was answered right."""
+
+    name = "Verify"
+    slot = Slot.VERIFY_TEMPLATE
+    fallback = True
+    requires = {ArtifactKeys.PARSED_ANSWER}
+    produces = {ArtifactKeys.FIELD_VERIFICATION_RESULT}
+
+    def execute(self, context: VerificationContext) -> None:
+        context.set_artifact(ArtifactKeys.FIELD_VERIFICATION_RESULT, context.question.raw_answer == "right")
+        context.set_result_field("llm_trait_scores", {"warm": True})
+
+
+class Stages:
+    """Offers the stages."""
+
+    @hookimpl
+    def karenina_validate_template(self) -> Sequence[type[Stage]]:
+        return [Validate]
+
+    @hookimpl
+    def karenina_generate_answer(self) -> Sequence[type[Stage]]:
+        return [Generate]
+
+    @hookimpl
+    def karenina_parse_template(self) -> Sequence[type[Stage]]:
+        return [Parse]
+
+    @hookimpl
+    def karenina_verify_template(self) -> Sequence[type[Stage]]:
+        return [Verify]
+
+
+@dataclass
+class Got:
+    """What was told, and the results."""
+
+    spans: Sequence[ReadableSpan] = ()
+    records: Sequence[ReadableLogRecord] = ()
+    results: VerificationResultSet = field(default_factory=VerificationResultSet)
+    closed: int = 0
+
+    def named(self, name: str) -> list[ReadableSpan]:
+        """The spans of that name, in the order in which they began."""
+        return sorted((span for span in self.spans if span.name == name), key=lambda span: span.start_time or 0)
+
+    def one(self, name: str) -> ReadableSpan:
+        """The only span of that name."""
+        (found,) = self.named(name)
+        return found
+
+    def path(self, span: ReadableSpan) -> list[str]:
+        """The names of the spans that it lies in, from the outermost, and its own."""
+        by_id = {one.context.span_id: one for one in self.spans}
+        names = [span.name]
+        while span.parent is not None:
+            span = by_id[span.parent.span_id]
+            names.insert(0, span.name)
+        return names
+
+    @property
+    def events(self) -> list[Any]:
+        """The events, as they were emitted."""
+        return [one.log_record for one in self.records]
+
+    @property
+    def everything(self) -> str:
+        """All that left the process, as one text."""
+        told = [(one.name, one.attributes, one.status.description, one.events, one.resource) for one in self.spans]
+        parts = [
+            *(
+                f"{name} {dict(attributes or {})} {status} {resource.attributes}"
+                for name, attributes, status, _, resource in told
+            ),
+            *(f"{event.name} {dict(event.attributes or {})}" for *_, events, _ in told for event in events),
+            *(f"{one.event_name} {dict(one.attributes)} {one.body}" for one in self.events),
+        ]
+        return "\n".join(parts)
+
+
+def traced(
+    models: ScriptedModels | None = None,
+    *,
+    truths: Sequence[str] = ("right",),
+    answering: Sequence[str] = ("tested",),
+    judges: Sequence[str] = ("judge",),
+    on_result: Callable[[Any], None] | None = None,
+    journal: Path | None = None,
+    kept: Callable[[Got], None] | None = None,
+    **settings: Any,
+) -> Got:
+    """A run of a question for each of `truths`, and what OpenTelemetry got of it; `kept` gets that after errors too."""
+    spans, records = InMemorySpanExporter(), InMemoryLogRecordExporter()
+    tracers, logs = TracerProvider(), LoggerProvider()
+    tracers.add_span_processor(SimpleSpanProcessor(spans))
+    logs.add_log_record_processor(SimpleLogRecordProcessor(records))
+    got = Got()
+
+    def close() -> None:
+        got.closed += 1
+
+    outlet = Outlet(tracers.get_tracer("tests"), logs.get_logger("tests"), close)
+
+    class Traces:
+        @hookimpl
+        def karenina_settings(self) -> list[Any]:
+            return plugin.karenina_settings()
+
+        @hookimpl
+        def karenina_observers(self, config: VerificationConfig) -> list[object]:
+            chosen = config.section(OtelSettings)
+            return [RunObserver(chosen, lambda: outlet)] if chosen.otel else []
+
+    room = Plugins()
+    for one in (core_plugin, Stages(), models or ScriptedModels(), Traces()):
+        room.register(one)
+    benchmark = Benchmark.create(name="genes")
+    for number, truth in enumerate(truths, 1):
+        benchmark.add_question(f"Whose question is number {number}?", question_id=f"q{number}", raw_answer=truth)
+
+    def model(name: str) -> dict[str, Any]:
+        server = {"endpoint_base_url": "https://user:hidden@models.example/v1", "endpoint_api_key": KEY}
+        return {"id": name, "interface": "scripted", "model_name": name, **server}
+
+    with plugin_room.using(room):
+        config = VerificationConfig(
+            **{
+                "answering_models": [model(name) for name in answering],
+                "parsing_models": [model(name) for name in judges],
+                "otel": True,
+                **settings,
+            }
+        )
+        try:
+            got.results = benchmark.run_verification(config, journal=journal, on_result=on_result)
+        finally:
+            got.spans = spans.get_finished_spans()
+            got.records = records.get_finished_logs()
+            if kept is not None:
+                kept(got)
+    return got

@@ -1,0 +1,169 @@
+"""Where spans go: what the environment says, what is missing for it, and a backend that is away or hangs."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from karenina_core import VerificationConfig
+from karenina_core import plugins as plugin_room
+from karenina_core.config import settings
+from karenina_core.errors import ConfigError
+from karenina_core.plugins import Plugins
+from karenina_otel import outlet, plugin
+from karenina_otel.outlet import own_outlet
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OTEL_TRACES_EXPORTER", "OTEL_LOGS_EXPORTER", "OTEL_SDK_DISABLED", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def plugins() -> Iterator[Plugins]:
+    room = Plugins()
+    room.register(plugin, distribution="karenina-otel")
+    with plugin_room.using(room):
+        yield room
+
+
+def test_nothing_observes_a_run_that_does_not_ask_for_it(plugins: Plugins) -> None:
+    assert not plugins.observers(VerificationConfig()).of_calls
+    assert plugins.observers(VerificationConfig(otel=True)).of_calls
+
+
+def test_opentelemetry_can_be_switched_off_altogether(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    assert not plugins.observers(VerificationConfig(otel=True)).of_calls
+
+
+def test_no_setting_changes_results(plugins: Plugins) -> None:
+    mine = [setting for setting in settings().values() if setting.owner == "karenina-otel"]
+    assert len(mine) == 4
+    assert not any(setting.changes_results for setting in mine)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "cure"),
+    [
+        ("OTEL_TRACES_EXPORTER", "zipkin", "OTEL_TRACES_EXPORTER to one of console, none, otlp_proto_http"),
+        ("OTEL_LOGS_EXPORTER", "kafka", "OTEL_LOGS_EXPORTER to one of console, none, otlp_proto_http"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "OTEL_TRACES_EXPORTER"),
+    ],
+)
+def test_a_run_is_refused_where_its_exporter_is_not_installed(
+    plugins: Plugins, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, cure: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError, match=cure):
+        plugins.observers(VerificationConfig(otel=True))
+
+
+def test_the_sdk_is_not_imported_by_a_run_that_does_not_ask_for_it() -> None:
+    program = (
+        "import sys, karenina_otel\n"
+        "from karenina_core import VerificationConfig, plugins\n"
+        "room = plugins.Plugins()\n"
+        "room.register(karenina_otel.plugin)\n"
+        "with plugins.using(room):\n"
+        "    room.observers(VerificationConfig(otel=False))\n"
+        "print([name for name in sys.modules if name.startswith('opentelemetry')])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
+def test_the_sdk_of_the_program_is_used_where_it_has_set_one_up() -> None:
+    program = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from karenina_otel.outlet import check, open_outlet
+
+spans = InMemorySpanExporter()
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(spans))
+trace.set_tracer_provider(provider)
+check()
+with trace.get_tracer("program").start_as_current_span("outer"):
+    outlet = open_outlet()
+    outlet.tracer.start_span("first").end()
+outlet.close()
+provider.get_tracer("program").start_span("after").end()
+outer, after = spans.get_finished_spans()[1:]
+print([span.name for span in spans.get_finished_spans()], spans.get_finished_spans()[0].parent == outer.context)
+"""
+    environment = {"OTEL_TRACES_EXPORTER": "none-such"}
+    found = subprocess.check_output([sys.executable, "-c", program], text=True, env=environment)
+    assert found.strip() == "['first', 'outer', 'after'] True"
+
+
+def send(times: int) -> None:
+    """Send spans and events as runs do, in an outlet of their own."""
+    found = own_outlet()
+    for _ in range(times):
+        found.tracer.start_span("one").end()
+    found.close()
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
+
+
+def test_a_collector_that_is_away_is_told_of_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
+    monkeypatch.setattr(outlet, "PATIENCE", 600.0)  # what is away is not waited for: this would never end
+    with caplog.at_level(logging.WARNING):
+        send(3)
+    (once,) = warnings(caplog)
+    assert str(port) in once
+    assert "the run goes on" in once
+
+
+def test_a_collector_that_never_answers_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(outlet, "PATIENCE", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with caplog.at_level(logging.WARNING):
+            send(1)
+    assert warnings(caplog) == ["the last spans of the run may be missing: nobody took them in 0.2 s"]
+
+
+def test_a_service_without_a_name_has_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "none")
+    monkeypatch.setenv("OTEL_LOGS_EXPORTER", "none")
+
+    def name() -> object:
+        found = own_outlet()
+        span = found.tracer.start_span("one")
+        found.close()
+        return span.resource.attributes["service.name"]
+
+    assert name() == "karenina"
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "nightly")
+    assert name() == "nightly"
+    monkeypatch.delenv("OTEL_SERVICE_NAME")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=weekly")
+    assert name() == "weekly"
+
+
+def test_threads_end_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "none")
+    monkeypatch.setenv("OTEL_LOGS_EXPORTER", "none")
+    before = set(threading.enumerate())
+    send(1)
+    assert set(threading.enumerate()) <= before
+    assert logging.getLogger("opentelemetry").propagate
