@@ -18,6 +18,7 @@ from servers import recording_server
 HEAVY = (
     *("numpy", "torch", "pandas", "sentence_transformers", "transformers", "xllamacpp", "huggingface_hub"),
     *("aiohttp", "httpx", "httpx2", "requests", "openai", "anthropic", "langchain_core", "mcp", "claude_agent_sdk"),
+    "opentelemetry",
 )
 QUESTIONS = """karenina: 1
 name: Genes

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import pytest
 from configured_runs import AGENT, FOUND, SAID, Judge, Seen, install_embedding_library, whole_run
+from otel_memory import told_of
 
 from karenina_core.config import settings
 from karenina_core.ports import ErrorCategory
@@ -45,6 +46,7 @@ EMBEDDING: Final = {
 }
 NEARLY: Final = Judge(quote="It was BCL2, that keeps cells alive")
 INVENTED: Final = Judge(quote="Nothing of the kind was ever said by anybody at all")
+OTEL: Final = {"otel": True}
 WRONG: Final = Judge(says={"gene": "TP53"})
 RECORDED: Final = {"id": "r", "interface": "manual", "model_name": "r", "manual_traces": {"q": SAID}}
 
@@ -168,6 +170,13 @@ CASES: Final[dict[str, Case]] = {
         WRONG,
     ),
     "embedding_check_threshold": Case((0.7, 0.9), verdict, (True, False), EMBEDDING, WRONG),
+    # karenina-otel
+    "otel": Case((False, True), lambda run: bool(told_of().spans), (False, True)),
+    "otel_content": Case((False, True), lambda run: SAID in told_of().text, (False, True), OTEL),
+    "otel_span_events": Case(
+        (False, True), lambda run: "gen_ai.evaluation.result" in told_of().text, (False, True), OTEL
+    ),
+    "otel_trace_per_answer": Case((False, True), lambda run: len(told_of().traces), (1, 2), OTEL),
     # karenina-rubric
     "rubric_evaluation_strategy": Case(
         ("batch", "sequential"), lambda run: len(run.asked("rubric_evaluation")), (1, 2), WITH_RUBRIC

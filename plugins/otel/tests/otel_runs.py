@@ -164,9 +164,13 @@ def traced(
     on_result: Callable[[Any], None] | None = None,
     journal: Path | None = None,
     kept: Callable[[Got], None] | None = None,
+    outlet: Callable[[], Outlet] | None = None,
     **settings: Any,
 ) -> Got:
-    """A run of a question for each of `truths`, and what OpenTelemetry got of it; `kept` gets that after errors too."""
+    """A run of a question for each of `truths`, and what OpenTelemetry got of it; `kept` gets that after errors too.
+
+    With `outlet` it goes there, and is not got.
+    """
     spans, records = InMemorySpanExporter(), InMemoryLogRecordExporter()
     tracers, logs = TracerProvider(), LoggerProvider()
     tracers.add_span_processor(SimpleSpanProcessor(spans))
@@ -176,7 +180,7 @@ def traced(
     def close() -> None:
         got.closed += 1
 
-    outlet = Outlet(tracers.get_tracer("tests"), logs.get_logger("tests"), close)
+    memory = Outlet(tracers.get_tracer("tests"), logs.get_logger("tests"), close)
 
     class Traces:
         @hookimpl
@@ -186,7 +190,7 @@ def traced(
         @hookimpl
         def karenina_observers(self, config: VerificationConfig) -> list[object]:
             chosen = config.section(OtelSettings)
-            return [RunObserver(chosen, lambda: outlet)] if chosen.otel else []
+            return [RunObserver(chosen, outlet or (lambda: memory))] if chosen.otel else []
 
     room = Plugins()
     for one in (core_plugin, Stages(), models or ScriptedModels(), Traces()):

@@ -91,13 +91,10 @@ def own_outlet() -> Outlet:
     try:
         tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
         logs = LoggerProvider(resource=resource, shutdown_on_exit=False)
-        exporters: list[Any] = []
         for point in _exporters("OTEL_TRACES_EXPORTER"):
-            exporters.append(point.load()())
-            tracers.add_span_processor(BatchSpanProcessor(exporters[-1]))
+            tracers.add_span_processor(BatchSpanProcessor(point.load()()))
         for point in _exporters("OTEL_LOGS_EXPORTER"):
-            exporters.append(point.load()())
-            logs.add_log_record_processor(BatchLogRecordProcessor(exporters[-1]))
+            logs.add_log_record_processor(BatchLogRecordProcessor(point.load()()))
     except BaseException:
         trouble.end()
         raise
@@ -109,8 +106,6 @@ def own_outlet() -> Outlet:
             return
 
         def give_up() -> None:  # what still tries ends in its own time, and unheard
-            for exporter in exporters:
-                exporter.shutdown()
             for thread in left:
                 thread.join()
             trouble.end()
