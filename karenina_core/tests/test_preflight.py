@@ -51,12 +51,18 @@ class Answers(Stage):
         context.set_artifact(self.Keys.RAW_LLM_RESPONSE, "an answer")
 
 
-def run_with(look: Callable[[VerificationConfig, Sequence[Question]], Iterable[ModelNeed]]) -> Run:
+def run_with(
+    look: Callable[[VerificationConfig, Sequence[Question]], Iterable[ModelNeed]],
+    wants: Callable[[Question], bool] = lambda _question: True,
+) -> Run:
     class Looks(Stage):
         name = "Looks"
 
         def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
             return question.id != "left"
+
+        def looks_at(self, config: VerificationConfig, question: Question) -> bool:
+            return wants(question)
 
         def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
             return look(config, questions)
@@ -88,6 +94,18 @@ def run_with(look: Callable[[VerificationConfig, Sequence[Question]], Iterable[M
             evaluation_mode="rubric_only", answering_models=[models.model()], parsing_models=[models.model("judge")]
         )
         return Run(ENTRIES, config, plugins, trust=Trust())
+
+
+def test_a_stage_sees_only_the_questions_that_it_wants_to_look_at() -> None:
+    seen: list[str] = []
+
+    def look(_config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+        seen.extend(question.id for question in questions)
+        return ()
+
+    run_with(look)
+    run_with(look, lambda question: question.id == "2")
+    assert seen == ["1", "2", "2"]
 
 
 def test_a_stage_is_asked_once_about_the_questions_whose_plan_it_is_in() -> None:

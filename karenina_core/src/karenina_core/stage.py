@@ -104,8 +104,15 @@ class Stage:
         """Whether a stage of the rubric slot is for this trait. A trait without a stage is a problem of the plan."""
         return True
 
+    def looks_at(self, config: VerificationConfig, question: Question) -> bool:
+        """Whether `before_run` has to see `question`. Asked of every question that it is in the plan of; cheap.
+
+        A stage that needs to see few of them says so, and spares a run over many the reading of the others.
+        """
+        return True
+
     def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
-        """Look once, before anything is asked, at what would fail the items of `questions`, whose plans it is in.
+        """Look once, before anything is asked, at what would fail the items of `questions`, which it wants to look at.
 
         Gives the models that it calls with the ports that they must have, where the usual ones (text and JSON of the
         judges) are not all; the run checks them. Raises `ValueError` for anything else that it cannot work with; it may

@@ -231,6 +231,9 @@ class Benchmark:
 
         Raises `ValueError` for a trait name that both have, or that is static and dynamic.
         """
+        shared = self.global_rubric or self.dynamic_rubric
+        if trait_names is None and not shared and question.dynamic_rubric is None:
+            return question
         wanted = None if trait_names is None else frozenset(trait_names)
         rubric = self.rubric_for(question)
         dynamic = self.dynamic_rubric_for(question)

@@ -96,9 +96,9 @@ class Run:
             offline=offline,
             observers=self._observers,
         )
-        pipelines = self.work.planner.spread(questions)
+        survey = self.work.planner.survey(questions)
         self._warn_of_nothing_to_do(questions)
-        named = check_stages(plugins, config, questions, pipelines, offline=offline)
+        named = check_stages(plugins, config, questions, survey, offline=offline)
         self._budget: Budget | None = None
         self._ledger = self.work.calls.ledger = Ledger(Prices(plugins, core.prices))
         if not offline:

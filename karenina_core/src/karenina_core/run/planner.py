@@ -12,6 +12,7 @@ from karenina_core.pipeline import Pipeline
 from karenina_core.plan import Plan, PlanError, arrange
 from karenina_core.selection import select
 from karenina_core.slots import SLOT_RULES
+from karenina_core.stage import Stage
 
 if TYPE_CHECKING:
     from karenina_core.benchmark import Question
@@ -34,8 +35,9 @@ class Planner:
         self._pipelines: dict[tuple[tuple[str, str], ...], Pipeline] = {}
         self._recent: dict[int, tuple[ref[Question], Pipeline]] = {}
         self._by_claims: dict[Hashable, Pipeline] = {}
-        self._stages = [offered.stage() for offered in plugins.stages()]
-        self._scorers = [one for one in self._stages if one.slot is not None and SLOT_RULES[one.slot].scores_rubric]
+        stages = [offered.stage() for offered in plugins.stages()]
+        self._choosers = [one for one in stages if type(one).included is not Stage.included]
+        self._scorers = [one for one in stages if one.slot is not None and SLOT_RULES[one.slot].scores_rubric]
         bad = [info for info in plugins.describe() if info.kind == "stage" and info.state not in ("loaded", "found")]
         self._failures = {info.name: info.failure or "unknown" for info in bad}
         self._conflicts = [info.failure or "unknown" for info in bad if info.state == "conflict"]
@@ -64,11 +66,25 @@ class Planner:
                 self._by_claims[claims] = known
         return known
 
-    def spread(self, questions: Sequence[Question]) -> Mapping[Pipeline, array[int]]:
-        """The places of all questions by their pipelines, in one pass that holds none of them. Raises `PlanError`."""
-        found: dict[Pipeline, array[int]] = {}
+    def survey(self, questions: Sequence[Question]) -> Mapping[str, tuple[Stage, array[int]]]:
+        """The stages that look at questions before a run, by name, each with the places of those that it looks at.
+
+        Every question is planned for that, in one pass that holds none of them. Raises `PlanError`.
+        """
+        found: dict[str, tuple[Stage, array[int]]] = {}
+        looking: dict[Pipeline, list[tuple[Stage, array[int]]]] = {}
         for place, question in enumerate(questions):
-            found.setdefault(self.pipeline(question), array("L")).append(place)
+            pipeline = self._found(question)
+            if pipeline not in looking:
+                stages = [one.stage for one in pipeline.plan.stages]
+                looking[pipeline] = [
+                    found.setdefault(stage.name, (stage, array("L")))
+                    for stage in stages
+                    if type(stage).before_run is not Stage.before_run
+                ]
+            for stage, places in looking[pipeline]:
+                if stage.looks_at(self._config, question):
+                    places.append(place)
         return found
 
     def _claims(self, question: Question) -> Hashable:
@@ -76,7 +92,7 @@ class Planner:
         traits = [one for rubric in (question.rubric, question.dynamic_rubric) if rubric for one in rubric.traits]
         try:
             return (
-                tuple([stage.included(self._config, question) for stage in self._stages]),
+                tuple([stage.included(self._config, question) for stage in self._choosers]),
                 frozenset([tuple([stage.scores(trait) for stage in self._scorers]) for trait in traits]),
             )
         except Exception:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from karenina_core.benchmark import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
-    from karenina_core.pipeline import Pipeline
     from karenina_core.plugins import Plugins
 
 
@@ -24,31 +23,21 @@ def check_stages(
     plugins: Plugins,
     config: VerificationConfig,
     questions: Sequence[Question],
-    pipelines: Mapping[Pipeline, array[int]],
+    survey: Mapping[str, tuple[Stage, array[int]]],
     *,
     offline: bool = False,
 ) -> list[ModelConfig]:
     """Ask each stage once for what would fail its items (`Stage.before_run`), and check the models that it names.
 
-    `pipelines` say for which of the questions they are, by their places. Returns the models that stages name. Raises
-    `ConfigError` with all problems.
+    `survey` says which of the questions each stage looks at (`Planner.survey`). Returns the models that stages name.
+    Raises `ConfigError` with all problems.
     """
-    stages: dict[str, Stage] = {}
-    places: dict[str, list[int] | array[int]] = {}
-    for pipeline, here in pipelines.items():
-        for planned in pipeline.plan.stages:
-            if type(planned.stage).before_run is not Stage.before_run:
-                stages.setdefault(planned.name, planned.stage)
-                known = places.get(planned.name)
-                places[planned.name] = here if known is None else sorted([*known, *here])
-    asked = {
-        name: questions if len(here) == len(questions) else Asked(questions, here) for name, here in places.items()
-    }
     problems: list[str] = []
     named: list[ModelConfig] = []
-    for name, stage in stages.items():
+    for name, (stage, places) in survey.items():
+        asked = questions if len(places) == len(questions) else Asked(questions, places)
         try:
-            needs = list(stage.before_run(config, asked[name]))
+            needs = list(stage.before_run(config, asked))
         except ConfigError as error:
             problems += error.problems
         except ValueError as error:

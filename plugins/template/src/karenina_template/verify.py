@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from karenina_core import ArtifactKeys as Keys
@@ -44,6 +45,13 @@ class VerifyTemplate(Stage):
     )
     fallback = True
 
+    def looks_at(self, config: VerificationConfig, question: Question) -> bool:
+        """Only at templates that may have a primitive which looks: loading one takes longer than all else here."""
+        from karenina_core.templates import known_primitives
+
+        source = question.answer_template
+        return source is None or _that_look(tuple(known_primitives())).search(source) is not None
+
     def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
         """Have the templates' primitives look whether they can work here: one that cannot would fail right answers.
 
@@ -54,10 +62,7 @@ class VerifyTemplate(Stage):
         trust = Trust.stored()
         seen: set[str] = set()
         problems: list[str] = []
-        names = _that_look()
         for question in questions:
-            if question.answer_template is not None and not names.search(question.answer_template):
-                continue
             try:
                 template = question.template(trust)
             except TemplateError:
@@ -115,13 +120,12 @@ class VerifyTemplate(Stage):
         context.set_artifact(Keys.VERIFY_GRANULAR_RESULT, granular)
 
 
-def _that_look() -> re.Pattern[str]:
-    """What a source says that may use a primitive which looks: its name, or that it is code with names of its own.
-
-    Loading a template takes longer than all else that is done to a question before a run.
-    """
+@cache
+def _that_look(names: tuple[str, ...]) -> re.Pattern[str]:
+    """What a source says that may use a primitive which looks: its name, or that it is code with names of its own."""
     from karenina_core.templates import Primitive, known_primitives
 
-    names = [name for name, one in known_primitives().items() if one.before_run is not Primitive.before_run]
+    known = known_primitives()
+    looking = [name for name in names if known[name].before_run is not Primitive.before_run]
     other = r"^\s*(?:from|import)\s+(?!karenina|__future__|typing|datetime|enum|decimal|pydantic)"
-    return re.compile("|".join([*map(re.escape, names), "before_run", other]), re.MULTILINE)
+    return re.compile("|".join([*map(re.escape, looking), "before_run", other]), re.MULTILINE)
