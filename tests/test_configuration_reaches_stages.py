@@ -88,6 +88,9 @@ def verdict(run: Seen) -> bool | None:
     return run.result.template.verify_result
 
 
+ON_WORKERS: Final = ("ray_workers", "ray_address", "ray_patience")
+"""Shown in plugins/ray/tests: workers know no model of a test's own process."""
+
 CASES: Final[dict[str, Case]] = {
     # karenina-core
     "evaluation_mode": Case(("template_only", "rubric_only"), lambda run: run.result.outcome, ("correct", "scored")),
@@ -137,6 +140,9 @@ CASES: Final[dict[str, Case]] = {
     ),
     "slots": Case(
         ({}, {"recursion_limit_auto_fail": []}), lambda run: "RecursionLimitAutoFail" in run.stages, (True, False)
+    ),
+    "executor": Case(
+        ("asyncio", "ray"), lambda run: "registered in this process only" in (run.error or ""), (False, True)
     ),
     "plugins": Case(
         ({}, {"block": ["RecursionLimitAutoFail"]}),
@@ -268,6 +274,8 @@ def placed(value: Any, root: Path) -> Any:
 
 def test_every_name_has_a_case_and_every_case_a_name() -> None:
     missing = {setting.name: setting.owner for setting in settings().values() if setting.name not in CASES}
+    for name in ON_WORKERS:
+        missing.pop(name, None)
     assert missing == {}
     from karenina_core.known import known
 
@@ -289,6 +297,6 @@ def test_a_name_has_its_effect(name: str, which: int, tmp_path: Path, monkeypatc
             (folder / "config.json").write_text("{}", "utf-8")
     chosen = {**case.others, name: case.values[which]}
     run = whole_run(root, {key: placed(value, root) for key, value in chosen.items()}, case.judge, case.answering)
-    assert name == "parsing_only" or run.error is None, run.error
+    assert name in ("parsing_only", "executor") or run.error is None, run.error
     assert case.shows(run) == case.seen[which]
     assert case.seen[0] != case.seen[1]

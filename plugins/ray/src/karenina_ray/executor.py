@@ -1,0 +1,89 @@
+"""`RayExecutor`: what is looked at before the run, and the way to the workers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, ClassVar
+
+from karenina_core.errors import ConfigError
+from karenina_core.run.executors import Executor
+from karenina_core.run.limits import Concurrency
+from karenina_ray.settings import RaySettings
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from karenina_core.results import VerificationResult
+    from karenina_core.run.engine import Run
+
+logger = logging.getLogger("karenina")
+
+
+class RayExecutor(Executor):
+    """Spreads the answers of a run over workers of a Ray cluster, as each becomes free.
+
+    Each worker is an actor with an event loop, ports and limits of its own; the journal, the output and the decision of
+    what is done where stay with the run. The places at a server are divided among the workers, so that all together
+    have as many as one process would: each finds out for its part how many calls the server bears.
+    """
+
+    name: ClassVar[str] = "ray"
+    description: ClassVar[str] = "Workers of a Ray cluster, on this machine or on several."
+    settings: ClassVar[type[BaseModel]] = RaySettings
+
+    def check(self, run: Run) -> None:
+        """See that everything can be told to other processes. Raises `ConfigError`."""
+        from karenina_ray.telling import problems
+
+        found = problems(run)
+        if found:
+            raise ConfigError(found)
+
+    async def execute(self, run: Run) -> AsyncGenerator[tuple[int, VerificationResult]]:
+        """The results, in the order in which workers bring them."""
+        from karenina_ray.cluster import cluster
+        from karenina_ray.feed import Feed
+        from karenina_ray.foreman import Foreman
+
+        feed = Feed(run)
+        while not feed.has_job:  # what the journal has already needs no worker, nor does Ray start for it
+            kept = feed.turn()
+            if feed.over:
+                return
+            for placed in kept:
+                yield placed
+            await asyncio.sleep(0)
+            if run.stopped is not None:
+                return
+        wanted = run.config.section(RaySettings)
+        async with cluster(wanted.ray_address, wanted.ray_workers) as ray:
+            workers = _useful(run, wanted.ray_workers or max(1, int(ray.cluster_resources().get("CPU", 1))))
+            async with (
+                Foreman(ray, run, feed, workers, wanted.ray_patience) as foreman,
+                aclosing(foreman.results()) as results,
+            ):
+                async for placed in results:
+                    yield placed
+
+
+def _useful(run: Run, workers: int) -> int:
+    """So many workers that each has a place at every server."""
+    core = run.config.core
+    places = [core.max_concurrency] if core.max_concurrency is not None else []
+    concurrency = Concurrency.of(core)
+    for model in (*core.answering_models, *core.parsing_models):
+        declared = run.plugins.adapter(model.interface).spec.concurrency
+        places.append(concurrency.bounds(model, declared(model) if declared is not None else None).ceiling)
+    fewest = min(places)
+    answers = len(run) // len(run.matrix.judges)
+    if fewest < workers:
+        logger.warning(
+            "%d Ray workers instead of %d: a server takes %d calls at once, and each worker needs a place of its own",
+            fewest,
+            workers,
+            fewest,
+        )
+    return max(1, min(workers, fewest, answers))

@@ -1,0 +1,59 @@
+"""The answers that a run has still to get, taken from its matrix one after another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from karenina_core.results import VerificationResult
+    from karenina_core.run.engine import Run
+    from karenina_core.run.matrix import AnswerTask
+
+Placed = tuple[int, "VerificationResult"]
+"""A result with its item's place in the matrix."""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """An answer to get, and the judges whose items have to run.
+
+    `deaths` counts the workers that died while they had it. Afterwards it is given out only together with those that
+    were left in one group with it, and to a worker that has nothing else: so the one that kills workers is found.
+    """
+
+    task: AnswerTask
+    judges: list[int]
+    deaths: int = 0
+
+
+class Feed:
+    """The jobs of a run, in the order of its matrix, and between them the results that its journal has already."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._matrix = iter(run.matrix)
+        self._next: Job | None = None
+        self.over = False
+        """Whether there are no more."""
+
+    def turn(self) -> list[Placed]:
+        """Look at one more answer; results of it that were kept. `job` has what there is to do, if anything."""
+        task = next(self._matrix, None)
+        if task is None:
+            self.over = True
+            return []
+        judges, kept = self._run.todo(task)
+        if judges:
+            self._next = Job(task, judges)
+        return kept
+
+    @property
+    def has_job(self) -> bool:
+        """Whether a job waits to be taken: `turn` is not to be called before."""
+        return self._next is not None
+
+    def take(self) -> Job | None:
+        """The job that waits, if there is one."""
+        job, self._next = self._next, None
+        return job

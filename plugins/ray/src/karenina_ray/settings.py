@@ -1,0 +1,36 @@
+"""The configuration names of the executor."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+
+class RaySettings(BaseModel):
+    """What the executor `ray` owns."""
+
+    model_config = ConfigDict(frozen=True)
+
+    ray_workers: int | None = Field(
+        default=None,
+        ge=1,
+        description="Workers of the executor ray, one CPU each; where absent, as many as there are CPUs.",
+        json_schema_extra={"changes_results": False},
+    )
+    ray_address: str | None = Field(
+        default=None,
+        description="A Ray cluster that runs already: host:port of its head, or auto; else one is started here.",
+        json_schema_extra={"changes_results": False, "env": "RAY_ADDRESS"},
+    )
+    ray_patience: float = Field(
+        default=120.0,
+        gt=0,
+        description="Seconds until the first worker of the executor ray must be ready.",
+        json_schema_extra={"changes_results": False},
+    )
+
+    @field_validator("ray_address")
+    @classmethod
+    def _no_client(cls, value: str | None) -> str | None:
+        if value is not None and value.startswith("ray://"):
+            raise ValueError("Ray's client (ray://) is not enough: run on a node of the cluster, and give host:port")
+        return value

@@ -1,0 +1,82 @@
+"""What can be told to workers, and what cannot: they get JSON, and find plugins that are installed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from karenina_core.benchmark import Question
+from karenina_core.config import VerificationConfig
+from karenina_core.plugins import Selection, selected
+from karenina_core.templates import TemplateError, load_template
+from karenina_ray import wire
+
+if TYPE_CHECKING:
+    from karenina_core.run.engine import Run
+    from karenina_core.templates import Trust
+
+_HERE = 'or work in this process (executor = "asyncio")'
+
+
+def problems(run: Run) -> list[str]:
+    """Everything of a run that workers could not be told, and what to do about it."""
+    return [*_plugin_problems(run), *_config_problems(run.config), *_question_problems(run)]
+
+
+def question_told(question: Question, trust: Trust) -> wire.Told:
+    """A question; a template that was given as a class goes by its source. Raises `ValueError` where it cannot."""
+    told: wire.Told = question.model_dump(mode="json")
+    if question.answer_class is not None:
+        source = question.template_source
+        assert source is not None
+        load_template(source, trust=trust, name=question.id)
+        told["answer_template"] = source
+    return told
+
+
+def _plugin_problems(run: Run) -> list[str]:
+    chosen = run.config.core.plugins
+    installed = selected(Selection.of(chosen.block, chosen.only, chosen.pick))
+    if run.plugins is installed:
+        return []
+    known = {(one.kind, one.name, one.distribution) for one in installed.describe()}
+    strangers = [one.name for one in run.plugins.describe() if (one.kind, one.name, one.distribution) not in known]
+    return [
+        f"executor ray: the plugin {name} is registered in this process only, and workers find plugins through entry "
+        f"points: install it as a distribution with one, {_HERE}"
+        for name in strangers
+    ]
+
+
+def _config_problems(config: VerificationConfig) -> list[str]:
+    try:
+        told = wire.config_told(config)
+        again = wire.config_told(VerificationConfig(**json.loads(json.dumps(told))))
+    except ValueError as error:
+        return [
+            f"executor ray: a setting cannot be told to workers, which get JSON: {error}; give plain values, {_HERE}"
+        ]
+    return [
+        f"executor ray: the setting {name} does not come through JSON as it is: give plain values, {_HERE}"
+        for name in told
+        if told[name] != again.get(name)
+    ]
+
+
+def _question_problems(run: Run) -> list[str]:
+    """The questions of a file that is streamed were JSON, so that only those in memory are looked at."""
+    questions = run.matrix.questions
+    if not isinstance(questions, (list, tuple)):
+        return []
+    found: list[str] = []
+    for question in questions:
+        if question.answer_class is None:
+            continue
+        try:
+            question_told(question, run.trust)
+        except (TemplateError, ValueError) as error:
+            found.append(
+                f"executor ray: the template of question {question.id!r} is a class of this process, and its source "
+                f"alone does not make it again: {error}; give the template as source that needs nothing else, {_HERE}"
+            )
+    return found

@@ -1,0 +1,155 @@
+"""What travels between the run and its workers: JSON, made and read here. Nothing is pickled but its bytes.
+
+The configuration travels with its secrets, because workers make the calls: in memory and over Ray's own connections,
+never into a log.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, astuple, dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, SecretBytes, SecretStr
+from pydantic_core import to_jsonable_python
+
+from karenina_core.config import VerificationConfig, settings
+from karenina_core.models import ModelConfig
+from karenina_core.ports import CallInfo, CallNotes, Usage
+from karenina_core.run.calls import Call, Made, Tally, Target
+from karenina_core.run.replies import as_text, error_of, error_text, reply_of, reply_text
+from karenina_core.run.retry import RetryPolicy
+from karenina_core.templates import Trust
+
+Told = dict[str, Any]
+"""One message: JSON values under names."""
+
+
+def written(told: list[Told]) -> bytes:
+    """Messages as bytes."""
+    return as_text(told).encode()
+
+
+def read(data: bytes) -> list[Told]:
+    """The messages that `written` wrote."""
+    found: list[Told] = json.loads(data)
+    return found
+
+
+def plain(value: Any) -> Any:
+    """`value` as JSON values, secrets in clear and paths absolute. Raises `ValueError` for what is no data."""
+    if isinstance(value, (SecretStr, SecretBytes)):
+        return plain(value.get_secret_value())
+    if value is None or (isinstance(value, (str, int, float)) and not isinstance(value, Enum)):
+        return value
+    if isinstance(value, BaseModel):
+        fields = {name: getattr(value, name) for name in type(value).model_fields}
+        return plain({**fields, **(value.model_extra or {})})
+    if isinstance(value, Mapping):
+        return {str(plain(key)): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(one) for one in value]
+    if isinstance(value, Path):
+        return str(value.absolute())
+    return to_jsonable_python(value)
+
+
+def config_told(config: VerificationConfig) -> Told:
+    """A configuration, every value of it: workers have an environment of their own. Raises `ValueError`."""
+    told: Told = {}
+    for name in settings():
+        if config.has(name):
+            try:
+                told[name] = plain(config.setting(name))
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
+    return told
+
+
+def trust_told(trust: Trust) -> Told:
+    """Which sources may be executed."""
+    return {"digests": sorted(trust.digests), "everything": trust.everything}
+
+
+def trust_of(told: Told) -> Trust:
+    """The trust that was told."""
+    return Trust(frozenset(told["digests"]), told["everything"])
+
+
+def policy_told(policy: RetryPolicy | None) -> Told | None:
+    """A policy that a program gave; None where the configuration says it."""
+    return asdict(policy) if policy is not None else None
+
+
+def policy_of(told: Told | None) -> RetryPolicy | None:
+    """The policy that was told."""
+    return RetryPolicy(**told) if told is not None else None
+
+
+@dataclass(frozen=True)
+class FarCall(Call):
+    """A call that another process makes; it has said the key, and keeps the messages to itself."""
+
+    digest: bytes = b""
+
+    @property
+    def key(self) -> bytes:
+        """The key that was told."""
+        return self.digest
+
+
+def call_told(call: Call, model: int) -> Told:
+    """What a journal needs to know of a call. `model` is the number under which the model was told."""
+    info = call.info
+    return {
+        "key": call.key.hex(),
+        "port": call.target.port,
+        "model": model,
+        "question": info.question_id,
+        "replicate": info.replicate,
+        "stage": info.stage,
+        "task": info.task,
+        "lasting": call.lasting,
+        "parts": call.parts,
+    }
+
+
+def call_of(told: Told, model: ModelConfig) -> FarCall:
+    """The call that was told."""
+    info = CallInfo(question_id=told["question"], replicate=told["replicate"], stage=told["stage"], task=told["task"])
+    target = Target(told["port"], model, "", {})
+    key = bytes.fromhex(told["key"])
+    return FarCall(target, (), info, lasting=told["lasting"], parts=told["parts"], digest=key)
+
+
+def made_told(made: Made) -> Told:
+    """What became of a call."""
+    said = {"error": error_text(made.error)} if made.error is not None else {}
+    if made.reply is not None:
+        said = {"reply": reply_text(made.reply)}
+    return {**said, "notes": [made.notes.retries, made.notes.waited, made.notes.seconds]}
+
+
+def made_of(told: Told, port: str) -> Made:
+    """What became of a call through `port`, as it was told."""
+    notes = CallNotes(*told["notes"])
+    if "error" in told:
+        return Made(None, error_of(told["error"]), notes)
+    return Made(reply_of(port, told["reply"]), None, notes)
+
+
+def tally_told(tally: Tally) -> list[Any]:
+    """Counts of calls."""
+    return [tally.made, tally.kept, tally.failed, astuple(tally.used), astuple(tally.spared)]
+
+
+def add_tally(tally: Tally, told: list[Any]) -> None:
+    """Count what a worker has counted, too."""
+    tally.made += told[0]
+    tally.kept += told[1]
+    tally.failed += told[2]
+    tally.used += Usage(*told[3])
+    tally.spared += Usage(*told[4])

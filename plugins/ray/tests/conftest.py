@@ -1,0 +1,32 @@
+"""One Ray for all tests, with more CPUs than the machine may have: they are counted, not used."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TOWN = str(Path(__file__).parent / "town")
+sys.path.insert(0, TOWN)  # as if it were installed: what is there is found through its entry points
+
+
+@pytest.fixture(scope="session")
+def ray() -> Iterator[Path]:
+    """Ray, connected; the folder of its session, with its logs."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+    import ray
+
+    context = ray.init(
+        address="local",
+        num_cpus=8,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        object_store_memory=128 * 2**20,
+    )
+    yield Path(context.address_info["session_dir"])
+    ray.shutdown()

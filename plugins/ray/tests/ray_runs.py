@@ -1,0 +1,139 @@
+"""Runs against a server on loopback that counts its calls, in this process and on workers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from karenina_core import Benchmark, VerificationConfig
+from karenina_core.results import VerificationResult, VerificationResultSet
+
+KEY = "a-key-that-nobody-writes-down"
+
+
+@dataclass
+class Server:
+    """Answers each text after `latency` seconds, the first ones not before so many `processes` have asked.
+
+    `heard` are pid and text of all calls, in order, `answered` those that had their reply; `on_call` is told of each
+    call after it is heard, in the server's thread.
+    """
+
+    latency: float = 0.05
+    processes: int = 1
+    heard: list[tuple[int, str]] = field(default_factory=list)
+    answered: list[tuple[int, str]] = field(default_factory=list)
+    most: int = 0
+    keys: set[str | None] = field(default_factory=set)
+    on_call: Callable[[int], None] = lambda _pid: None
+    url: str = ""
+
+    @property
+    def calls(self) -> Counter[str]:
+        """How often each text was sent."""
+        return Counter(text for _, text in self.heard)
+
+    def by_process(self) -> Counter[int]:
+        """How many calls each process has made."""
+        return Counter(pid for pid, _ in self.heard)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        body = json.loads(await reader.readexactly(int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0])))
+        self.heard.append((body["pid"], body["text"]))
+        self.keys.add(body["key"])
+        self.most = max(self.most, len(self.heard) - len(self.answered))
+        self.on_call(body["pid"])
+        while len(self.by_process()) < self.processes:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(self.latency)
+        said = (
+            json.dumps({"words": len(body["text"].split())}) if " reads: " in body["text"] else f"It is {body['text']}"
+        )
+        writer.write(f"HTTP/1.0 200 OK\r\n\r\n{said}".encode())
+        self.answered.append((body["pid"], body["text"]))
+        writer.close()
+
+
+@contextmanager
+def serving(latency: float = 0.05) -> Iterator[Server]:
+    """A server as long as the block lasts, in a thread."""
+    server, loop, ready = Server(latency), asyncio.new_event_loop(), threading.Event()
+
+    async def begin() -> None:
+        listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, backlog=512)
+        server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        ready.set()
+
+    def work() -> None:
+        loop.run_until_complete(begin())
+        loop.run_forever()
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    ready.wait()
+    try:
+        yield server
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+
+def config(server: Server, executor: str, **values: Any) -> VerificationConfig:
+    """Two judges read each answer."""
+    answering, *judges = [
+        {
+            "id": id,
+            "interface": "town",
+            "model_name": id,
+            "endpoint_base_url": server.url,
+            "endpoint_api_key": KEY,
+        }
+        for id in ("mayor", "baker", "smith")
+    ]
+    return VerificationConfig(
+        answering_models=[answering],
+        parsing_models=judges,
+        executor=executor,
+        evaluation_mode="rubric_only",
+        slots={"generate_answer": "Ask"},
+        **{"ray_workers": 4, **values},
+    )
+
+
+def benchmark(count: int, *more: str) -> Benchmark:
+    """So many questions, and these."""
+    made = Benchmark.create("town")
+    for number in range(count):
+        made.add_question(f"house {number}")
+    for text in more:
+        made.add_question(text, question_id=f"extra {len(made)}")
+    return made
+
+
+def run(
+    server: Server, executor: str, questions: Benchmark, journal: Path | None = None, **values: Any
+) -> VerificationResultSet:
+    """The results of a run."""
+    return questions.run_verification(config(server, executor, **values), journal=journal)
+
+
+def told(results: VerificationResultSet) -> list[dict[str, Any]]:
+    """What results say, but for when and how long."""
+    return [_told(one) for one in results]
+
+
+def _told(result: VerificationResult) -> dict[str, Any]:
+    said = json.loads(result.model_dump_json())
+    for name in ("timestamp", "execution_time", "result_id"):
+        said["metadata"].pop(name)
+    for stage in said["stages"]:
+        stage.pop("seconds")
+    return said

@@ -1,0 +1,113 @@
+"""Runs on Ray bring what runs in one process bring, with the same calls, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from ray_runs import KEY, benchmark, config, run, serving, told
+
+from karenina_core import Outcome
+from karenina_core.run.journal import Journal
+from karenina_core.run.running import collect, prepare
+
+pytestmark = pytest.mark.usefixtures("ray")
+
+
+def test_four_workers_of_which_one_is_killed_bring_what_one_process_brings(ray: Path, tmp_path: Path) -> None:
+    questions = benchmark(60)
+    with serving() as server:
+        expected = run(server, "asyncio", questions, tmp_path / "asyncio.journal")
+        needed = server.calls
+    with serving(latency=0.1) as server:
+        server.processes = 4
+        killed: list[int] = []
+        lost: Counter[str] = Counter()
+
+        def kill(pid: int) -> None:
+            if not killed and len(server.heard) > 80:
+                killed.append(pid)
+                os.kill(pid, signal.SIGKILL)
+                lost.update(text for one, text in server.heard if one == pid)
+                # What was answered and what its journal had: all but the last calls, which were under way.
+                lost.subtract(text for one, text in server.answered if one == pid)
+
+        server.on_call = kill
+        found = run(server, "ray", questions, tmp_path / "ray.journal", max_concurrency=16)
+
+    assert told(found) == told(expected)
+    assert len(server.by_process()) > 4  # another one took the place of the dead
+    again = server.calls - needed
+    assert set(server.calls) == set(needed)
+    assert 0 < again.total() <= 4 + len(+lost)  # at most what the killed one had under way, or not yet handed on
+    assert {text for pid, text in server.heard if pid == killed[0]} >= set(again)
+    assert max(server.calls.values()) == 2
+
+
+def test_no_secret_stands_in_the_files_of_ray(ray: Path) -> None:
+    with serving() as server:
+        run(server, "ray", benchmark(2), ray_workers=1)
+
+    assert server.keys == {KEY}
+    assert [file for file in ray.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()] == []
+
+
+def test_a_call_that_two_workers_need_is_made_by_one(tmp_path: Path) -> None:
+    questions = benchmark(0, *["the same house"] * 24)
+    with serving(latency=0.3) as server:
+        found = run(server, "ray", questions, tmp_path / "journal", ray_workers=2, max_concurrency=4)
+
+    assert len(found) == 48
+    assert set(server.calls.values()) == {1}
+
+
+def test_an_answer_that_kills_its_workers_ends_as_an_error_and_the_others_go_on(tmp_path: Path) -> None:
+    with serving() as server:
+        found = run(server, "ray", benchmark(12, "a cup of poison"), tmp_path / "journal", ray_workers=2)
+
+    dead = [one for one in found if one.outcome is not Outcome.SCORED and "poison" in one.metadata.question_text]
+    assert [one.outcome for one in dead] == [Outcome.STAGE_ERROR] * 2
+    assert "Ray workers died while they worked on this answer" in dead[0].why()
+    assert set(server.calls.values()) == {1}
+    assert len(server.calls) == 36
+
+
+def test_a_run_that_is_stopped_goes_on_in_one_process_without_a_call_made_twice(tmp_path: Path) -> None:
+    questions = benchmark(40)
+    with serving(latency=0.1) as server:
+        chosen = config(server, "ray", ray_workers=2, max_concurrency=8)
+        with Journal.open(tmp_path / "journal") as journal:
+            stopped = prepare(questions, chosen, journal=journal)
+            part = asyncio.run(
+                collect(
+                    stopped, on_result=lambda _result: stopped.stop("enough", grace=5) if not stopped.stopped else None
+                )
+            )
+        rest = run(server, "asyncio", questions, tmp_path / "journal")
+
+    assert 0 < len(part) < 80
+    assert len(rest) == 80
+    assert set(server.calls.values()) == {1}
+
+
+def test_what_the_journal_has_asks_no_worker(tmp_path: Path) -> None:
+    questions = benchmark(3)
+    with serving() as server:
+        first = run(server, "ray", questions, tmp_path / "journal", ray_workers=1)
+        calls = len(server.heard)
+        second = run(server, "ray", questions, tmp_path / "journal", ray_workers=1)
+
+    assert second == first
+    assert len(server.heard) == calls
+
+
+def test_all_workers_together_keep_to_the_places_of_a_server(caplog: pytest.LogCaptureFixture) -> None:
+    with serving(latency=0.1) as server:
+        run(server, "ray", benchmark(12), model_concurrency={"mayor": 2, "baker": 2, "smith": 2}, max_concurrency=3)
+
+    assert server.most <= 3
+    assert "2 Ray workers instead of 4" in caplog.text

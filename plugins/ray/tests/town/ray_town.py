@@ -1,0 +1,103 @@
+"""A plugin as others write them, installed as a distribution: an adapter for the server of the tests, and two stages.
+
+Workers find it as they find any other: through its entry points, on the path that the run has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from karenina_core import ArtifactKeys, Slot, Stage, VerificationContext, hookimpl
+from karenina_core.adapters import AdapterSpec
+from karenina_core.models import ModelConfig
+from karenina_core.ports import NO_INFO, CallInfo, ErrorCategory, LLMReply, Message, ParserReply, PortError, Usage
+
+SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"words": {"type": "integer"}}, "required": ["words"]}
+
+
+class Ask(Stage):
+    """Asks the answering model. A question about poison kills the process that works on it."""
+
+    name = "Ask"
+    slot = Slot.GENERATE_ANSWER
+    scope = "answer"
+    produces = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
+    usage_key = "answer_generation"
+    fallback = True
+
+    async def execute(self, context: VerificationContext) -> None:
+        if "poison" in context.question.question:
+            os.kill(os.getpid(), signal.SIGKILL)
+        reply = await context.llm(context.answering_model).invoke([Message.user(context.question.question)])
+        context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, reply.text)
+
+
+class Judge(Stage):
+    """Asks the judge how many words the answer has."""
+
+    name = "Judge"
+    slot = None
+    requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
+    usage_key = "judging"
+
+    async def execute(self, context: VerificationContext) -> None:
+        answer = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+        reply = await context.parser().parse([Message.user(f"{context.parsing_model.id} reads: {answer}")], SCHEMA)
+        context.set_result_field("words", reply.text)
+
+
+class Port:
+    """Asks the server of a test, one connection a call. It says which process asks."""
+
+    def __init__(self, model: ModelConfig) -> None:
+        self._model = model
+        where = urlsplit(model.endpoint_base_url or "")
+        self._host, self._port = where.hostname, where.port
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        return LLMReply(await self._said(messages), usage=Usage(10, 5, calls=1))
+
+    async def parse(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
+    ) -> ParserReply:
+        return ParserReply(await self._said(messages), "prompt", usage=Usage(20, 3, calls=1))
+
+    async def aclose(self) -> None:
+        """Nothing stays open."""
+
+    async def _said(self, messages: Sequence[Message]) -> str:
+        key = self._model.endpoint_api_key
+        body = {"pid": os.getpid(), "text": messages[-1].content, "key": key.get_secret_value() if key else None}
+        data = json.dumps(body).encode()
+        reader, writer = await asyncio.open_connection(self._host, self._port)
+        try:
+            writer.write(b"POST / HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
+            head, _, said = (await reader.read()).partition(b"\r\n\r\n")
+        finally:
+            writer.close()
+        if b" 200 " not in head.split(b"\r\n")[0]:
+            raise PortError("the server refuses", category=ErrorCategory.PERMANENT, status=400)
+        return said.decode()
+
+
+class plugin:
+    @staticmethod
+    @hookimpl
+    def karenina_generate_answer() -> Sequence[type[Stage]]:
+        return [Ask]
+
+    @staticmethod
+    @hookimpl
+    def karenina_extra_stages() -> Sequence[type[Stage]]:
+        return [Judge]
+
+    @staticmethod
+    @hookimpl
+    def karenina_adapters() -> Sequence[AdapterSpec]:
+        return [AdapterSpec(interface="town", description="The tests' server.", llm=Port, parser=Port)]
