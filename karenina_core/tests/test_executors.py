@@ -119,6 +119,7 @@ def test_an_executor_owns_settings_and_checks_them_before_the_run() -> None:
     ("name", "message"),
     [
         ("asyncoi", "there is no executor 'asyncoi'.*asyncio"),
+        ("ray", "executor 'ray' is not installed: pip install karenina-ray"),
     ],
 )
 def test_an_executor_that_is_not_there_is_named_with_what_to_do(name: str, message: str) -> None:

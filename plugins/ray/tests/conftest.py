@@ -22,7 +22,7 @@ def ray() -> Iterator[Path]:
 
     context = ray.init(
         address="local",
-        num_cpus=8,
+        num_cpus=4,
         include_dashboard=False,
         log_to_driver=False,
         logging_level="ERROR",
