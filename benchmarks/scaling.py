@@ -3,7 +3,7 @@
     python benchmarks/scaling.py                    both comparisons, three turns each
     python benchmarks/scaling.py --only waiting
 
-- waiting: two calls of 500 ms for each question, 64 at once in all. One process keeps these waiting without effort: what
+- waiting: two calls of 500 ms for each question, 64 at once in all. One process keeps these waiting easily: what
   is measured is what workers cost.
 - computing: replies at once, so that the work around the calls is all there is. What is measured is how far it spreads
   over the cores; the server has one of them, too, and there are no more than the machine has.

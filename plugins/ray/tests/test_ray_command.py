@@ -1,4 +1,4 @@
-"""The command with Ray: Ctrl-C ends the workers and says how to go on, and what is printed is what is always printed."""
+"""The command with Ray: Ctrl-C ends the workers and says how to go on, and the output is what it always is."""
 
 from __future__ import annotations
 
