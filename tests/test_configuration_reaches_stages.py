@@ -121,7 +121,7 @@ CASES: Final[dict[str, Case]] = {
     ),
     "request_timeout": Case((7.0, 8.0), lambda run: {one.request_timeout for one in run.models.made}, ({7.0}, {8.0})),
     "item_timeout": Case((1e-9, 60.0), lambda run: "item_timeout" in (run.result.metadata.error or ""), (True, False)),
-    "run_timeout": Case((1e-9, 60.0), lambda run: len(run.results) == 40, (False, True), FORTY),
+    "run_timeout": Case((1e-9, 60.0), lambda run: len(run.results) == 400, (False, True), {"replicate_count": 400}),
     "max_concurrency": Case((1, 3), lambda run: run.models.most["a"], (1, 3), FORTY),
     "model_concurrency": Case(({"a": 2}, {"a": 4}), lambda run: run.models.most["a"], (2, 4), FORTY),
     "concurrency_start": Case((1, 3), lambda run: run.models.most["a"], (2, 3), {"replicate_count": 3}),

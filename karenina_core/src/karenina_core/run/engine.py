@@ -43,7 +43,7 @@ Placed = tuple[int, VerificationResult]
 
 MOST_ANSWERS = 512
 """How many answers are under way at once at the most, whatever the models allow."""
-_MOST_READY = 16  # results that wait for whoever takes them
+_MOST_READY = 128  # results that wait for whoever takes them, before those who bring more have to wait
 _LAST_STEPS = 0.05  # seconds from the last reply to the result, where nothing else is asked
 
 logger = logging.getLogger("karenina")
