@@ -112,7 +112,7 @@ def run() -> int:
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
+    return [one.getMessage() for one in caplog.records if one.name == "karenina" and one.levelno >= logging.WARNING]
 
 
 def test_a_collector_that_is_away_is_told_of_once(

@@ -155,6 +155,7 @@ def _finish(works: Sequence[Callable[[], object]], trouble: threading.Event) -> 
         if time.monotonic() - began > (_PATIENCE_IN_TROUBLE if trouble.is_set() else PATIENCE):
             if not trouble.is_set():
                 logger.warning("the last spans of the run may be missing: nobody took them in %g s", PATIENCE)
+                trouble.set()  # what comes of it later is not told again
             return left
         left[0].join(0.02)
     return []
