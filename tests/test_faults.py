@@ -29,7 +29,7 @@ FAULTS: Final[tuple[Fault, ...]] = ("429", "500", "close", "hang", "cut")
 EACH: Final = 0.05
 AT_ONCE: Final = 12
 ASKED_TO_WAIT: Final = 0.2
-SILENCE: Final = 1.5
+SILENCE: Final = 3.0
 """Seconds that a request may take: far more than any needs here, so that only those time out that hang."""
 
 CATEGORIES: Final[Mapping[Fault, ErrorCategory]] = {
@@ -43,7 +43,7 @@ TOLD: Final[Mapping[Fault, str]] = {
     "429": "answered HTTP 429: scripted",
     "500": "answered HTTP 500: scripted",
     "close": "connection",
-    "hang": "within 1.5 s",
+    "hang": f"within {SILENCE:g} s",
     "cut": "sent no usable reply|the stream ended before the reply did",
 }
 
