@@ -61,10 +61,10 @@ def http_failure(
 
 def shown_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = ()) -> str:
     """What may be shown of a server's `text`: some 300 characters on one line, no secret, nothing of the prompt."""
-    text = text[:_LOOKED_AT]
     for secret in sorted(secrets, key=len, reverse=True):
         if secret:
             text = text.replace(secret, "***")
+    text = text[:_LOOKED_AT]  # not before, or the half of a secret might be left
     text = " ".join(_without_prompt(text, prompt).split())
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS].rstrip() + "…"
 
