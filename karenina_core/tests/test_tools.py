@@ -244,3 +244,31 @@ def test_a_result_without_end_is_cut_and_says_so() -> None:
     message = asyncio.run(run_tool(ToolCall("c", "own", {"n": LONGEST_RESULT + 1}), {"own": Own()}))
     assert not message.is_error
     assert message.content.endswith(f"[cut off: {LONGEST_RESULT} of {LONGEST_RESULT + 1} characters are shown]")
+
+
+NULLABLE: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "word": {"type": "string"},
+        "hint": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "size": {"type": ["integer", "null"]},
+        "kind": {"enum": ["a", None]},
+        "tone": {"enum": ["low"]},
+        "note": {"$ref": "#/$defs/note"},
+        "rest": {},
+    },
+    "required": ["hint"],
+    "$defs": {"note": {"oneOf": [{"type": "null"}, {"type": "object", "properties": {}}]}},
+}
+
+
+def test_null_reaches_a_tool_where_its_schema_allows_it_and_else_stands_for_an_argument_left_out() -> None:
+    class Heard(Own):
+        schema = NULLABLE
+
+        async def call(self, arguments: Mapping[str, Any]) -> str:
+            return " ".join(arguments)
+
+    written = dict.fromkeys([*NULLABLE["properties"], "stranger"])
+    message = asyncio.run(run_tool(ToolCall("c", "own", written), {"own": Heard()}))
+    assert (message.is_error, message.content) == (False, "hint size kind note rest")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from karenina_core.ports import Message, ToolCall
-from karenina_core.structured.fitting import misfits
+from karenina_core.structured.fitting import misfits, takes_null
 from karenina_core.traces.openai_chat import UNREADABLE_ARGUMENTS
 from karenina_core.wording import nearest, whole
 
@@ -44,7 +44,7 @@ class Tool(Protocol):
         """The JSON Schema of its arguments."""
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """The result for the model. `arguments` fit the schema, and hold no null. Raises `ToolError`."""
+        """The result for the model. `arguments` fit the schema, and null stands where it may. Raises `ToolError`."""
 
 
 def tools_for(options: AgentOptions) -> dict[str, Tool]:
@@ -90,7 +90,13 @@ async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
         raise ToolError(f"there is no tool {call.name!r}{nearest(call.name, tools)}")
     if set(call.arguments) == {UNREADABLE_ARGUMENTS}:
         raise ToolError(f"the arguments of {call.name} are no JSON object; call it again with one")
-    arguments = {name: value for name, value in call.arguments.items() if value is not None}
+    # Models write null for what they leave out, and tools may ask for it.
+    known = tool.schema.get("properties", {})
+    arguments = {
+        name: value
+        for name, value in call.arguments.items()
+        if value is not None or (name in known and takes_null(known[name], tool.schema))
+    }
     problems = misfits(arguments, tool.schema)
     if problems:
         raise ToolError(f"the arguments of {call.name} do not fit: {'; '.join(problems)}")

@@ -1,6 +1,6 @@
 """Fit a judge's JSON to its schema: what differs, and the repairs that cannot be wrong.
 
-Both functions read the part of JSON Schema that judge schemas use: `type`, `properties`, `required`, `items`,
+The functions read the part of JSON Schema that judge schemas use: `type`, `properties`, `required`, `items`,
 `enum`, `const`, `anyOf`, `oneOf`, `allOf`, `minItems`, `maxItems` and local `$ref`. Other keywords are left to
 whoever validates. `null` is let through everywhere: it means that the judge found nothing, and the template decides.
 """
@@ -39,6 +39,18 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
 def misfits(data: object, schema: Schema) -> list[str]:
     """What in `data` does not fit `schema`, one sentence each with its place; empty where all fits."""
     return list(_misfits(data, schema, schema, ""))
+
+
+def takes_null(schema: Schema, root: Schema) -> bool:
+    """Whether `schema`, a part of `root`, allows null by itself; one that says nothing of a type does."""
+    schema = _resolved(schema, root)
+    options = _options(schema)
+    if options:
+        return any(takes_null(option, root) for option in options)
+    allowed = _allowed(schema)
+    if allowed is not None:
+        return None in allowed
+    return bool(schema.get("type", "object" if "properties" in schema else "null") == "null")
 
 
 def _unwrapped(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any]:
