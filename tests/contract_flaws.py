@@ -199,8 +199,16 @@ class TestMute(Typed, AgentContract):
     """Does not tell the model what its tools said."""
 
     class flawed(Teletype):
-        async def _typed(self, messages: Any) -> Any:
-            return await super()._typed([said for said in messages if said.role != "tool"])
+        async def _typed(self, messages: Any, *tools: Any) -> Any:
+            return await super()._typed([said for said in messages if said.role != "tool"], *tools)
+
+
+class TestHiding(Typed, AgentContract):
+    """Does not tell the model that there are tools."""
+
+    class flawed(Teletype):
+        async def _typed(self, messages: Any, *_: Any) -> Any:
+            return await super()._typed(messages)
 
 
 class TestHeavy(Typed, AdapterContract):

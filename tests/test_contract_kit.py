@@ -58,6 +58,7 @@ NOTICED = {
         "test_a_time_out_keeps_the_trace_and_leaves_nothing_behind",
         "test_a_failure_in_the_middle_keeps_the_trace_and_the_usage",
     ],
+    "TestHiding": ["test_the_tools_are_offered_to_the_model"],
     "TestMute": ["test_a_tool_is_called_and_what_it_said_goes_back_to_the_model"],
     "TestHeavy": [
         "test_loading_the_entry_point_imports_nothing_but_the_core_and_the_standard_library",
@@ -103,6 +104,18 @@ def test_an_adapter_of_somebody_else_passes_with_a_page_of_its_own(site: Site, w
     }
     assert "aiohttp" not in loaded
     assert len(OWN.read_text("utf-8").splitlines()) <= 60
+
+
+def test_an_adapter_that_builds_on_the_core_needs_no_more_than_sixty_lines(site: Site, wheels: Wheels) -> None:
+    telegraph = EXAMPLES / "telegraph"
+    (module,) = telegraph.rglob("__init__.py")
+    assert sum(bool(line.strip()) for line in module.read_text("utf-8").splitlines()) <= 60
+    site.install(wheels.example("telegraph"))
+    (test,) = telegraph.rglob("test_*.py")
+    outcomes = run_in(site, str(site.write(test.name, test.read_text("utf-8"))))
+    del outcomes["LOADED"]
+    assert {name.partition("::")[0] for name in outcomes} == {"TestAdapter", "TestLLM", "TestParser", "TestAgent"}
+    assert {name for name, seen in outcomes.items() if set(seen) != {"passed"}} == set()
 
 
 @pytest.fixture(scope="module")

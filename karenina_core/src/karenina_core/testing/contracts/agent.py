@@ -59,6 +59,11 @@ class AgentContract(CallContract):
         assert reply.trace == (Message.assistant("It is 4711."),)
         assert (reply.limit_reached, reply.finish_reason) == (False, "stop")
 
+    def test_the_tools_are_offered_to_the_model(self) -> None:
+        with self.server(self.good()) as server:
+            self.run(server.url)
+            assert f'"{self.reads("note.txt", "call_1").name}"' in server.requests[0].text
+
     def test_a_tool_is_called_and_what_it_said_goes_back_to_the_model(self) -> None:
         call = self.reads("note.txt", "call_1")
         with self.server(self.saying("I look.", call), self.saying("It is 4711.")) as server:

@@ -51,7 +51,7 @@ class Teletype:
         try:
             async with asyncio.timeout(options.timeout):
                 for turn in range(1, options.max_turns + 1):
-                    said, spent = await self._typed([*messages, *trace])
+                    said, spent = await self._typed([*messages, *trace], list(tools))
                     trace.append(said)
                     usage += spent
                     if not said.tool_calls or turn == options.max_turns:
@@ -68,10 +68,11 @@ class Teletype:
     async def aclose(self) -> None:
         """Nothing is open."""
 
-    async def _typed(self, messages: Sequence[Message]) -> tuple[Message, Usage]:
+    async def _typed(self, messages: Sequence[Message], tools: Sequence[str] = ()) -> tuple[Message, Usage]:
         lines = [message.to_dict() for message in messages]
         model = self._model
-        body = json.dumps([model.model_name, model.temperature, model.max_tokens, lines], ensure_ascii=False).encode()
+        head = [model.model_name, model.temperature, model.max_tokens, tools]
+        body = json.dumps([*head, lines], ensure_ascii=False).encode()
         try:
             async with asyncio.timeout(self._model.request_timeout):
                 status, headers, raw = await self._exchange(body)

@@ -1,0 +1,45 @@
+"""The telegraph against the contract of every adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from karenina_core.ports import FinishReason, Message, Usage
+from karenina_core.testing.contracts import (
+    AdapterContract,
+    AgentContract,
+    LLMContract,
+    ParserContract,
+    Request,
+    Wire,
+)
+
+
+class Telegraph(Wire):
+    entry_point = "telegraph:plugin"
+    interface = "telegraph"
+    usage = Usage(input_tokens=11, output_tokens=7, calls=1)
+    finish_reasons = ("stop",)
+
+    def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
+        return {"line": said.to_dict(), "read": usage.input_tokens, "typed": usage.output_tokens}
+
+    def read(self, request: Request) -> Sequence[Message]:
+        return [Message.from_dict(line) for line in request.body[-1]]
+
+
+class TestAdapter(Telegraph, AdapterContract):
+    pass
+
+
+class TestLLM(Telegraph, LLMContract):
+    pass
+
+
+class TestParser(Telegraph, ParserContract):
+    pass
+
+
+class TestAgent(Telegraph, AgentContract):
+    pass
