@@ -89,6 +89,21 @@ def test_a_run_that_is_stopped_goes_on_in_one_process_without_a_call_made_twice(
     assert set(server.calls.values()) == {1}
 
 
+def test_the_ledger_of_the_run_has_the_calls_of_all_workers(tmp_path: Path) -> None:
+    questions = benchmark(6)
+    lines: list[list[tuple[object, ...]]] = []
+    with serving() as server:
+        for executor in ("asyncio", "ray"):
+            with Journal.open(tmp_path / executor) as journal:
+                prepared = prepare(questions, config(server, executor, ray_workers=2), journal=journal)
+                asyncio.run(collect(prepared))
+            lines.append([(*one.names, one.made.calls, one.made.input_tokens) for one in prepared.ledger.lines])
+            assert (prepared.tally.made, prepared.tally.used.calls) == (18, 18)
+
+    assert sorted(lines[0]) == sorted(lines[1])
+    assert len(lines[0]) == 3
+
+
 def test_what_the_journal_has_asks_no_worker(tmp_path: Path) -> None:
     questions = benchmark(3)
     with serving() as server:

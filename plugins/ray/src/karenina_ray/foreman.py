@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.errors import KareninaError
 from karenina_core.models import ModelConfig
+from karenina_core.ports import Usage
 from karenina_core.results import VerificationResult
 from karenina_ray import wire
 from karenina_ray.desk import Desk
@@ -60,6 +61,7 @@ class Foreman:
         self._finishing = 0  # jobs of which the results are being kept
         self._failure: BaseException | None = None
         self._vain = 0
+        self._models: list[tuple[Told, ModelConfig]] = []
         self._stopping: float | None = None
         self._over = False
 
@@ -293,12 +295,29 @@ class Foreman:
             wire.add_tally(self._run.tally, told["tally"])
             self._mirror()
         elif kind == "model":
-            hand.models[told["model"]] = ModelConfig.model_validate(told["config"])
+            hand.models[told["model"]] = self._model(told["config"])
+        elif kind in ("made", "kept"):
+            call, usage = wire.call_of(told, hand.models[told["model"]]), Usage(*told["usage"])
+            if kind == "made":
+                self._run.ledger.made(call, usage)
+            else:
+                self._run.ledger.kept(call, usage)
         elif self._desk is not None:
             if kind == "leave":
                 self._desk.leave(hand, told["key"])
             else:
                 self._go(self._desk.find(hand, told) if kind == "find" else self._desk.store(hand, told))
+
+    def _model(self, told: Told) -> ModelConfig:
+        """The model that a worker calls: one and the same for all workers, that of the configuration if it is there."""
+        core = self._run.config.core
+        if not self._models:
+            self._models = [(wire.plain(one), one) for one in (*core.answering_models, *core.parsing_models)]
+        known = next((model for plain, model in self._models if plain == told), None)
+        if known is None:
+            known = ModelConfig.model_validate(told)
+            self._models.append((told, known))
+        return known
 
     async def _finish(self, job: Job, results: list[tuple[int, str]]) -> None:
         self._vain = 0

@@ -112,6 +112,7 @@ def call_told(call: Call, model: int) -> Told:
         "replicate": info.replicate,
         "stage": info.stage,
         "task": info.task,
+        "judge": info.judge,
         "lasting": call.lasting,
         "parts": call.parts,
     }
@@ -119,7 +120,13 @@ def call_told(call: Call, model: int) -> Told:
 
 def call_of(told: Told, model: ModelConfig) -> FarCall:
     """The call that was told."""
-    info = CallInfo(question_id=told["question"], replicate=told["replicate"], stage=told["stage"], task=told["task"])
+    info = CallInfo(
+        question_id=told["question"],
+        replicate=told["replicate"],
+        stage=told["stage"],
+        task=told["task"],
+        judge=told["judge"],
+    )
     target = Target(told["port"], model, "", {})
     key = bytes.fromhex(told["key"])
     return FarCall(target, (), info, lasting=told["lasting"], parts=told["parts"], digest=key)

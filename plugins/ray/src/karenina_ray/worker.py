@@ -19,9 +19,10 @@ from karenina_core.run.answering import Answering
 from karenina_core.run.calls import Tally
 from karenina_core.run.limits import Concurrency
 from karenina_core.run.matrix import AnswerTask
+from karenina_core.run.pricing import Prices
 from karenina_core.run.running import plugins_of
 from karenina_ray import wire
-from karenina_ray.keeper import FarJournal
+from karenina_ray.keeper import FarJournal, FarLedger, Teller
 from karenina_ray.wire import Told
 
 _LOOKS = 0.05  # seconds between looks at whether the last call has ended
@@ -31,9 +32,9 @@ _REST = 0.25  # seconds after which a worker tells how it is, also where nothing
 class Worker:
     """One worker, an actor of Ray. The run gives it messages (`give`) and takes what it says (`take`).
 
-    It is given `work` (answers to get), `found` and `stored` (what the journal said), and `stop`. It says `model`,
-    `find`, `store` and `leave` (for the journal), `done` and `broke` (an answer has all its results, or an error that
-    no stage has caught), `log`, `state` and `stopped`.
+    It is given `work` (answers to get), `found` and `stored` (what the journal said), and `stop`. It says `find`,
+    `store` and `leave` (for the journal), `made` and `kept` (for the ledger; each `model` before), `done`
+    and `broke` (an answer has all its results, or an error that no stage has caught), `log`, `state` and `stopped`.
     """
 
     def __init__(self) -> None:
@@ -61,7 +62,8 @@ class Worker:
         sys.path += [folder for folder in told["path"] if folder not in sys.path]
         config = self._config = VerificationConfig(**told["config"])
         plugins = plugins_of(config)
-        keeper = self._journal = FarJournal(self._say) if told["journal"] else None
+        teller = Teller(self._say)
+        keeper = self._journal = FarJournal(teller) if told["journal"] else None
         concurrency = Concurrency.of(config.core).share(told["worker"], told["workers"])
         self._work = Answering(
             config,
@@ -70,7 +72,9 @@ class Worker:
             policy=wire.policy_of(told["policy"]),
             keeper=keeper,
             concurrency=concurrency,
+            observers=plugins.observers(),
         )
+        self._work.calls.ledger = FarLedger(Prices(plugins, config.core.prices), teller)
         self._work.limits.prepare((*config.core.answering_models, *config.core.parsing_models))
         return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": offers(plugins)}
 
