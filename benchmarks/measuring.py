@@ -1,0 +1,109 @@
+"""What the benchmarks share: the questions that they ask, the bare loop, and how figures and targets are printed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import resource
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import orjson
+from fake_server import code
+
+TEMPLATE = """
+class Answer(BaseAnswer):
+    word: str = VerifiedField(
+        description="The code word that the response states.", ground_truth="{truth}", verify_with=ExactMatch()
+    )
+"""
+SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+
+
+def question(item: int) -> str:
+    """The text of a question; `fake_server.code` is its answer."""
+    return f"What is the code word of item #{item}?"
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of those that it has waited for, user's and system's."""
+    own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds of a clock on the wall, and of the processor."""
+
+    wall: float
+    cpu: float
+
+
+def bare_loop(url: str, count: int, at_once: int) -> Spent:
+    """What asking and judging `count` questions takes with the same HTTP client and nothing else.
+
+    So many workers as calls at once send an answer's request and then its judge's, and look at the code word.
+    """
+
+    async def post(session: aiohttp.ClientSession, body: Any) -> str:
+        async with session.post(f"{url}/chat/completions", data=orjson.dumps(body)) as reply:
+            said: str = orjson.loads(await reply.read())["choices"][0]["message"]["content"]
+            return said
+
+    async def work() -> Spent:
+        items = iter(range(count))
+
+        async def worker() -> None:
+            for item in items:
+                asked = {"model": "fake", "messages": [{"role": "user", "content": question(item)}]}
+                said = await post(session, asked)
+                form = {"type": "json_schema", "json_schema": {"name": "Answer", "schema": SCHEMA}}
+                judged = {"role": "user", "content": f"{question(item)}\n{said}"}
+                found = await post(session, {"model": "fake", "messages": [judged], "response_format": form})
+                assert orjson.loads(found)["word"] == code(item)
+
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+            began, used = time.perf_counter(), cpu_seconds()
+            await asyncio.gather(*(worker() for _ in range(at_once)))
+            return Spent(time.perf_counter() - began, cpu_seconds() - used)
+
+    return asyncio.run(work())
+
+
+def machine() -> str:
+    """The machine in a line, to stand beside figures."""
+    return f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A ratio, or another figure, that has to be at most (or with `least` at least) `bound`."""
+
+    what: str
+    figure: float | None
+    bound: float
+    unit: str = ""
+    least: bool = False
+
+    @property
+    def met(self) -> bool | None:
+        """Whether it is met; None where it was not measured."""
+        if self.figure is None:
+            return None
+        return self.figure >= self.bound if self.least else self.figure <= self.bound
+
+    def __str__(self) -> str:
+        bound = f"{'at least' if self.least else 'at most'} {self.bound:g}{self.unit}"
+        if self.figure is None:
+            return f"{self.what}: not measured ({bound})"
+        return f"{self.what}: {self.figure:.3g}{self.unit} ({bound}): {'met' if self.met else 'NOT MET'}"
+
+
+def print_targets(targets: Iterable[Target]) -> None:
+    """Print each target in a line, with what was reached."""
+    for target in targets:
+        print(f"  target: {target}")
