@@ -20,7 +20,6 @@ import gc
 import importlib.util
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -50,7 +49,6 @@ OWN_LOOP, KARENINA = "our own bare loop", "karenina"
 def run_karenina(file: Path, url: str, *, journal: bool) -> None:
     """Run the benchmark in `file`, and print the CPU time that it took."""
     import karenina_openai.client  # noqa: F401 - imports are not counted, the peers' are not either
-
     from karenina_core import Benchmark, VerificationConfig
     from karenina_core.run.running import collect, journal_of, prepare, run_blocking
 
@@ -119,7 +117,8 @@ def serving(peers: Path) -> Iterator[tuple[str, Callable[[int], str]]]:
             yield server.url.removesuffix("/v1"), fake_server.code
         return
     spec = importlib.util.spec_from_file_location("peers_server", script)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     options = ["--port", "0", "--latency-ms", f"{LATENCY * 1000:g}"]
@@ -171,10 +170,9 @@ def ways(given: argparse.Namespace, url: str, file: Path) -> list[Way]:
         count = given.questions if name == "floor" else given.peer_questions
         sizes = ("-n", str(count), "-c", str(AT_ONCE), "-l", f"{LATENCY * 1000:g}")
         found.append(Way(label, (python, str(script), *sizes, *options), count))
-    if not any(way.name == PEERS["floor"][0] for way in found):
-        if fake_server.code(1) in file.read_text():
-            count = str(given.questions)
-            found.append(Way(OWN_LOOP, (*own, "bare", "--url", base, "--questions", count), given.questions))
+    if not any(way.name == PEERS["floor"][0] for way in found) and fake_server.code(1) in file.read_text():
+        count = str(given.questions)
+        found.append(Way(OWN_LOOP, (*own, "bare", "--url", base, "--questions", count), given.questions))
     return found
 
 

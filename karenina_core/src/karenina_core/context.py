@@ -23,7 +23,7 @@ from karenina_core.errors import (
     UndeclaredSetting,
 )
 from karenina_core.outcome import Outcome
-from karenina_core.ports import CallInfo, CallNotes, Message, Usage
+from karenina_core.ports import NO_USAGE, CallInfo, CallNotes, Message, Usage
 from karenina_core.prompts import PromptTask, assemble
 from karenina_core.state import AtEnd, Item, ItemError, PortProvider, Revision, State, Veto
 from karenina_core.structured import Structured, ask_for
@@ -60,7 +60,7 @@ class VerificationContext:
     def __init__(self, state: State, planned: PlannedStage) -> None:
         self._state = state
         self._planned = planned
-        self._usage = Usage()
+        self._usage = NO_USAGE
         self._notes = CallNotes()
         self._failed_calls = 0
         self._settings: BaseModel | None = None
@@ -363,7 +363,7 @@ class VerificationContext:
         self._usage = self._usage + usage
         totals = self._state.usage
         key = self._planned.usage_key
-        totals[key] = totals.get(key, Usage()) + usage
+        totals[key] = totals.get(key, NO_USAGE) + usage
 
     def _check_read(self, key: AnyKey) -> None:
         if key.name not in self._planned.reads and not self._planned.reads_everything:

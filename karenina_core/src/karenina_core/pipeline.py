@@ -7,12 +7,13 @@ import inspect
 import logging
 import time
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from karenina_core.context import Item, ItemError, State, VerificationContext
 from karenina_core.errors import MissingProduct, OutOfTime, RunError, told
 from karenina_core.finalize import VERIFICATION_RESULT, make_result
 from karenina_core.outcome import Outcome
+from karenina_core.ports import NO_USAGE
 from karenina_core.results.sections import StageRecord
 from karenina_core.run.events import StageStarted
 from karenina_core.stage import Skip
@@ -20,7 +21,6 @@ from karenina_core.stage import Skip
 if TYPE_CHECKING:
     from karenina_core.observers import Observers
     from karenina_core.plan import Plan, PlannedStage
-    from karenina_core.ports import CallNotes
     from karenina_core.results import VerificationResult
 
 logger = logging.getLogger("karenina")
@@ -33,6 +33,7 @@ class Pipeline:
         self.plan = plan
         self._answer_stages = plan.of_scope("answer")
         self._item_stages = plan.of_scope("item")
+        self._facts = {planned.name: _facts(planned) for planned in plan.stages}
         self._observers = observers
 
     async def answer(self, item: Item) -> State:
@@ -97,24 +98,28 @@ class Pipeline:
         skip = self._skip(planned, state, context)
         if skip is not None:
             logger.debug("[%s] %s skipped: %s", state.item.question.id, planned.name, skip.why)
-            return _record(planned, status="skipped", reason=skip.why)
+            return StageRecord(**self._facts[planned.name], status="skipped", reason=skip.why)
         event = StageStarted(planned.name, state.item) if self._observers.of_stages else None
         if event is not None:
             self._observers.stage_started(event)
         began = time.monotonic()
         error = await self._execute(planned, state, context)
-        usage = context.usage
-        record = _record(
-            planned,
-            status="failed" if error is not None else "ran",
-            error=error,
-            seconds=time.monotonic() - began,
-            calls=usage.calls,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            notes=context.notes,
-            failed_calls=context.failed_calls,
+        usage, notes = context.usage, context.notes
+        seconds = time.monotonic() - began
+        status: Literal["failed", "ran"] = "failed" if error is not None else "ran"
+        called: dict[str, Any] = (
+            {
+                "calls": usage.calls,
+                "input_tokens": usage.input_tokens,
+                "output_tokens": usage.output_tokens,
+                "retries": notes.retries,
+                "waited": notes.waited,
+                "failed_calls": context.failed_calls,
+            }
+            if usage is not NO_USAGE or context.failed_calls or notes.retries
+            else {}
         )
+        record = StageRecord(**self._facts[planned.name], status=status, error=error, seconds=seconds, **called)
         if event is not None:
             self._observers.stage_finished(event, record)
         return record
@@ -198,34 +203,11 @@ async def _in_time(waiting: Awaitable[None], state: State) -> None:
         raise
 
 
-def _record(
-    planned: PlannedStage,
-    *,
-    status: str,
-    reason: str | None = None,
-    error: str | None = None,
-    seconds: float = 0.0,
-    calls: int = 0,
-    input_tokens: int = 0,
-    output_tokens: int = 0,
-    notes: CallNotes | None = None,
-    failed_calls: int = 0,
-) -> StageRecord:
-    return StageRecord.model_validate(
-        {
-            "name": planned.name,
-            "slot": planned.slot.config_name if planned.slot is not None else None,
-            "status": status,
-            "reason": reason,
-            "error": error,
-            "seconds": seconds,
-            "calls": calls,
-            "input_tokens": input_tokens,
-            "output_tokens": output_tokens,
-            "retries": notes.retries if notes is not None else {},
-            "waited": notes.waited if notes is not None else 0.0,
-            "failed_calls": failed_calls,
-            "distribution": planned.distribution,
-            "version": planned.version,
-        }
-    )
+def _facts(planned: PlannedStage) -> dict[str, Any]:
+    """What all records of a stage say alike."""
+    return {
+        "name": planned.name,
+        "slot": planned.slot.config_name if planned.slot is not None else None,
+        "distribution": planned.distribution,
+        "version": planned.version,
+    }

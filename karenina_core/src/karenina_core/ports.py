@@ -118,6 +118,8 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
+        if self is NO_USAGE:
+            return other
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -126,6 +128,9 @@ class Usage:
             self.calls + other.calls,
             self.cache_write_tokens + other.cache_write_tokens,
         )
+
+
+NO_USAGE = Usage()
 
 
 @dataclass(slots=True)

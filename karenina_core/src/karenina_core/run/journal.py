@@ -39,6 +39,9 @@ ItemId = tuple[str, str, str, int]
 GATHERING: Final = 0.005
 """Seconds between two commits, at the least: what comes in between is written together."""
 
+_MARKS: Final = 1 << 25
+"""Bits that tell which keys were written: 4 MB, of which a million keys set one in thirty."""
+
 _REPLY: Final = (
     "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (key) DO UPDATE SET failed = excluded.failed, reusable = excluded.reusable, "
@@ -91,6 +94,8 @@ class Journal:
         self._committed = 0.0
         with telling(path, "read"):
             self._had_results = database.execute("SELECT 1 FROM results LIMIT 1").fetchone() is not None
+            self._had_replies = database.execute("SELECT 1 FROM replies LIMIT 1").fetchone() is not None
+        self._marks = bytearray(_MARKS // 8)
         self._ledger: Ledger | None = None
 
     @classmethod
@@ -205,6 +210,8 @@ class Journal:
         """
         if self.broken is not None:
             raise self.broken
+        if not self._may_hold(call.key):
+            return None
         if call.key in self._keys:
             self.flush()
         with telling(self.path, "read"):
@@ -235,6 +242,7 @@ class Journal:
             assert made.error is not None
             text, finish, reusable, spent = error_text(made.error), None, False, (0, 0, 0)
         self._keys.add(call.key)
+        self._note(call.key)
         await self._write(
             _REPLY,
             (
@@ -247,6 +255,20 @@ class Journal:
 
     def leave(self, call: Call) -> None:
         """Nothing is noted of calls that were not made."""
+
+    def _may_hold(self, key: bytes) -> bool:
+        """Whether a reply to a call with this key may be there. A few that are not there seem to be.
+
+        A call that is new, as most are, is looked for in memory alone: a bit for each key that was written.
+        """
+        if self._had_replies or self.replaying:
+            return True
+        place, bit = _mark(key)
+        return bool(self._marks[place] & bit)
+
+    def _note(self, key: bytes) -> None:
+        place, bit = _mark(key)
+        self._marks[place] |= bit
 
     # ---- results
 
@@ -344,6 +366,12 @@ class Journal:
                 if database.in_transaction:
                     database.execute("ROLLBACK")
                 raise
+
+
+def _mark(key: bytes) -> tuple[int, int]:
+    """Byte and bit of a key, which is a digest, among the marks."""
+    number = int.from_bytes(key[:4], "big") % _MARKS
+    return number >> 3, 1 << (number & 7)
 
 
 def _missing(path: Path, call: Call) -> PortError:

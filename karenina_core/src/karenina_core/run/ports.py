@@ -66,6 +66,7 @@ class PortHub:
     _adapters: dict[str, OfferedAdapter] = field(default_factory=dict)
     _ports: list[Port] = field(default_factory=list)
     _by_id: dict[tuple[str, int], Port] = field(default_factory=dict)
+    _instructions: dict[tuple[str, str], Sequence[str]] = field(default_factory=dict)
     _tools: ToolSessions = field(init=False)
 
     def __post_init__(self) -> None:
@@ -112,7 +113,10 @@ class PortHub:
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
         """What plugins add to the prompt of `task` for models of `interface`."""
-        return self.plugins.prompt_instructions(task, interface)
+        key = (task, interface)
+        if key not in self._instructions:
+            self._instructions[key] = self.plugins.prompt_instructions(task, interface)
+        return self._instructions[key]
 
     def trait_evaluators(self) -> Sequence[TraitEvaluator]:
         """What scores rubric traits, in the order in which they are asked."""

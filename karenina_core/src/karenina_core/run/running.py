@@ -15,6 +15,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Selection
 from karenina_core.results import Totals, VerificationResult, VerificationResultSet
+from karenina_core.run.collecting import rarely_collected
 from karenina_core.run.engine import Run
 from karenina_core.run.output import ResultFile, make_room
 from karenina_core.run.planner import Planner
@@ -274,14 +275,16 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work())
+        with rarely_collected():
+            return asyncio.run(work())
     context = contextvars.copy_context()
     outcome: list[T] = []
     failure: list[BaseException] = []
 
     def target() -> None:
         try:
-            outcome.append(context.run(lambda: asyncio.run(work())))
+            with rarely_collected():
+                outcome.append(context.run(lambda: asyncio.run(work())))
         except BaseException as error:
             failure.append(error)
 

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from pydantic import ValidationError
 
-from karenina_core.ports import NO_INFO, CallInfo, Message, ParserPort, ParserReply, PortError, StructuredWay, Usage
+from karenina_core.ports import (
+    NO_INFO,
+    NO_USAGE,
+    CallInfo,
+    Message,
+    ParserPort,
+    ParserReply,
+    PortError,
+    StructuredWay,
+    Usage,
+)
 from karenina_core.structured.fitting import misfits, repair
 from karenina_core.structured.reading import read_object
 
@@ -76,7 +86,7 @@ async def ask_for(
     Raises `StructuredError` when all tries fail. A `PortError` passes through; what the tries before it cost is
     `spent_before(error)`.
     """
-    usage = Usage()
+    usage = NO_USAGE
     conversation = list(messages)
     tries = 0
     while True:

@@ -54,7 +54,7 @@ async def by_best_way(
     while True:
         way = next((one for one in ways if not known.refuses(one, shape)), ways[-1])
         last = way == ways[-1]
-        async with known.turn(way, shape) if not last else nullcontext():
+        async with nullcontext() if last or way in known.accepted else known.turn(way, shape):
             if known.refuses(way, shape) and not last:
                 continue
             try:
