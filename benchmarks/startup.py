@@ -69,7 +69,9 @@ def print_imports(most: int) -> None:
     done = subprocess.run(arguments, capture_output=True, text=True, check=True, env=ENVIRONMENT)
     lines = [line.removeprefix("import time:").split("|") for line in done.stderr.splitlines() if "|" in line]
     modules = [(int(own), int(whole), name.strip()) for own, whole, name in lines if own.strip().isdigit()]
-    print(f"{len(modules)} modules, {sum(own for own, _, _ in modules) / 1000:.0f} ms; own and whole ms of the longest:")
+    print(
+        f"{len(modules)} modules, {sum(own for own, _, _ in modules) / 1000:.0f} ms; own and whole ms of the longest:"
+    )
     for own, whole, name in sorted(modules, reverse=True)[:most]:
         print(f"  {own / 1000:6.1f} {whole / 1000:7.1f}  {name}")
 

@@ -171,7 +171,10 @@ def karenina_settings() -> Sequence[type[BaseModel]]:
 
 @hookspec
 def karenina_commands(app: typer.Typer) -> None:
-    """Add commands to the `karenina` command. Called once, before the arguments are read."""
+    """Add commands to the `karenina` command. Called once, before the arguments are read.
+
+    Asked are plugins with an entry point in the group `karenina.plugins`: no stage or adapter is imported for it.
+    """
 
 
 @hookspec

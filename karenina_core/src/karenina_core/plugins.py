@@ -6,7 +6,7 @@ Failures are data: a plugin that cannot be loaded is listed with its reason, and
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -85,22 +85,33 @@ class Plugins:
         self._evaluators: tuple[TraitEvaluator, ...] | None = None
 
     @classmethod
-    def discover(cls, selection: Selection | None = None, found: Sequence[EntryPoint] | None = None) -> Plugins:
+    def discover(
+        cls,
+        selection: Selection | None = None,
+        found: Sequence[EntryPoint] | None = None,
+        kinds: Collection[Kind] | None = None,
+    ) -> Plugins:
         """Find what is installed, read the names, and load what the selection allows.
 
-        `found` replaces the installed entry points (for tests). The order in which they come has no effect.
+        `found` replaces the installed entry points (for tests). The order in which they come has no effect. With
+        `kinds` only plugins of these are found, and templates and benchmarks learn nothing from them.
         """
         plugins = cls()
         chosen = selection if selection is not None else Selection.of()
         known: set[str] = {CORE}
         for group, kind in GROUPS.items():
+            if kinds is not None and kind not in kinds:
+                continue
             listed = entry_points(group=group) if found is None else [point for point in found if point.group == group]
             known.update(name for point in listed for name in (point.name, point.dist.name if point.dist else ""))
             plugins._add_group(group, kind, listed, chosen)
+        if kinds is not None:
+            return plugins
         for name in sorted((chosen.block | chosen.only) - known):
             hint = nearest(name, known - {""})
             logger.warning("the plugin selection names %r, and no installed plugin is called so%s", name, hint)
         plugins._register_kinds()
+        plugins._warn_of_lost_commands()
         return plugins
 
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
@@ -298,6 +309,17 @@ class Plugins:
 
     # ---- inside
 
+    def _warn_of_lost_commands(self) -> None:
+        """Say which commands the command line does not offer, because it loads no stages and adapters to start."""
+        for impl in self._manager.hook.karenina_commands.get_hookimpls():
+            owner = self._owners[id(impl.plugin)][0]
+            if not any(info.kind == "other" and info.distribution == owner for info in self._infos.values()):
+                logger.warning(
+                    "%s adds commands, which are not offered: name the plugin that does in its entry points of the "
+                    "group karenina.plugins",
+                    owner,
+                )
+
     def _add_group(self, group: str, kind: Kind, points: Iterable[EntryPoint], selection: Selection) -> None:
         from stevedore import ExtensionManager, NamedExtensionManager
 
@@ -460,6 +482,18 @@ def _describe(error: BaseException) -> str:
 
 _current: ContextVar[Plugins | None] = ContextVar("karenina_plugins", default=None)
 _shared: dict[Selection, Plugins] = {}
+
+
+def for_commands() -> Plugins:
+    """The plugins that may add commands: those of the enclosing `using`, else those installed as no stage or adapter.
+
+    None of the others is imported, so that the command line starts at once.
+    """
+    chosen = _current.get()
+    if chosen is not None:
+        return chosen
+    kinds: tuple[Kind, ...] = ("other",)
+    return Plugins.discover(kinds=kinds)
 
 
 def current() -> Plugins:

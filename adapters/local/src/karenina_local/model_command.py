@@ -12,7 +12,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
-from rich.console import Console
 
 from karenina_local.catalogue import CatalogueModel, model_named
 from karenina_local.errors import PullError, UnknownModel
@@ -112,6 +111,7 @@ def bench_command(
 @contextmanager
 def progress_bar(model: CatalogueModel) -> Iterator[Report]:
     """A bar on the error output for one pull; nothing is drawn where that is no terminal."""
+    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())

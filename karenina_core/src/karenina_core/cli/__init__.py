@@ -20,9 +20,14 @@ def main() -> None:
     try:
         from karenina_core.cli.app import build_app
 
-        build_app()()
+        build_app(_first_word(sys.argv[1:]))()
     except Exception:
         import traceback
 
         traceback.print_exc()
         sys.exit(70)
+
+
+def _first_word(arguments: list[str]) -> str:
+    """The command that the arguments name, or nothing where they only ask for help."""
+    return next((word for word in arguments if not word.startswith("-")), "")

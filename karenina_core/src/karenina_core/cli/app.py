@@ -3,25 +3,80 @@
 from __future__ import annotations
 
 import logging
-from typing import Annotated
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from typer.models import CommandInfo
 
-from karenina_core.cli.screen import Screen, clean
+if TYPE_CHECKING:
+    from karenina_core.cli.screen import Screen
 
 
-def build_app() -> typer.Typer:
-    """The whole command. Loads the plugins, because they may add commands; no SDK, HTTP client or run is imported.
+COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
+    "run": ("run_command", "run", "Have a benchmark answered and judged, and print each result and the summary."),
+    "status": ("journal_commands", "status", "Tell how far a run is, from its journal, also while it lasts."),
+    "resume": (
+        "journal_commands",
+        "resume",
+        "Go on with a run that was stopped, as its command said; keys come from the environment once more.",
+    ),
+    "rescore": (
+        "rescore_command",
+        "rescore",
+        "Score a run again from its journal, after truths, tolerances, weights, patterns or verify() changed: "
+        "no calls.",
+    ),
+    "export": (
+        "journal_commands",
+        "export",
+        "Write what a journal holds as JSON lines: the results of its last run, in order, or the answers alone.",
+    ),
+    "show": (
+        "show_command",
+        "show",
+        "Show the results of a run, each in full, and the summary of those that are shown.",
+    ),
+    "plan": (
+        "plan_command",
+        "plan",
+        "Print the plan: the stages in their order, what each waits for, and what is left out and why.",
+    ),
+    "prompts": (
+        "prompts_command",
+        "prompts",
+        "Print every prompt of a question, to the letter, without asking a model; without FILE the tasks that there "
+        "are.",
+    ),
+    "plugins": (
+        "plugins_command",
+        "list_plugins",
+        "List the stages, adapters and other plugins, what is wrong with those that cannot be used, and how to mend "
+        "it.",
+    ),
+    "config": ("config_command", "config", "Print the configuration names of the core and of the installed plugins."),
+    "trust": (
+        "trust_command",
+        "trust",
+        "List the code in a file that runs only with your trust, and trust it: exactly these sources, not the file.",
+    ),
+}
+"""The core's commands: module, function, and what is said of each in the list of all (the beginning of its help)."""
 
-    Commands of plugins that cannot be built are left out, all of them, with a warning: the core's still work.
+
+def build_app(wanted: str | None = None) -> typer.Typer:
+    """The whole command. Loads the plugins that may add commands; no SDK, HTTP client or run is imported.
+
+    `wanted` is the command that will be called; the others are then listed and nothing more, so that what only they
+    need is not imported. Commands of plugins that cannot be built are left out, all of them, with a warning: the core's
+    still work.
     """
     from karenina_core import plugins
 
-    app = _core_app()
+    app = _core_app(wanted)
     own = {_name(command) for command in app.registered_commands}
     first = len(app.registered_commands)
-    plugins.current().add_commands(app)
+    plugins.for_commands().add_commands(app)
     for command in app.registered_commands[first:]:
         if _name(command) in own:
             app.registered_commands.remove(command)
@@ -33,7 +88,7 @@ def build_app() -> typer.Typer:
         typer.main.get_command(app)
     except Exception as error:
         typer.echo(f"Warning: a plugin adds a command that cannot be built ({error}): none is added.", err=True)
-        return _core_app()
+        return _core_app(wanted)
     return app
 
 
@@ -44,39 +99,27 @@ def _name(command: CommandInfo) -> str | None:
     return command.callback.__name__.lower().replace("_", "-")
 
 
-def _core_app() -> typer.Typer:
-    from karenina_core.cli import (
-        config_command,
-        journal_commands,
-        plan_command,
-        plugins_command,
-        prompts_command,
-        rescore_command,
-        run_command,
-        show_command,
-        trust_command,
-    )
-
+def _core_app(wanted: str | None) -> typer.Typer:
     app = typer.Typer(
         name="karenina",
         help="Evaluate language models: let them answer freely, have a judge extract, and let a program decide.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        rich_markup_mode=None,  # to import rich for the frames of a help takes longer than all the rest
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     )
     app.callback()(_global_options)
-    app.command("run")(run_command.run)
-    app.command("status")(journal_commands.status)
-    app.command("resume")(journal_commands.resume)
-    app.command("rescore")(rescore_command.rescore)
-    app.command("export")(journal_commands.export)
-    app.command("show")(show_command.show)
-    app.command("plan")(plan_command.plan)
-    app.command("prompts")(prompts_command.prompts)
-    app.command("plugins")(plugins_command.list_plugins)
-    app.command("config")(config_command.config)
-    app.command("trust")(trust_command.trust)
+    for name, (module, function, summary) in COMMANDS.items():
+        if wanted is None or name == wanted:
+            app.command(name)(getattr(import_module(f"karenina_core.cli.{module}"), function))
+        else:
+            app.command(name, help=summary)(_not_wanted)
     return app
+
+
+def _not_wanted() -> None:
+    """Stands for a command that is listed and not called."""
+    raise AssertionError("a command was called that was not loaded")
 
 
 def _version(wanted: bool) -> None:
@@ -98,12 +141,16 @@ def _global_options(
     no_color: Annotated[bool, typer.Option("--no-color", help="Print without colours.")] = False,
 ) -> None:
     del version
+    from karenina_core.cli.screen import Screen
+
     ctx.obj = Screen.make(no_color=no_color)
     _log_to(ctx.obj, verbose)
 
 
 class _CleanFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
+        from karenina_core.cli.screen import clean
+
         return clean(super().format(record))
 
 

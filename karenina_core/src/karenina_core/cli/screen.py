@@ -8,13 +8,15 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from karenina_core.errors import KareninaError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -54,10 +56,14 @@ class Screen:
 
     def note(self, text: str) -> None:
         """Tell people something that is no result."""
+        from rich.text import Text
+
         self.err.print(Text(clean(text)), soft_wrap=True)
 
     def fail(self, text: str, code: int = BAD_INPUT) -> NoReturn:
         """Print the error and leave."""
+        from rich.text import Text
+
         self.err.print(Text("Error: ", style="bold red") + Text(clean(text)), soft_wrap=True)
         raise typer.Exit(code)
 
@@ -99,14 +105,20 @@ def _visible(ch: str) -> str:
     return " " if ch.isspace() else "" if ch == "\r" else f"\\x{ord(ch):02x}"
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """Let the command end; rich would end it with 1, which says something else here."""
-        raise BrokenPipeError
+@cache
+def _console_class() -> type[Console]:
+    from rich.console import Console
+
+    class Ours(Console):
+        def on_broken_pipe(self) -> None:
+            """Let the command end; rich would end it with 1, which says something else here."""
+            raise BrokenPipeError
+
+    return Ours
 
 
 def _console(*, stderr: bool) -> Console:
-    console = _Console(stderr=stderr, highlight=False)
+    console = _console_class()(stderr=stderr, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PIPE_WIDTH
     return console

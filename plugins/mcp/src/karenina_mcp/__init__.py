@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_core import hookimpl
-from karenina_mcp.settings import ServerOptions
-from karenina_mcp.source import MCPSource
 
 if TYPE_CHECKING:
     from karenina_core.tool_sources import ToolSource
+    from karenina_mcp.settings import ServerOptions
+    from karenina_mcp.source import MCPSource
 
 __all__ = ["MCPSource", "ServerOptions", "plugin"]
 
@@ -21,4 +21,18 @@ class plugin:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_tool_sources() -> list[ToolSource]:
         """The servers that a model names in `mcp_urls_dict`."""
+        from karenina_mcp.source import MCPSource
+
         return [MCPSource()]
+
+
+def __getattr__(name: str) -> object:
+    if name == "ServerOptions":
+        from karenina_mcp.settings import ServerOptions
+
+        return ServerOptions
+    if name == "MCPSource":
+        from karenina_mcp.source import MCPSource
+
+        return MCPSource
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
