@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from karenina_core.templates import Trust
 
 ItemId = tuple[str, str, str, int]
-_SHARD: Final = 1000
+_SHARD: Final = 500
 """How many questions a process takes at a time."""
 
 logger = logging.getLogger("karenina")

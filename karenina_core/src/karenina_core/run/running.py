@@ -35,7 +35,7 @@ T = TypeVar("T")
 logger = logging.getLogger("karenina")
 
 OnResult = Callable[[VerificationResult], None]
-MOST_HELD = 1000
+MOST_HELD = 500
 """How many questions of a file of lines are held: fewer are read once, more are read whenever they are wanted."""
 
 OnPlaced = Callable[[int, VerificationResult], None]
