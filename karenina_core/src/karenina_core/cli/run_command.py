@@ -94,6 +94,9 @@ def run(
             show_default=False,
         ),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask nobody: print how many calls and tokens it would take, and the cost.")
+    ] = False,
     fail_under: Annotated[
         float | None,
         typer.Option(min=0.0, max=1.0, help="Exit with 1 where the pass rate is below this.", show_default=False),
@@ -138,6 +141,11 @@ def run(
             replay=replay,
             fresh=fresh,
         )
+        if dry_run:
+            from karenina_core.cli.dry_run import dry_run as have_estimated
+
+            have_estimated(screen, task, as_json=as_json)
+            return
         have_run(screen, task, fail_under=fail_under, as_json=as_json, quiet=quiet)
 
 

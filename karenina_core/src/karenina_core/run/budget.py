@@ -112,7 +112,7 @@ class Budget:
         if allowed is not None:
             output = min(output, allowed)
         size, density = _size(call)
-        prompt = int(size * max(seen.density * _MARGIN, 0.0 if known else density)) + _FRAME
+        prompt = int(size * (seen.density * _MARGIN if known and seen.density else density)) + _FRAME
         turns = _turns(call) if not known else 1
         written = prompt if tariff.rates.cache_write > tariff.rates.input else 0
         return tariff.cost(Usage(prompt, output, calls=1, cache_write_tokens=written)) * turns
@@ -168,8 +168,16 @@ class Budget:
         line = self.ledger.line(call)
         known = self._seen.get(id(line))
         if known is None:
-            known = self._seen[id(line)] = line, _Seen()
+            known = self._seen[id(line)] = line, self._earlier(line)
         return known[1]
+
+    def _earlier(self, line: Line) -> _Seen:
+        """What earlier runs of the journal have shown of such calls: of their output twice the mean."""
+        same = [one.made for one in self.ledger.before if one.names[:4] == line.names[:4]]
+        calls = sum(count.calls for count in same)
+        if calls < _SEEN:
+            return _Seen()
+        return _Seen(calls, 2 * sum(count.output_tokens for count in same) // calls)
 
 
 def _size(call: Call) -> tuple[int, float]:

@@ -21,7 +21,7 @@ from karenina_core.run import journal_file
 from karenina_core.run.calls import Made
 from karenina_core.run.command import same_run
 from karenina_core.run.journal_file import JournalError, telling
-from karenina_core.run.ledger import COUNTED, Count
+from karenina_core.run.ledger import COUNTED, SPENT, line_of
 from karenina_core.run.output import free_name
 from karenina_core.run.replies import error_of, error_text, reply_of, reply_text, usable_again
 
@@ -171,8 +171,7 @@ class Journal:
                 self._begin_session(ledger)
 
     def _begin_session(self, ledger: Ledger) -> None:
-        sums = ", ".join(f"coalesce(sum({name}), 0)" for name in COUNTED)
-        ledger.earlier = Count(*self._database.execute(f"SELECT {sums} FROM spent").fetchone())  # noqa: S608 - our names
+        ledger.before = [line_of(row) for row in self._database.execute(SPENT)]
         cursor = self._database.execute(
             "INSERT INTO sessions (run, began, prices) VALUES (?, ?, ?)",
             (self.run_id, time.time(), json.dumps(ledger.prices.snapshot())),

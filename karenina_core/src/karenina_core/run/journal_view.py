@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from karenina_core.outcome import Outcome
 from karenina_core.run.journal_file import is_held, open_to_read, telling, worker
-from karenina_core.run.ledger import COUNTED, Count, Line
+from karenina_core.run.ledger import SPENT, Line, line_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -100,12 +100,20 @@ class JournalView:
 
     def spent(self) -> list[Line]:
         """What all runs together have spent, by model, stage and judge."""
-        sums = ", ".join(f"sum({name})" for name in COUNTED)
-        rows = self._all(
-            f"SELECT model, interface, model_name, stage, judge, {sums} FROM spent "  # noqa: S608 - our own names
-            "GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 4, 5"
-        )
-        return [Line(row[0], row[1], row[2], row[3], row[4], Count(*row[5:])) for row in rows]
+        return [line_of(row) for row in self._all(SPENT)]
+
+    def kept_calls(self, answers: Set[tuple[str, int]]) -> dict[tuple[str, str], int]:
+        """How many calls for these answers (question and replicate) have a reply that may be used again.
+
+        By the model's id and the stage.
+        """
+        found: Counter[tuple[str, str]] = Counter()
+        for question, replicate, model, stage, calls in self._all(
+            "SELECT question_id, replicate, model, stage, calls FROM replies WHERE reusable AND NOT failed AND calls"
+        ):
+            if (question, replicate) in answers:
+                found[model, stage] += calls
+        return found
 
     def results(self) -> Iterator[str]:
         """The JSON lines of the last run's results, in the order of its matrix."""

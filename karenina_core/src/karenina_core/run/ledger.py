@@ -68,6 +68,12 @@ class Count:
 
 
 COUNTED: Final = tuple(one.name for one in fields(Count))
+SPENT: Final = (
+    "SELECT model, interface, model_name, stage, judge, sum(calls), sum(input_tokens), sum(cached_tokens), "
+    "sum(cache_write_tokens), sum(output_tokens), sum(reasoning_tokens), sum(cost), sum(unpriced) FROM spent "
+    "GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 4, 5"
+)
+"""The query for the rows of a journal that `line_of` reads."""
 
 
 @dataclass(slots=True)
@@ -95,10 +101,10 @@ class Line:
 
 @dataclass(slots=True)
 class Ledger:
-    """The ledger of a run. `earlier` is what earlier runs with the same journal have spent."""
+    """The ledger of a run. `before` is what earlier runs with the same journal have spent."""
 
     prices: Prices
-    earlier: Count = field(default_factory=Count)
+    before: list[Line] = field(default_factory=list)
     changed: dict[int, Line] = field(default_factory=dict)
     """The lines with calls that no journal holds yet, by their identity."""
     _lines: dict[tuple[int, str, str], Line] = field(default_factory=dict)
@@ -144,6 +150,11 @@ class Ledger:
         """What was spent now."""
         return summed(line.made for line in self._lines.values())
 
+    @property
+    def earlier(self) -> Count:
+        """What earlier runs with the same journal have spent."""
+        return summed(line.made for line in self.before)
+
     def spared(self) -> Count:
         """What was kept, and not spent now."""
         return summed(line.kept for line in self._lines.values())
@@ -156,6 +167,11 @@ class Ledger:
             "kept": self.spared().to_dict(),
             "prices": self.prices.snapshot(),
         }
+
+
+def line_of(row: Sequence[Any]) -> Line:
+    """A line of what all runs of a journal have spent, from a row of `SPENT`."""
+    return Line(row[0], row[1], row[2], row[3], row[4], Count(*row[5:]))
 
 
 def spent_json(lines: Sequence[Line]) -> dict[str, Any]:

@@ -58,8 +58,8 @@ class OwnedTask:
 class Prompt:
     """One request: which stage makes it, as what, to which model, through which port, and all that the model sees.
 
-    `task` is None where the stage declares no task with these words. `schema` is that of a JSON port; `options` bound
-    an agent.
+    `task` is None where the stage declares no task with these words. `target` is the model, and `model` its id.
+    `schema` is that of a JSON port; `options` bound an agent.
     """
 
     stage: str
@@ -68,6 +68,7 @@ class Prompt:
     model: str
     port: PortName
     messages: tuple[Message, ...]
+    target: ModelConfig
     schema: Mapping[str, Any] | None = None
     options: AgentOptions | None = None
 
@@ -152,7 +153,7 @@ class _Notes:
         assert self.on is not None
         task = self._task(messages)
         owner = next((one.distribution for one in self.owned if one.task is task), self.on.distribution)
-        self.prompts.append(Prompt(self.on.name, owner, task, model.id, port, tuple(messages), schema, options))
+        self.prompts.append(Prompt(self.on.name, owner, task, model.id, port, tuple(messages), model, schema, options))
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
         """The task whose words the request begins with: of those of the latest name, else of any.

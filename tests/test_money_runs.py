@@ -1,0 +1,158 @@
+"""Money in whole runs against a real server: the estimate before, the budget on the way, and the ledger after."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers import RecordingServer, recording_server
+from typer.testing import CliRunner
+
+from karenina_core import Benchmark
+from karenina_core.cli.app import build_app
+
+QUESTIONS = 60
+AT_ONCE = 4
+PRICES = 'prices={"m": {"input": 1, "output": 4}, "j": {"input": 10, "output": 40}}'
+ANSWERED, JUDGED = (30, 200), (700, 100)
+"""The tokens that the server counts of an answer and of a judge's reply."""
+ANSWER = Decimal(30 * 1 + 200 * 4) / 10**6
+REPLY = Decimal(700 * 10 + 100 * 40) / 10**6
+TEMPLATE = """
+class Answer(BaseAnswer):
+    gene: str = VerifiedField(description="The gene that is named", ground_truth="{}", verify_with=ExactMatch())
+"""
+
+
+def reply(body: dict[str, Any]) -> str:
+    gene = re.findall(r"GENE\d+", json.dumps(body["messages"]))[-1]
+    return json.dumps({"gene": gene}) if "response_format" in body else f"It is {gene}."
+
+
+@contextmanager
+def counting_server() -> Iterator[RecordingServer]:
+    with recording_server(reply) as server:
+        server.usage = lambda body: JUDGED if "response_format" in body else ANSWERED
+        yield server
+
+
+def asked(server: RecordingServer) -> list[str]:
+    """What the server was asked, without the headers."""
+    return [one.rpartition("\n")[2] for one in server.seen]
+
+
+def genes(folder: Path) -> Path:
+    benchmark = Benchmark.create("Genes")
+    for number in range(QUESTIONS):
+        template = TEMPLATE.format(f"GENE{number}")
+        benchmark.add_question(f"Which gene is GENE{number}?", raw_answer=f"GENE{number}", answer_template=template)
+    path = folder / "genes.jsonld"
+    benchmark.save(path)
+    return path
+
+
+def karenina(*arguments: object) -> tuple[int, dict[str, Any]]:
+    done = CliRunner().invoke(build_app(), [str(one) for one in (*arguments, "--json")])
+    assert done.exit_code in (0, 3), done.output
+    return done.exit_code, json.loads(done.stdout)
+
+
+def run(server: RecordingServer, file: Path, *more: str) -> tuple[int, dict[str, Any]]:
+    model = '[{{"id": "{0}", "interface": "openai", "model_name": "{0}", "endpoint_base_url": "{1}"}}]'
+    return karenina(
+        *("run", file, "--set", f"answering_models={model.format('m', server.url)}"),
+        *("--set", f"parsing_models={model.format('j', server.url)}", "--set", PRICES),
+        *("--set", f"max_concurrency={AT_ONCE}", *more),
+    )
+
+
+def cost(found: dict[str, Any]) -> Decimal:
+    return Decimal(str(found["cost_usd"]))
+
+
+def verdicts(found: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [(one["question_id"], one["outcome"], one["template"]["raw_llm_response"]) for one in found["results"]]
+
+
+def test_a_budget_of_half_the_estimate_stops_within_what_is_under_way_and_goes_on_when_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = genes(tmp_path)
+    with counting_server() as quiet:
+        _, whole = run(quiet, file, "-o", "whole.jsonl")
+    with counting_server() as server:
+        run(server, file, "--limit", "4")
+        _, expected = run(server, file, "--dry-run")
+        assert len(server.seen) == 8
+        rest = Decimal(str(expected["estimate"]["cost_usd"][1]))
+        assert expected["estimate"]["done"] == 4
+        assert abs(rest - (QUESTIONS - 4) * (ANSWER + REPLY)) < Decimal("0.001")
+
+        half = rest / 2
+        code, stopped = run(server, file, "--budget", f"{half:f}")
+        spent = cost(stopped["money"]["spent"]) + cost(stopped["money"]["earlier"])
+        window = AT_ONCE * (ANSWER + REPLY)
+        assert code == 3
+        assert half - window <= spent <= half
+        assert stopped["not_run"] == QUESTIONS - len(stopped["results"]) > 0
+
+        code, raised = karenina("resume", "genes.journal", "--budget", f"{2 * rest:f}")
+        assert (code, raised["not_run"]) == (0, 0)
+        assert verdicts(raised) == verdicts(whole)
+        assert len(asked(server)) == len(set(asked(server))) == 2 * QUESTIONS
+
+    _, status = karenina("status", "genes.journal")
+    assert cost(status["spent"]["spent"]) == cost(whole["money"]["spent"]) == QUESTIONS * (ANSWER + REPLY)
+    models = {one["model"]: one for one in status["spent"]["by_model"]}
+    assert (cost(models["m"]), cost(models["j"])) == (QUESTIONS * ANSWER, QUESTIONS * REPLY)
+    assert [(one["judge"], one["calls"]) for one in status["spent"]["by_judge"]] == [("j", QUESTIONS)]
+
+
+def test_a_dry_run_needs_no_key_asks_nobody_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    file = genes(tmp_path)
+    _, found = karenina("run", file, "-a", "openai:gpt-4.1-mini", "-j", "openai:of-our-own", "--dry-run")
+    estimate = found["estimate"]
+    lines = {line["stage"]: line for line in estimate["lines"]}
+
+    assert estimate["calls"] == [2 * QUESTIONS] * 3
+    assert lines["GenerateAnswer"]["cost_usd"][1] > 0
+    assert lines["ParseTemplate"]["cost_usd"] is None
+    assert not estimate["complete"]
+    assert "genai-prices" in estimate["prices"]["lists"]
+    assert [path.name for path in tmp_path.iterdir()] == ["genes.jsonld"]
+
+
+def test_an_answer_that_is_kept_is_not_estimated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = genes(tmp_path)
+    with counting_server() as server:
+        run(server, file, "--limit", "10")
+        other = ("--set", 'prompt_config={"parsing": "Be brief."}')
+        _, found = run(server, file, *other, "--dry-run")
+    lines = {line["stage"]: line["calls"][1] for line in found["estimate"]["lines"]}
+    assert (found["estimate"]["done"], lines["GenerateAnswer"]) == (0, QUESTIONS - 10)
+
+
+def test_what_nobody_prices_is_unknown_and_a_sum_with_it_says_at_least(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = genes(tmp_path)
+    with counting_server() as server:
+        _, found = run(server, file, "--limit", "2", "--set", 'prices={"m": {"input": 1, "output": 4}}')
+        shown = CliRunner().invoke(build_app(), ["status", "genes.journal"]).stdout
+    by_model = {one["model"]: one for one in found["money"]["by_model"]}
+    assert cost(by_model["m"]) == 2 * ANSWER
+    assert (by_model["j"]["cost_usd"], by_model["j"]["unpriced"]) == (None, 2)
+    assert cost(found["money"]["spent"]) == 2 * ANSWER
+    assert "unknown" in shown
+    assert f"at least ${2 * ANSWER}" in shown
