@@ -65,24 +65,21 @@ class Server:
 @contextmanager
 def serving(latency: float = 0.05) -> Iterator[Server]:
     """A server as long as the block lasts, in a thread."""
-    server, loop, ready = Server(latency), asyncio.new_event_loop(), threading.Event()
+    server, loop, ready, over = Server(latency), asyncio.new_event_loop(), threading.Event(), asyncio.Event()
 
-    async def begin() -> None:
+    async def work() -> None:
         listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, backlog=512)
         server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
         ready.set()
+        await over.wait()
 
-    def work() -> None:
-        loop.run_until_complete(begin())
-        loop.run_forever()
-
-    thread = threading.Thread(target=work, daemon=True)
+    thread = threading.Thread(target=lambda: loop.run_until_complete(work()), daemon=True)
     thread.start()
     ready.wait()
     try:
         yield server
     finally:
-        loop.call_soon_threadsafe(loop.stop)
+        loop.call_soon_threadsafe(over.set)
         thread.join()
 
 
