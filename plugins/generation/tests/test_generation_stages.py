@@ -10,7 +10,7 @@ import pytest
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question
-from karenina_core.ports import AgentReply, ErrorCategory, LLMReply, Message, PortError, ToolCall
+from karenina_core.ports import AgentReply, ErrorCategory, FinishReason, LLMReply, Message, PortError, ToolCall
 from karenina_core.testing import ScriptedModels, StageRun, run_stage
 from karenina_generation.generate import GenerateAnswer
 from karenina_generation.guards import RecursionLimitAutoFail, TraceValidationAutoFail
@@ -58,9 +58,19 @@ def test_an_empty_answer_is_an_answer() -> None:
     assert found.artifact(Keys.RAW_LLM_RESPONSE) == ""
 
 
-def test_an_answer_that_was_cut_off_says_so() -> None:
-    found = generate(ScriptedModels(say=lambda *_: LLMReply("BCL2 is a", finish_reason="length")))
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+def test_an_answer_that_was_cut_off_says_so(reason: FinishReason) -> None:
+    found = generate(ScriptedModels(say=lambda *_: LLMReply("BCL2 is a", finish_reason=reason)))
     assert found.artifact(Keys.RESPONSE_TRUNCATED) is True
+
+
+def test_what_a_filter_left_nothing_of_is_an_empty_answer_through_any_port() -> None:
+    filtered = AgentReply((Message.assistant(""),), finish_reason="content_filter")
+    plain = generate(ScriptedModels(say=lambda *_: LLMReply("", finish_reason="content_filter")))
+    for found in (generate(ScriptedModels(act=lambda *_: filtered), MCP), plain):
+        assert found.error is None
+        assert found.artifact(Keys.FINAL_AI_MESSAGE) == ""
+        assert found.artifact(Keys.RESPONSE_TRUNCATED) is True
 
 
 def test_a_failed_call_is_a_model_error() -> None:

@@ -23,6 +23,10 @@ FEW_SHOT_GENERATION: Final = PromptTask("few_shot_generation", "", shows_truth=T
 """The same where examples come before the question: they hold truth, that of other questions."""
 
 
+_CUT_SHORT: Final = ("length", "content_filter")
+"""Why a reply may hold less than the model had to say: its limit of tokens, or its provider's filter."""
+
+
 class GenerateAnswer(Stage):
     """Puts the question to the answering model, once for all judges.
 
@@ -94,7 +98,7 @@ class GenerateAnswer(Stage):
         context.set_artifact(Keys.TRACE_MESSAGES, [])
         context.set_artifact(Keys.FINAL_AI_MESSAGE, reply.text)
         context.set_artifact(Keys.RECURSION_LIMIT_REACHED, False)
-        context.set_artifact(Keys.RESPONSE_TRUNCATED, reply.finish_reason == "length")
+        context.set_artifact(Keys.RESPONSE_TRUNCATED, reply.finish_reason in _CUT_SHORT)
         context.set_artifact(Keys.AGENT_METRICS, None)
 
     @staticmethod
@@ -102,7 +106,16 @@ class GenerateAnswer(Stage):
         trace: list[Message] = list(reply.trace)
         context.set_artifact(Keys.RAW_LLM_RESPONSE, render(trace))
         context.set_artifact(Keys.TRACE_MESSAGES, trace)
-        context.set_artifact(Keys.FINAL_AI_MESSAGE, final_ai_message(trace))
+        context.set_artifact(Keys.FINAL_AI_MESSAGE, _last_word(reply))
         context.set_artifact(Keys.RECURSION_LIMIT_REACHED, reply.limit_reached)
-        context.set_artifact(Keys.RESPONSE_TRUNCATED, reply.finish_reason == "length")
+        context.set_artifact(Keys.RESPONSE_TRUNCATED, reply.finish_reason in _CUT_SHORT)
         context.set_artifact(Keys.AGENT_METRICS, dict(metrics(trace)))
+
+
+def _last_word(reply: AgentReply) -> str | None:
+    """What the agent said last; empty, as with any other model, where a filter of the provider left nothing of it."""
+    last = final_ai_message(reply.trace)
+    if last is None and reply.finish_reason == "content_filter" and reply.trace:
+        end = reply.trace[-1]
+        return end.content if end.role == "assistant" and not end.tool_calls else None
+    return last
