@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -139,3 +139,22 @@ def test_a_full_disk_stops_the_run_and_loses_nothing_that_was_stored(tmp_path: P
     assert len(rest.calls) == 120 - stored
     expected = World(answers=stopped.answers)
     assert said(results) == said(expected.run(words(*ids)))
+
+
+def test_a_process_that_is_killed_while_it_makes_a_journal_leaves_one_to_go_on_with(tmp_path: Path) -> None:
+    journal, undisturbed = tmp_path / "j.journal", World()
+    with closing(sqlite3.connect(journal, isolation_level=None)) as begun:
+        begun.execute("PRAGMA journal_mode = WAL")
+    assert journal.stat().st_size > 0
+
+    assert said(World().run(words("a"), journal=journal)) == said(undisturbed.run(words("a")))
+
+
+def test_what_ended_a_run_is_told_also_where_the_journal_cannot_be_closed(tmp_path: Path) -> None:
+    def run_that_ends_on_a_full_disk() -> None:
+        with ExitStack() as full_disk, Journal.open(tmp_path / "j.journal"):
+            full_disk.enter_context(no_file_above(0))
+            raise ValueError("what ended it")
+
+    with pytest.raises(ValueError, match="what ended it"):
+        run_that_ends_on_a_full_disk()

@@ -142,6 +142,27 @@ def test_an_exception_ends_the_item_and_later_stages_are_skipped_save_those_that
     assert statuses["Later"] == ("skipped", "Bomb failed")
 
 
+@pytest.mark.parametrize("leak", [asyncio.CancelledError("by a library"), SystemExit(3)], ids=["cancelled", "exit"])
+def test_what_a_stage_lets_out_takes_no_item_out_of_the_run(leak: BaseException) -> None:
+    async def let_out(context: VerificationContext) -> None:
+        raise leak
+
+    (result,) = run(stage("Leaky", let_out, produces={A}))
+    assert result.outcome is Outcome.STAGE_ERROR
+    assert result.metadata.error == f"Leaky: {type(leak).__name__}: {leak}"
+
+
+def test_a_stage_that_is_cancelled_from_outside_ends_with_the_run() -> None:
+    def cancel(context: VerificationContext) -> Any:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return asyncio.sleep(1)
+
+    with pytest.raises(asyncio.CancelledError):
+        run(stage("Stopped", cancel))
+
+
 def test_the_first_marked_error_stands() -> None:
     def marks(context: VerificationContext) -> None:
         context.mark_error("first", Outcome.PARSE_ERROR)

@@ -162,15 +162,17 @@ class Pipeline:
                 return None
         except RunError:
             raise
-        except Exception as failure:
-            if isinstance(failure, OutOfTime):
+        except (Exception, asyncio.CancelledError, SystemExit) as failure:
+            if isinstance(failure, asyncio.CancelledError) and _is_stopped():
+                raise
+            if isinstance(failure, OutOfTime | asyncio.CancelledError):
                 context.count_failure()  # what was cut off may bring a reply when the run goes on
             self._fail(planned, state, failure)
             return told(failure)
         assert raised is not None
         return raised.message
 
-    def _fail(self, planned: PlannedStage, state: State, failure: Exception) -> None:
+    def _fail(self, planned: PlannedStage, state: State, failure: BaseException) -> None:
         logger.error(
             "[%s] %s of %s %s failed: %s",
             state.item.question.id,
@@ -182,6 +184,12 @@ class Pipeline:
         )
         if state.first_error() is None:
             state.error = ItemError(planned.name, told(failure), planned.stage.error_outcome)
+
+
+def _is_stopped() -> bool:
+    """Whether somebody cancels this task. Else it is the stage's own affair, and takes no item out of the run."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 async def _in_time(waiting: Awaitable[None], state: State) -> None:

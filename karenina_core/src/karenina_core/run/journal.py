@@ -130,7 +130,12 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except JournalError:
+            if error is None:
+                raise
+            logger.debug("the journal could not be closed", exc_info=True)  # what ended the block says more
 
     def close(self) -> None:
         """Write what is left, and let go of the file. Raises `JournalError` where it could not be written."""

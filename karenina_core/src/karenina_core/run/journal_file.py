@@ -112,6 +112,7 @@ def open_to_write(path: Path) -> sqlite3.Connection:
         database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
     try:
         with telling(path, "opened"):
+            new = new or _is_empty(database)
             if not new:
                 _check(path, database)
             database.execute("PRAGMA journal_mode = WAL")
@@ -239,6 +240,12 @@ def _look_at_head(path: Path) -> None:
         head = file.read(len(_MAGIC))
     if head and head != _MAGIC:
         raise JournalError(f"{path} is no journal, and is left as it is: give --journal another name")
+
+
+def _is_empty(database: sqlite3.Connection) -> bool:
+    """Whether nobody has written anything into it: so a process leaves it that is killed while it makes a journal."""
+    application = database.execute("PRAGMA application_id").fetchone()[0]
+    return not application and database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
 
 
 def _check(path: Path, database: sqlite3.Connection) -> None:
