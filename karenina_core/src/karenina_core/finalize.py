@@ -139,6 +139,8 @@ def outcome(state: State, verdict: bool | None) -> Outcome:
 
 def jsonable(value: Any) -> Any:
     """`value` as JSON values; what JSON has no word for becomes its text, so that nothing is lost and nothing fails."""
+    if not value and isinstance(value, dict):
+        return {}
     plain = to_jsonable_python(value, fallback=str, inf_nan_mode="strings")
     try:
         to_json(plain)

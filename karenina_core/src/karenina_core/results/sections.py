@@ -20,7 +20,7 @@ class ModelIdentity(Section):
 
     interface: str
     model_name: str
-    tools: list[str] = []
+    tools: list[str] = Field(default_factory=list)
 
     @property
     def display_string(self) -> str:
@@ -208,7 +208,9 @@ class StageRecord(Section):
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    retries: dict[str, int] = Field(default={}, description="Failed requests that were made again, by category.")
+    retries: dict[str, int] = Field(
+        default_factory=dict, description="Failed requests that were made again, by category."
+    )
     waited: float = Field(default=0.0, description="Seconds between them.")
     failed_calls: int = Field(default=0, description="Calls that brought no reply, in all their tries.")
     distribution: str

@@ -142,8 +142,19 @@ class Tally:
 class _UnderWay:
     """A call that somebody makes, and that others with the same wait for. `made` stays None where it was cancelled."""
 
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event | None = None  # most have nobody who waits
     made: Made | None = None
+
+    async def wait(self) -> None:
+        """Return when the call has ended."""
+        if self.ended is None:
+            self.ended = asyncio.Event()
+        await self.ended.wait()
+
+    def end(self) -> None:
+        """Wake those who wait."""
+        if self.ended is not None:
+            self.ended.set()
 
 
 @dataclass(slots=True)
@@ -177,7 +188,7 @@ class Calls:
             other = self._under_way.get(call.key)
             if other is None:
                 return await self._lead(call, ask, self.keeper)
-            await other.ended.wait()
+            await other.wait()
             if other.made is not None:
                 reply: R = self._spared(call, other.made)
                 return reply
@@ -209,7 +220,7 @@ class Calls:
                     keeper.leave(call)
         finally:
             del self._under_way[call.key]
-            mine.ended.set()
+            mine.end()
 
     async def _keep(self, keeper: Keeper, call: Call, made: Made) -> None:
         self.storing += 1

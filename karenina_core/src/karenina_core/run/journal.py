@@ -56,6 +56,7 @@ _RESULT: Final = (
     "result = excluded.result"
 )
 _SPENT: Final = "INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_NO_RETRIES: Final = "{}"
 _SEEN: Final = "UPDATE results SET run = ?, place = ? WHERE rowid = ?"
 
 logger = logging.getLogger("karenina")
@@ -229,7 +230,7 @@ class Journal:
         failed, reusable, retries, waited, seconds, text = row
         if not (reusable or self.replaying):
             return None
-        notes = CallNotes(json.loads(retries), waited, seconds)
+        notes = CallNotes(json.loads(retries) if retries != _NO_RETRIES else {}, waited, seconds)
         if failed:
             return Made(None, error_of(text), notes)
         return Made(reply_of(call.target.port, text), None, notes)
@@ -253,7 +254,7 @@ class Journal:
                 *(call.key, call.target.port, model.id, model.interface, model.model_name),
                 *(info.stage, info.task, info.question_id, info.replicate),
                 *(reply is None, reusable, finish, *spent, notes.seconds),
-                *(json.dumps(notes.retries) if notes.retries else "{}", notes.waited, time.time(), text),
+                *(json.dumps(notes.retries) if notes.retries else _NO_RETRIES, notes.waited, time.time(), text),
             ),
         )
 

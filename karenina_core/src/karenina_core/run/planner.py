@@ -74,7 +74,7 @@ class Planner:
         found: dict[str, tuple[Stage, array[int]]] = {}
         looking: dict[Pipeline, list[tuple[Stage, array[int]]]] = {}
         for place, question in enumerate(questions):
-            pipeline = self._found(question)
+            pipeline = self.pipeline(question)
             if pipeline not in looking:
                 stages = [one.stage for one in pipeline.plan.stages]
                 looking[pipeline] = [

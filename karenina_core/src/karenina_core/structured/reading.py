@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 _FENCE = re.compile(r"```[ \t]*[\w-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
 _OBJECT_START = re.compile(r'\{\s*["}]')
@@ -74,7 +74,7 @@ def _touches_list(text: str, first: int, last: int) -> bool:
 
 def _loads(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_pairs, parse_constant=_refuse)
+        return _DECODER.decode(text)
     except RecursionError:
         raise ValueError("the JSON in the reply is nested too deeply") from None
 
@@ -90,6 +90,9 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON value")
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_refuse)
 
 
 def _where(error: json.JSONDecodeError) -> str:

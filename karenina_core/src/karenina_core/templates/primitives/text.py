@@ -31,19 +31,21 @@ class ExactMatch(Primitive):
 
     def check_expected(self, expected: object) -> None:
         """Raise ValueError unless the truth has a text, of which normalising leaves something."""
-        truth = text_of(expected)
-        if truth is None:
-            raise self._wrong_truth("a text", expected)
-        if truth and not normalize(truth, self.normalize):
-            raise self._wrong_truth(f"a text of which {list(self.normalize)} leave something", expected)
+        self._normalized_truth(expected)
 
     def check(self, extracted: object, expected: object) -> bool:
         """Whether both texts are equal after normalising."""
-        self.check_expected(expected)
-        text, truth = text_of(extracted), text_of(expected)
-        if text is None or truth is None:
-            return False
-        return normalize(text, self.normalize) == normalize(truth, self.normalize)
+        truth, text = self._normalized_truth(expected), text_of(extracted)
+        return text is not None and normalize(text, self.normalize) == truth
+
+    def _normalized_truth(self, expected: object) -> str:
+        truth = text_of(expected)
+        if truth is None:
+            raise self._wrong_truth("a text", expected)
+        normalized = normalize(truth, self.normalize)
+        if truth and not normalized:
+            raise self._wrong_truth(f"a text of which {list(self.normalize)} leave something", expected)
+        return normalized
 
 
 class _Contains(Primitive):
