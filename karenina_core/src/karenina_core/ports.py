@@ -162,6 +162,7 @@ class CallInfo:
     call adds its own. `shared` says that the stage works for all judges of an answer. A stage that makes the same call
     several times on purpose, to have several replies, numbers them with `sample`, from 0: else the journal would answer
     all of them with the first. `judge` is the id of the judge whose item it is; empty where it is for all judges.
+    `source` is the folder that the question names, where agents get copies of it.
     """
 
     question_id: str = ""
@@ -174,6 +175,7 @@ class CallInfo:
     shared: bool = False
     sample: int = 0
     judge: str = ""
+    source: Path | None = field(default=None, compare=False)
 
 
 NO_INFO = CallInfo()

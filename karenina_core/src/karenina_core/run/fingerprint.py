@@ -11,6 +11,7 @@ from pydantic_core import to_jsonable_python
 
 from karenina_core import __version__
 from karenina_core.config import settings
+from karenina_core.run.sources import folder_digest, source_folder
 
 if TYPE_CHECKING:
     from karenina_core.benchmark import Question
@@ -34,14 +35,15 @@ class Fingerprints:
     """The fingerprints of one run's items.
 
     An item's is a digest of all that decides its result beside the replies: the question with its truth, template and
-    traits and which of their code is trusted, both models, every setting that is not marked `changes_results: False`,
-    the stages of its plan with their versions, and the core's version. Keys, time-outs and the other items of the run
-    are not in it.
+    traits, the files of its workspace, which of its code is trusted, both models, every setting that is not marked
+    `changes_results: False`, the stages of its plan with their versions, and the core's version. Keys, time-outs and
+    the other items of the run are not in it.
     """
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, trust: Trust) -> None:
         self._plugins = plugins
         self._trust = trust
+        self._settings_of = config
         self._config = _digest(_settings(config))
         self._models: dict[int, bytes] = {}
         self._plans: dict[int, tuple[Plan, bytes]] = {}
@@ -56,7 +58,9 @@ class Fingerprints:
         if id(question) not in self._questions:
             if len(self._questions) >= _AT_ONCE:
                 del self._questions[next(iter(self._questions))]
-            said = question_digest(question) + self._trusted(question)
+            source = source_folder(self._settings_of, question)
+            files = folder_digest(source).encode() if source is not None else b""
+            said = question_digest(question) + self._trusted(question) + files
             self._questions[id(question)] = question, said
         return self._questions[id(question)][1]
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
+from anyio import to_thread
+
 from karenina_core.adapters import AgentTier
 from karenina_core.errors import ConfigError
 from karenina_core.observers import NOBODY, Observers
@@ -34,6 +36,7 @@ from karenina_core.run.calls import Call, Calls, Keeper, PortKind, Target
 from karenina_core.run.fingerprint import recordings_digest
 from karenina_core.run.limits import Bounds, Concurrency, Limits
 from karenina_core.run.retry import RetryPolicy
+from karenina_core.run.sources import folder_digest
 from karenina_core.run.tool_sessions import ToolSessions, tool_problems
 from karenina_core.wording import whole, whole_values
 
@@ -302,6 +305,8 @@ class _Agent(_Passing):
         lasting = options.workspace is None or not info.shared
         # Two questions may ask the same of different folders: a run serves its own alone, its turns whom they may.
         place = {} if options.workspace is None else {"question_id": info.question_id}
+        if options.workspace is not None and info.source is not None:
+            place["files"] = await to_thread.run_sync(folder_digest, info.source)
         parts = bool(getattr(self._port, "guards_calls", False))
         call = Call(self._target, messages, info, {**asked, **place}, lasting=lasting, parts=parts)
         work = self._turns if parts else self._whole
