@@ -21,6 +21,8 @@ def main() -> None:
         from karenina_core.cli.app import build_app
 
         build_app(_first_word(sys.argv[1:]))()
+    except KeyboardInterrupt:
+        sys.exit(130)  # while it starts: nothing was asked yet
     except Exception:
         import traceback
 
