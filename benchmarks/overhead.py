@@ -4,8 +4,9 @@
     python benchmarks/overhead.py                         without the peers: our own bare loop alone
 
 A question is two calls (an answer, and a judge that fills a JSON schema), 50 ms each, 64 at once. For Karenina every
-question has a template and a truth of its own, and the run is that of `karenina run`: the file is loaded, then measured
-are preparing it, running it through the `openai` adapter with the journal on, and writing the file of results.
+question has a template and a truth of its own, and the run is that of `karenina run`: the file is loaded and one
+question asked, so that all is imported; then measured are preparing the run, running it through the `openai` adapter
+with the journal on, and writing the file of results.
 
 The peers are the scripts `bench_NAME.py` of a folder of such scripts (`--peers`), each run by the interpreter that
 `--peer-python NAME=PATH` or the variable `KARENINA_PEER_NAME` gives; those without one are left out, and said to be.
@@ -48,8 +49,7 @@ OWN_LOOP, KARENINA = "our own bare loop", "karenina"
 
 def run_karenina(file: Path, url: str, *, journal: bool) -> None:
     """Run the benchmark in `file`, and print the CPU time that it took."""
-    import karenina_openai.client  # noqa: F401 - imports are not counted, the peers' are not either
-    from karenina_core import Benchmark, VerificationConfig
+    from karenina_core import Benchmark, VerificationConfig, VerificationResultSet
     from karenina_core.run.running import collect, journal_of, prepare, run_blocking
 
     model = {"interface": "openai", "model_name": "fake", "endpoint_base_url": url}
@@ -60,18 +60,22 @@ def run_karenina(file: Path, url: str, *, journal: bool) -> None:
         concurrency_ceiling=AT_ONCE,
     )
     questions = Benchmark.load(file)
-    output = file.with_name("results.jsonl")
-    kept_in = file.with_name("run.journal") if journal else None
-    gc.collect()
-    began = cpu_seconds()
-    with journal_of(questions, config, kept_in, None, output) as (kept, command):
-        run = prepare(questions, config, journal=kept, command=command)
-        prepared = cpu_seconds()
-        results = run_blocking(lambda: collect(run, output=output))
-    used = cpu_seconds() - began
+
+    def measured(name: str, ids: list[str] | None) -> tuple[float, float, VerificationResultSet]:
+        output, kept_in = file.with_name(f"r-{name}.results.jsonl"), file.with_name(f"r-{name}.journal")
+        gc.collect()
+        began = cpu_seconds()
+        with journal_of(questions, config, kept_in if journal else None, ids, output) as (kept, command):
+            run = prepare(questions, config, question_ids=ids, journal=kept, command=command)
+            prepared = cpu_seconds()
+            results = run_blocking(lambda: collect(run, output=output))
+        return prepared - began, cpu_seconds() - began, results
+
+    measured("first", [next(iter(questions.ids))])  # imports what is imported when it is needed
+    preparing, used, results = measured("all", None)
     found = {
         "cpu_ms_per_q": 1000 * used / len(questions),
-        "prepare_ms_per_q": 1000 * (prepared - began) / len(questions),
+        "prepare_ms_per_q": 1000 * preparing / len(questions),
         "ok": results.summary().outcomes.get("correct", 0),
     }
     print("RESULT " + json.dumps(found))

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_core import hookimpl
-from karenina_otel.settings import OtelSettings
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from karenina_core import VerificationConfig
+    from karenina_otel.settings import OtelSettings
 
 __all__ = ["OtelSettings", "plugin"]
 
@@ -26,12 +26,16 @@ class plugin:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_settings() -> list[type[BaseModel]]:
         """Whether runs are traced, and what of them is told."""
+        from karenina_otel.settings import OtelSettings
+
         return [OtelSettings]
 
     @staticmethod
     @hookimpl
     def karenina_observers(config: VerificationConfig) -> list[object]:
         """What traces a run, where the configuration asks for it. Raises `ConfigError` where an exporter is missing."""
+        from karenina_otel.settings import OtelSettings
+
         settings = config.section(OtelSettings)
         if not settings.otel:
             return []
@@ -42,3 +46,11 @@ class plugin:  # noqa: N801 - the entry point's name
             return []
         outlet.check()
         return [RunObserver(settings)]
+
+
+def __getattr__(name: str) -> object:
+    if name != "OtelSettings":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from karenina_otel.settings import OtelSettings
+
+    return OtelSettings

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_core import hookimpl
-from karenina_ray.executor import RayExecutor
-from karenina_ray.settings import RaySettings
 
 if TYPE_CHECKING:
     from karenina_core.run.executors import Executor
+    from karenina_ray.executor import RayExecutor
+    from karenina_ray.settings import RaySettings
 
 __all__ = ["RayExecutor", "RaySettings", "plugin"]
 
@@ -21,4 +21,18 @@ class plugin:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_executors() -> list[Executor]:
         """The executor that a configuration chooses with `executor = "ray"`."""
+        from karenina_ray.executor import RayExecutor
+
         return [RayExecutor()]
+
+
+def __getattr__(name: str) -> object:
+    if name == "RayExecutor":
+        from karenina_ray.executor import RayExecutor
+
+        return RayExecutor
+    if name == "RaySettings":
+        from karenina_ray.settings import RaySettings
+
+        return RaySettings
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
