@@ -1,0 +1,161 @@
+"""The contract of live endpoints, for each adapter that speaks HTTP, against the shared servers.
+
+The servers know no limit of tokens, so what holds of one is left to the contracts with a script, which see to it.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from karenina_core.models import ModelConfig
+from karenina_core.testing.contracts import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract
+
+SERVERS = Path(__file__).parents[2] / "shared" / "servers"
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="module")
+def openai_url() -> Iterator[str]:
+    if not SERVERS.is_dir():
+        pytest.skip("the shared servers are not beside this checkout")
+    port = _free_port()
+    command = [sys.executable, str(SERVERS / "fake_openai.py"), "--port", str(port), "--latency-ms", "250"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(200):
+            with closing(socket.socket()) as tried:
+                if tried.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def claude_url() -> Iterator[str]:
+    if not SERVERS.is_dir():
+        pytest.skip("the shared servers are not beside this checkout")
+    player = Path(__file__).with_name("live_claude_server.py")
+    process = subprocess.Popen([sys.executable, str(player), str(SERVERS)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait()
+
+
+class Shared(LiveContract):
+    """What the adapters have in common here."""
+
+    moment = 0.1
+    provider: ClassVar[str | None] = None
+    test_the_limit_of_tokens_holds_and_is_told = None  # the servers know none
+
+    @pytest.fixture(autouse=True)
+    def _server(self, request: pytest.FixtureRequest) -> None:
+        self.url: str = request.getfixturevalue(self.server)
+
+    server: ClassVar[str] = "openai_url"
+
+    def live(self, **fields: Any) -> ModelConfig:
+        """The server's only model."""
+        values = {"endpoint_base_url": self.url, "endpoint_api_key": "sk-live-4711", "model_provider": self.provider}
+        return ModelConfig(id="live", interface=self.interface, model_name="claude-haiku-4-5", **{**values, **fields})
+
+
+class OpenAI(Shared):
+    entry_point = "karenina_openai:plugin"
+    interface = "openai"
+
+
+class TestOpenAILLM(OpenAI, LiveLLMContract):
+    pass
+
+
+class TestOpenAIParser(OpenAI, LiveParserContract):
+    pass
+
+
+class TestOpenAIAgent(OpenAI, LiveAgentContract):
+    pass
+
+
+class Endpoint(Shared):
+    entry_point = "karenina_langchain:plugin"
+    interface = "openai_endpoint"
+
+
+class TestEndpointLLM(Endpoint, LiveLLMContract):
+    pass
+
+
+class TestEndpointParser(Endpoint, LiveParserContract):
+    pass
+
+
+class TestEndpointAgent(Endpoint, LiveAgentContract):
+    pass
+
+
+class LangchainClaude(Shared):
+    entry_point = "karenina_langchain:plugin"
+    interface = "langchain"
+    provider = "anthropic"
+    server = "claude_url"
+
+
+class TestLangchainClaudeLLM(LangchainClaude, LiveLLMContract):
+    pass
+
+
+class TestLangchainClaudeParser(LangchainClaude, LiveParserContract):
+    pass
+
+
+class TestLangchainClaudeAgent(LangchainClaude, LiveAgentContract):
+    pass
+
+
+class ClaudeTool(Shared):
+    entry_point = "karenina_claude_tool:plugin"
+    interface = "claude_tool"
+    server = "claude_url"
+
+
+class TestClaudeToolLLM(ClaudeTool, LiveLLMContract):
+    pass
+
+
+class TestClaudeToolParser(ClaudeTool, LiveParserContract):
+    pass
+
+
+class TestClaudeToolAgent(ClaudeTool, LiveAgentContract):
+    pass
+
+
+class TestClaudeCLI(Shared, LiveAgentContract):
+    """The CLI takes a second or two for each run, so only the port that is its own is here."""
+
+    entry_point = "karenina_claude_agent_sdk:plugin"
+    interface = "claude_agent_sdk"
+    server = "claude_url"
+    moment = 1.0
