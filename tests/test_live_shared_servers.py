@@ -158,4 +158,4 @@ class TestClaudeCLI(Shared, LiveAgentContract):
     entry_point = "karenina_claude_agent_sdk:plugin"
     interface = "claude_agent_sdk"
     server = "claude_url"
-    moment = 1.0
+    moment = 0.3
