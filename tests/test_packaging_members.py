@@ -30,7 +30,7 @@ HEAVY = (
     "ray",
     "openai",
 )
-TOOLS = {"hypothesis", "pytest", "pytest-socket"}
+TOOLS = {"hypothesis", "pytest", "pytest-socket", "pytest-timeout"}
 
 
 def project(member: str) -> dict[str, Any]:
