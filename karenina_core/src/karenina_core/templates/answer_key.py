@@ -40,6 +40,13 @@ class AnswerKey:
         """The credit of each field, 0 to 1."""
         return {name: rule.score(values.get(name), response) for name, rule in self.rules.items()}
 
+    def credits(self, results: Mapping[str, bool], values: Mapping[str, object], response: str) -> dict[str, float]:
+        """`scores`, where it is known which fields pass: only primitives that grade compare once more."""
+        return {
+            name: rule.score(values.get(name), response) if rule.grades else (1.0 if results[name] else 0.0)
+            for name, rule in self.rules.items()
+        }
+
     def verdict(self, results: Mapping[str, bool]) -> bool:
         """What the strategy makes of the fields' results."""
         return passes(self.strategy, results)

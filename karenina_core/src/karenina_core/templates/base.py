@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel, Field, PrivateAttr
@@ -99,6 +100,10 @@ class BaseAnswer(BaseModel):
     def verify_regex(self, raw_response: str) -> RegexReport:
         """Look for the patterns of `self.regex` in `raw_response`; see `verify_patterns` for what they may say."""
         return verify_patterns(self.regex, raw_response)
+
+    def _credits(self, results: Mapping[str, bool]) -> dict[str, float]:
+        """`field_scores`, where it is known which fields pass."""
+        return self._answer_key().credits(results, self._values(), self._response)
 
     def _answer_key(self) -> AnswerKey:
         own: AnswerKey | None = (self.__pydantic_private__ or {}).get("_key")  # an attribute of pydantic's is slow here

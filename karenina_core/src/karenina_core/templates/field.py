@@ -46,6 +46,11 @@ class FieldRule:
         """Whether the field is decided on the raw response, without a judge."""
         return self.primitive.reads_trace
 
+    @property
+    def grades(self) -> bool:
+        """Whether there is a credit between 0 and 1, which passing or failing does not tell."""
+        return not self.reads_trace and type(self.primitive).score is not Primitive.score
+
     def passes(self, value: object, response: str) -> bool:
         """Whether `value` passes, or for a trace field `response`."""
         if self.reads_trace:

@@ -98,8 +98,11 @@ class VerifyTemplate(Stage):
 
     @staticmethod
     def _verify_fields(context: VerificationContext, answer: BaseAnswer) -> None:
+        from karenina_core.templates.comparison import Comparison
+
+        comparison = Comparison(answer)
         try:
-            passed = bool(answer.verify())
+            passed = comparison.passed()
         except Exception as error:
             context.log.warning("verify() failed: %s", error)
             context.set_artifact(Keys.FIELD_VERIFICATION_RESULT, False)
@@ -109,14 +112,14 @@ class VerifyTemplate(Stage):
             return
         granular, failure = None, None
         try:
-            granular = answer.verify_granular() if context.get_artifact(Keys.ANSWER_CLASS).is_graded else None
+            granular = comparison.granular() if context.get_artifact(Keys.ANSWER_CLASS).is_graded else None
         except Exception as error:
             failure = f"verify_granular(): {type(error).__name__}: {error}"
             context.log.warning("%s; the verdict of verify() stands", failure)
         context.set_artifact(Keys.FIELD_VERIFICATION_RESULT, passed)
         context.set_artifact(Keys.FIELD_VERIFICATION_ERROR, failure)
-        context.set_artifact(Keys.FIELD_RESULTS, answer.field_results() or None)
-        context.set_artifact(Keys.FIELD_SCORES, answer.field_scores() or None)
+        context.set_artifact(Keys.FIELD_RESULTS, comparison.results() or None)
+        context.set_artifact(Keys.FIELD_SCORES, comparison.scores() or None)
         context.set_artifact(Keys.VERIFY_GRANULAR_RESULT, granular)
 
 
