@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from typing import Generic, TypeVar
 
+from karenina_core.errors import RunError
+
 T = TypeVar("T")
 W = TypeVar("W")
 
@@ -86,6 +88,7 @@ class Crew(Generic[W]):
         self._workers: set[asyncio.Task[None]] = set()
         self._working = 0
         self._closed = False
+        self._stopping = False
         self.failure: BaseException | None = None
 
     def fill(self) -> None:
@@ -102,7 +105,7 @@ class Crew(Generic[W]):
 
     def cancel(self) -> None:
         """Stop at once."""
-        self._closed = True
+        self._closed = self._stopping = True
         for worker in self._workers:
             worker.cancel()
         if not self._workers:
@@ -125,6 +128,8 @@ class Crew(Generic[W]):
     def _gone(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
         failure = None if worker.cancelled() else worker.exception()
+        if worker.cancelled() and not self._stopping:  # else its item would be missing, and nobody would be told
+            failure = RunError("a part of the run was cancelled by something that did not stop the run itself")
         if failure is not None and self.failure is None:
             self.failure = failure
             self.cancel()
