@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from karenina_core import ModelConfig, Question, VerificationConfig
-from karenina_core import plugins as plugin_room
-from karenina_core.run.fingerprint import Fingerprints
-from karenina_core.run.planner import Planner
+from karenina_core import Question, VerificationConfig
 from karenina_core.run.sources import folder_digest, source_folder
-from karenina_core.templates import Trust
 
 
 def folder_of(root: Path, **settings: object) -> Path | None:
@@ -42,17 +38,3 @@ def test_copies_that_other_runs_make_beside_it_change_nothing(tmp_path: Path) ->
 
 def test_a_folder_that_agents_change_themselves_is_not_compared(tmp_path: Path) -> None:
     assert folder_of(tmp_path, workspace_copy=False) is None
-
-
-def test_a_result_does_not_outlive_the_files_that_its_judge_saw(tmp_path: Path) -> None:
-    question, plugins = Question(question="Which?", workspace_path="one"), plugin_room.current()
-    model = ModelConfig(id="m", interface="openai", model_name="m", endpoint_base_url="http://localhost:1/v1")
-    config = VerificationConfig(workspace_root=tmp_path)
-    plan = Planner(config, plugins).plan(question)
-
-    def fingerprint(content: str) -> bytes:
-        (tmp_path / "one").mkdir(exist_ok=True)
-        (tmp_path / "one/table.csv").write_text(content)
-        return Fingerprints(config, plugins, Trust()).of(question, plan, model, model)
-
-    assert fingerprint("1") == fingerprint("1") != fingerprint("2")
