@@ -320,3 +320,32 @@ def test_no_truth_stands_in_any_request_of_deep_judgment() -> None:
     assert result.outcome is Outcome.WRONG
     seen = "\n".join(request.text for request in models.requests)
     assert [secret for secret in ("TRUTHGENE", "7.25") if secret in seen] == []
+
+
+# ---- searches
+
+
+def test_a_replay_of_a_run_that_searched_asks_neither_judge_nor_search(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def search(query: str) -> str:
+        asked.append(query)
+        return "BCL2 is its target."
+
+    settings = {"deep_judgment_mode": "full", "deep_judgment_search_enabled": True, "deep_judgment_search_tool": search}
+    models, outputs = judging(), [tmp_path / "then.jsonl", tmp_path / "now.jsonl"]
+    benchmark = Benchmark.create(name="deep")
+    benchmark.add_question("Which gene?", "BCL2", GENE)
+    plugins = Plugins.discover()
+    plugins.register(models)
+    with plugin_room.using(plugins):
+        config = VerificationConfig(
+            answering_models=[models.model("a")], parsing_models=[models.model("j")], **settings
+        )
+        benchmark.run_verification(config, journal=tmp_path / "j", output=outputs[0])
+        calls = len(models.requests)
+        benchmark.run_verification(config, journal=tmp_path / "j", output=outputs[1], replay=True)
+
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+    assert '"search_results":"BCL2 is its target."' in outputs[1].read_text()
+    assert (asked, len(models.requests)) == ([QUOTES["gene"]], calls)

@@ -23,9 +23,10 @@ from karenina_core.errors import (
     UndeclaredSetting,
 )
 from karenina_core.outcome import Outcome
-from karenina_core.ports import NO_USAGE, CallInfo, CallNotes, Message, Usage
+from karenina_core.ports import NO_USAGE, CallInfo, CallNotes, Message, NotKept, PortError, Usage
 from karenina_core.prompts import PromptTask, assemble
 from karenina_core.run.sources import source_folder
+from karenina_core.search import kept_by
 from karenina_core.state import AtEnd, Item, ItemError, PortProvider, Revision, State, Veto
 from karenina_core.structured import Structured, ask_for
 from karenina_core.wording import whole
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from karenina_core.ports import AgentPort, LLMPort, ParserPort
     from karenina_core.rubrics import Rubric
     from karenina_core.rubrics.evaluation import TraitEvaluator
-    from karenina_core.search import SearchTool
+    from karenina_core.search import Ask, SearchTool
     from karenina_core.templates import Trust
 
 __all__ = ["Item", "ItemError", "PortProvider", "Revision", "State", "VerificationContext", "Veto"]
@@ -56,7 +57,7 @@ logger = logging.getLogger("karenina")
 class VerificationContext:
     """The view of one stage on one item. Its docstrings are the contract of stages with the pipeline."""
 
-    __slots__ = ("_failed_calls", "_notes", "_planned", "_settings", "_state", "_usage")
+    __slots__ = ("_failed_calls", "_not_kept", "_notes", "_planned", "_settings", "_state", "_usage")
 
     def __init__(self, state: State, planned: PlannedStage) -> None:
         self._state = state
@@ -64,6 +65,7 @@ class VerificationContext:
         self._usage = NO_USAGE
         self._notes = CallNotes()
         self._failed_calls = 0
+        self._not_kept: NotKept | None = None
         self._settings: BaseModel | None = None
 
     # ---- what the item is
@@ -289,8 +291,24 @@ class VerificationContext:
         return self._state.item.ports.trait_evaluators()
 
     def search_tools(self) -> Sequence[SearchTool]:
-        """The ways to look something up that plugins bring, sorted by name."""
-        return self._state.item.ports.search_tools()
+        """The ways to look something up that plugins bring, sorted by name. What they find goes through `consult`."""
+        return [kept_by(self.consult, tool) for tool in self._state.item.ports.search_tools()]
+
+    async def consult(self, service: str, query: str, ask: Ask) -> str:
+        """What `ask` brings from a service that is no model (a search, a database), in the way of every call.
+
+        It is kept in the journal before it is used, given out of it when a run goes on or is replayed, repeated where
+        it fails for a while, and shared by all who ask the same at once; a failure is never kept as an answer, and the
+        item runs again when its run goes on. `service` and `query` tell it from others: together they hold all that
+        decides what is found (as JSON where that is several things), and no secret. `ask` asks once, by itself or as an
+        awaitable, for at most `request_timeout` seconds; a plain function runs in a thread. Raises `PortError`; where
+        `ask` raises one, its category decides whether it is made again, and any other exception is for good.
+        """
+        try:
+            return await self._state.item.ports.consult(service, query, ask, self.call_info)
+        except PortError as error:
+            self.count_failure(error)
+            raise
 
     # ---- work
 
@@ -356,9 +374,16 @@ class VerificationContext:
         """How many calls of this stage brought no reply."""
         return self._failed_calls
 
-    def count_failure(self) -> None:
+    @property
+    def not_kept(self) -> NotKept | None:
+        """The first call of this stage that a run which asks nobody had no reply to."""
+        return self._not_kept
+
+    def count_failure(self, error: PortError | None = None) -> None:
         """Note that a call brought no reply, in all its tries."""
         self._failed_calls += 1
+        if isinstance(error, NotKept) and self._not_kept is None:
+            self._not_kept = error
 
     def count(self, usage: Usage) -> None:
         """Add what a call used, under the stage's `usage_key`."""

@@ -42,8 +42,8 @@ class CountedLLM(_Counted):
         """Pass the call on, and count it."""
         try:
             reply = await self._port.invoke(messages, info=self._info(info))
-        except PortError:
-            self._context.count_failure()
+        except PortError as error:
+            self._context.count_failure(error)
             raise
         self._context.count(reply.usage)
         return reply
@@ -64,8 +64,8 @@ class CountedParser(_Counted):
         """Pass the call on, and count it."""
         try:
             reply = await self._port.parse(messages, schema, info=self._info(info))
-        except PortError:
-            self._context.count_failure()
+        except PortError as error:
+            self._context.count_failure(error)
             raise
         self._context.count(reply.usage)
         return reply
@@ -87,7 +87,7 @@ class CountedAgent(_Counted):
         try:
             reply = await self._port.run(messages, options, info=self._info(info))
         except PortError as error:
-            self._context.count_failure()
+            self._context.count_failure(error)
             if error.partial is not None:
                 self._context.count(error.partial.usage)
             raise

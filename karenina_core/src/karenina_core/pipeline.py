@@ -153,6 +153,8 @@ class Pipeline:
                     await waiting
                 else:
                     await _in_time(waiting, state)
+            if context.not_kept is not None:
+                raise context.not_kept  # a stage that goes on without would pass for one that was told no
             raised = state.first_error()
             if raised is known:
                 missing = sorted(name for name in planned.writes if name not in state.artifacts)

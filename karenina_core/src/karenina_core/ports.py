@@ -343,6 +343,13 @@ class PortError(Exception):
         return self.category is not ErrorCategory.PERMANENT
 
 
+class NotKept(PortError):
+    """A call that a run that asks nobody has no reply to. Its item ends in an error, whatever the stage does."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, category=ErrorCategory.PERMANENT)
+
+
 def category_of_status(status: int) -> ErrorCategory:
     """The category of an HTTP status of 400 or more.
 

@@ -35,6 +35,19 @@ class ModelNeed:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceNeed:
+    """A service that a stage will consult and that cannot be asked here: `problem` says which, why and what to do.
+
+    It refuses a run, save one that asks nobody.
+    """
+
+    problem: str
+
+
+Need = ModelNeed | ServiceNeed
+
+
+@dataclass(frozen=True, slots=True)
 class Skip:
     """Why a stage is left out of a plan or does not run for an item. It is falsy."""
 
@@ -111,12 +124,12 @@ class Stage:
         """
         return True
 
-    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[Need]:
         """Look once, before anything is asked, at what would fail the items of `questions`, which it wants to look at.
 
         Gives the models that it calls with the ports that they must have, where the usual ones (text and JSON of the
-        judges) are not all; the run checks them. Raises `ValueError` for anything else that it cannot work with; it may
-        also log a warning.
+        judges) are not all, which the run checks, and services that it will consult and cannot. Raises `ValueError`
+        for anything else that it cannot work with; it may also log a warning.
         """
         return ()
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from karenina_core.ports import AgentPort, LLMPort, ParserPort
     from karenina_core.results import StageRecord
     from karenina_core.rubrics.evaluation import TraitEvaluator
-    from karenina_core.search import SearchTool
+    from karenina_core.search import Ask, SearchTool
     from karenina_core.templates import Trust
 
 AtEnd = Callable[[], Awaitable[None] | None]
@@ -50,6 +50,9 @@ class PortProvider(Protocol):
 
     def search_tools(self) -> Sequence[SearchTool]:
         """The ways to look something up that plugins bring."""
+
+    async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
+        """What a service that is no model says to `query`: kept, or what `ask` brings now. Raises `PortError`."""
 
     def enter_workspace(self, workspace: Path) -> None:
         """Note that an item has agents in the workspace."""

@@ -15,6 +15,7 @@ from karenina_core.plugins import Plugins
 from karenina_core.rubrics import LLMRubricTrait, Rubric
 from karenina_core.testing import ScriptedModels
 from karenina_deep_judgment import plugin
+from karenina_deep_judgment.parse import DeepJudgmentParseTemplate
 from karenina_deep_judgment.settings import DeepJudgmentSettings
 from karenina_deep_judgment.tavily import TavilySearch
 from karenina_deep_judgment.wishes import judged
@@ -182,7 +183,12 @@ def test_a_search_tool_that_nobody_offers_is_a_problem_of_the_plan(given: dict[s
 
 def test_tavily_without_its_client_names_the_pip_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karenina_deep_judgment.tavily.find_spec", lambda _name: None)
-    assert 'pip install "karenina-deep_judgment[tavily]"' in problems(**ON)
+    plugins = Plugins()
+    plugins.register(plugin)
+    with plugin_room.using(plugins):
+        (need,) = DeepJudgmentParseTemplate().before_run(VerificationConfig(**ON), [])
+    assert "deep_judgment_search_tool: the search tool 'tavily' cannot be used" in need.problem
+    assert 'pip install "karenina-deep_judgment[tavily]"' in need.problem
 
 
 def test_tavily_without_a_key_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from karenina_core.run.budget import Budget
     from karenina_core.run.ledger import Ledger
 
-PortKind = Literal["llm", "parser", "agent", "turn"]
+PortKind = Literal["llm", "parser", "agent", "turn", "service"]
 _written = json.JSONEncoder(sort_keys=True, default=str).encode
 R = TypeVar("R", LLMReply, ParserReply, AgentReply, Turn)
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is called: a model through one port of an adapter.
+    """What is called: a model through one port of an adapter, or a service that is no model (the port `service`).
 
     `adapter` is its interface and version; `identity` are all parameters that may change a reply, as JSON values,
     without secrets. `by_item` says that the reply depends on the question and replicate that it is for, and not only on
@@ -85,6 +85,11 @@ class Call:
     notes: CallNotes = field(default_factory=CallNotes, compare=False)
     lasting: bool = True
     parts: bool = False
+
+    @property
+    def of_model(self) -> bool:
+        """Whether a model is asked: else nobody's places, tokens or prices are concerned."""
+        return self.target.port != "service"
 
     @cached_property
     def key(self) -> bytes:
@@ -168,13 +173,14 @@ class Calls:
     ledger: Ledger | None = None
     budget: Budget | None = None
     storing: int = 0
+    consulting: int = 0
     observers: Observers = NOBODY
     _under_way: dict[bytes, _UnderWay] = field(default_factory=dict)
 
     @property
     def under_way(self) -> int:
-        """Calls that a model is answering, and replies that are not yet kept."""
-        return self.limits.held + self.storing
+        """Calls that a model or a service is answering, and replies that are not yet kept."""
+        return self.limits.held + self.consulting + self.storing
 
     async def make(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
         """The reply to `call`: kept from earlier, or what `ask` brings.
@@ -251,6 +257,8 @@ class Calls:
         try:
             if call.parts:
                 return await ask()
+            if not call.of_model:
+                return await self._consulted(call, ask)
             reply = await (self._ask(call, ask) if self.budget is None else self._covered(call, ask, self.budget))
         except PortError:
             self.tally.failed += not call.parts
@@ -261,6 +269,16 @@ class Calls:
         self.tally.made += reply.usage.calls
         self.tally.used += reply.usage
         return reply
+
+    async def _consulted(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
+        """Ask a service, as often as the retries allow."""
+        self.consulting += 1
+        began = time.monotonic()
+        try:
+            return await self.policy.call(ask, call.notes)
+        finally:
+            self.consulting -= 1
+            call.notes.seconds = time.monotonic() - began - call.notes.waited
 
     async def _covered(self, call: Call, ask: Callable[[], Awaitable[R]], budget: Budget) -> R:
         """Make the call when the budget covers it. Raises `OverBudget`."""
@@ -315,7 +333,7 @@ class Calls:
         if kept.error is not None:
             raise same_error(kept.error)
         assert kept.reply is not None
-        if not call.parts:
+        if call.of_model and not call.parts:
             self.tally.kept += kept.reply.usage.calls
             self.tally.spared += kept.reply.usage
             if self.ledger is not None:

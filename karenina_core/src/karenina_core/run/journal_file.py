@@ -5,12 +5,13 @@ JSON, and nothing in it is ever executed or unpickled:
 
 - `meta(name, value)`: `karenina` (the version that made it), `created`, and while a process works on it `pid` and
   `host`.
-- `replies`: one row a call. `key` is the digest of all that decides the reply (`Call.key`); `port`, `model` (the user's
-  id), `interface`, `model_name`, `stage`, `task`, `question_id`, `replicate` say what it was for; `reply` is JSON of
-  the reply, or of the error where `failed` is 1; `reusable` is 1 where it may answer the same call again; then
-  `finish_reason`, `input_tokens`, `output_tokens`, `calls` (tokens and calls are 0 for an agent's run whose turns have
-  rows of their own), `seconds` (of the request that brought it), `retries` (JSON: failed requests that were made again,
-  by category), `waited` (seconds between them) and `time`.
+- `replies`: one row a call. `key` is the digest of all that decides the reply (`Call.key`); `port` (`service` where no
+  model was asked; a service's name stands for the model then), `model` (the user's id), `interface`, `model_name`,
+  `stage`, `task`, `question_id`, `replicate` say what it was for; `reply` is JSON of the reply, or of the error where
+  `failed` is 1; `reusable` is 1 where it may answer the same call again; then `finish_reason`, `input_tokens`,
+  `output_tokens`, `calls` (tokens and calls are 0 for an agent's run whose turns have rows of their own), `seconds` (of
+  the request that brought it), `retries` (JSON: failed requests that were made again, by category), `waited` (seconds
+  between them) and `time`.
 - `results`: one row for each item and `fingerprint` (a digest of all that decides what becomes of the replies):
   `question_id`, `answering`, `judge`, `replicate`; `run` and `place` are the last run that had it and the item's place
   in that run's matrix, from 0; `outcome`; `again` is 1 where the item has to run again (a call of it failed); `result`

@@ -12,10 +12,12 @@ from anyio import to_thread
 
 from karenina_core.adapters import AgentTier
 from karenina_core.errors import ConfigError
+from karenina_core.models import ModelConfig
 from karenina_core.observers import NOBODY, Observers
 from karenina_core.plugins import PluginError
 from karenina_core.ports import (
     NO_INFO,
+    NO_USAGE,
     AgentOptions,
     AgentPort,
     AgentReply,
@@ -36,6 +38,7 @@ from karenina_core.run.calls import Call, Calls, Keeper, PortKind, Target
 from karenina_core.run.fingerprint import recordings_digest
 from karenina_core.run.limits import Bounds, Concurrency, Limits
 from karenina_core.run.retry import RetryPolicy
+from karenina_core.run.services import ask_service
 from karenina_core.run.sources import folder_digest
 from karenina_core.run.tool_sessions import ToolSessions, tool_problems
 from karenina_core.wording import whole, whole_values
@@ -44,10 +47,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from karenina_core.adapters import AdapterSpec
-    from karenina_core.models import ModelConfig
     from karenina_core.plugins import OfferedAdapter, Plugins
     from karenina_core.rubrics.evaluation import TraitEvaluator
-    from karenina_core.search import SearchTool
+    from karenina_core.search import Ask, SearchTool
 
 _GiveTools = Callable[[AgentOptions], Awaitable[AgentOptions]]
 
@@ -70,6 +72,7 @@ class PortHub:
     _ports: list[Port] = field(default_factory=list)
     _by_id: dict[tuple[str, int], Port] = field(default_factory=dict)
     _instructions: dict[tuple[str, str], Sequence[str]] = field(default_factory=dict)
+    _services: dict[str, Target] = field(default_factory=dict)
     _tools: ToolSessions = field(init=False)
 
     def __post_init__(self) -> None:
@@ -128,6 +131,18 @@ class PortHub:
     def search_tools(self) -> Sequence[SearchTool]:
         """The ways to look something up that plugins bring."""
         return self.plugins.search_tools()
+
+    async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
+        """What a service that is no model says to `query`: kept, or what `ask` brings now. Raises `PortError`."""
+
+        async def asked() -> LLMReply:
+            return LLMReply(whole(await ask_service(ask, self.request_timeout)), NO_USAGE)
+
+        if service not in self._services:
+            model = ModelConfig(id=service, interface="service", model_name=service)
+            self._services[service] = Target("service", model, service, {})
+        reply = await self.calls.make(Call(self._services[service], [Message.user(query)], info), asked)
+        return reply.text
 
     def enter_workspace(self, workspace: Path) -> None:
         """Note that an item has agents in the workspace."""

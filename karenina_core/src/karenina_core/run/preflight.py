@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from karenina_core.errors import ConfigError
 from karenina_core.run.planner import Asked
 from karenina_core.run.ports import check_models
-from karenina_core.stage import ModelNeed, Stage
+from karenina_core.stage import ModelNeed, ServiceNeed, Stage
 
 if TYPE_CHECKING:
     from array import array
@@ -43,8 +43,10 @@ def check_stages(
         except ValueError as error:
             problems.append(f"{name}: {error}")
         else:
-            problems += _unmet(plugins, config, name, needs, offline=offline)
-            named += [need.model for need in needs]
+            models = [need for need in needs if isinstance(need, ModelNeed)]
+            problems += [need.problem for need in needs if isinstance(need, ServiceNeed) and not offline]
+            problems += _unmet(plugins, config, name, models, offline=offline)
+            named += [need.model for need in models]
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     return named

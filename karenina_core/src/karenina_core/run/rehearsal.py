@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karenina_core.models import ModelConfig
 from karenina_core.plugins import PluginError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from karenina_core.plan import PlannedStage
     from karenina_core.plugins import Plugins
     from karenina_core.rubrics.evaluation import TraitEvaluator
-    from karenina_core.search import SearchTool
+    from karenina_core.search import Ask, SearchTool
     from karenina_core.templates import Trust
 
 PLACEHOLDER: Final = "[placeholder: what the answering model says]"
@@ -259,8 +259,12 @@ class _Ports:
         return self.hub.trait_evaluators()
 
     def search_tools(self) -> Sequence[SearchTool]:
-        """Those of the plugins by name, none of which looks anything up."""
-        return [_silent(tool) for tool in self.hub.search_tools()]
+        """Those of the plugins."""
+        return self.hub.search_tools()
+
+    async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
+        """A placeholder: nobody is asked."""
+        return f"[placeholder: what {service} finds]"
 
     def enter_workspace(self, workspace: Path) -> None:
         """Nothing is started."""
@@ -314,16 +318,3 @@ class _Port:
             notes.add(self.model, port, messages, schema, options)
         elif notes.on is not None:
             notes.replayed[notes.on.name] = self.model.id
-
-
-def _silent(tool: SearchTool) -> SearchTool:
-    class Silent:
-        name: ClassVar[str] = tool.name
-
-        def unavailable(self) -> str | None:
-            return None
-
-        async def search(self, query: str) -> str:
-            return f"[placeholder: what {tool.name} finds]"
-
-    return Silent()

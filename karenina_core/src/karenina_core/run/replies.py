@@ -151,4 +151,5 @@ _READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Reply]]] = {
     "parser": _parser_of,
     "agent": _agent_of,
     "turn": _turn_of,
+    "service": _llm_of,
 }

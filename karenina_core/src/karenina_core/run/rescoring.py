@@ -259,9 +259,9 @@ class _Replies(Journal):
         info = call.info
         try:
             kept = await super().find(call)
-        except PortError:
+        except PortError as error:
             self.missed.add((info.question_id, info.replicate, info.stage))
-            raise
+            raise PortError(str(error), category=error.category) from None  # a stage may do without, and is looked at
         if kept is None and info.stage not in self.asking:
             self.missed.add((info.question_id, info.replicate, info.stage))
             others = ", ".join(sorted(self.asking)) or "no stage"

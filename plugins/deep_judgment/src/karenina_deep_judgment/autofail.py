@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import AutoFailStage, Question, Skip, Slot, VerificationConfig, VerificationContext
-from karenina_core.stage import ModelNeed
+from karenina_core.stage import ServiceNeed
 from karenina_core.wording import nearest
 from karenina_deep_judgment.prompts import TRAIT_PROMPTS
-from karenina_deep_judgment.searching import check_search_tool
+from karenina_deep_judgment.searching import check_search_tool, search_needs
 from karenina_deep_judgment.settings import DeepJudgmentSettings, deep_judgment
 from karenina_deep_judgment.wishes import searches
 
@@ -80,26 +80,21 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     prompts = TRAIT_PROMPTS
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Only where deep judgment of rubrics is on; a search tool that cannot be used is a problem of the plan."""
+        """Only where deep judgment of rubrics is on; a search tool that nobody offers is a problem of the plan."""
         if deep_judgment(config).deep_judgment_rubric_mode == "disabled":
             return Skip("deep_judgment_rubric_mode is disabled")
         if searches(config, question):
             check_search_tool(config, "deep_judgment_rubric_search_tool")
         return True
 
-    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
-        """Warn of traits and questions in `deep_judgment_rubric_config` that this run does not have."""
-        wishes = deep_judgment(config).deep_judgment_rubric_config
-        if wishes is None:
-            return ()
-        traits = {name for question in questions for name in question.trait_names()}
-        ids = {question.id for question in questions}
-        wished = [*wishes.everywhere, *(name for own in wishes.question_specific.values() for name in own)]
-        for what, names, known in (("trait", wished, traits), ("question", [*wishes.question_specific], ids)):
-            for name in dict.fromkeys(names):
-                if name not in known:
-                    near = nearest(name, known)
-                    logger.warning("deep_judgment_rubric_config: no %s of this run is called %r%s", what, name, near)
+    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ServiceNeed]:
+        """The search tool, where it is needed and cannot be used on this machine.
+
+        Warns of traits and questions in `deep_judgment_rubric_config` that this run does not have.
+        """
+        _warn_of_strangers(config, questions)
+        if any(searches(config, question) for question in questions):
+            return search_needs(config, "deep_judgment_rubric_search_tool")
         return ()
 
     def skip_because(self, context: VerificationContext) -> str | None:
@@ -118,3 +113,17 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
             for name in context.find_artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS) or []
         ]
         return f"nothing in the response supports the score of {', '.join(missing)}"
+
+
+def _warn_of_strangers(config: VerificationConfig, questions: Sequence[Question]) -> None:
+    wishes = deep_judgment(config).deep_judgment_rubric_config
+    if wishes is None:
+        return
+    traits = {name for question in questions for name in question.trait_names()}
+    ids = {question.id for question in questions}
+    wished = [*wishes.everywhere, *(name for own in wishes.question_specific.values() for name in own)]
+    for what, names, known in (("trait", wished, traits), ("question", [*wishes.question_specific], ids)):
+        for name in dict.fromkeys(names):
+            if name not in known:
+                near = nearest(name, known)
+                logger.warning("deep_judgment_rubric_config: no %s of this run is called %r%s", what, name, near)

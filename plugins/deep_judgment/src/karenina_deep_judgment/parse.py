@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, VerificationConfig, VerificationContext
 from karenina_core.parsing import ParsingStage, fill, parsing_request, shown_hints
+from karenina_core.stage import ServiceNeed
 from karenina_core.structured import object_schema
 from karenina_core.templates.schema import is_reasoning
 from karenina_deep_judgment.prompts import (
@@ -19,7 +20,7 @@ from karenina_deep_judgment.prompts import (
     reasoning_request,
 )
 from karenina_deep_judgment.quoting import Demand, quote
-from karenina_deep_judgment.searching import assess, check_search_tool, overall_risk
+from karenina_deep_judgment.searching import assess, check_search_tool, overall_risk, search_needs
 from karenina_deep_judgment.settings import DeepJudgmentSettings, deep_judgment
 
 if TYPE_CHECKING:
@@ -68,13 +69,20 @@ class DeepJudgmentParseTemplate(ParsingStage):
     precedence = 10
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Only where deep judgment of templates is on; a search tool that cannot be used is a problem of the plan."""
-        settings = deep_judgment(config)
-        if settings.deep_judgment_mode == "disabled":
+        """Only where deep judgment of templates is on; a search tool that nobody offers is a problem of the plan."""
+        if deep_judgment(config).deep_judgment_mode == "disabled":
             return Skip("deep_judgment_mode is disabled")
-        if settings.deep_judgment_mode == "full" and settings.deep_judgment_search_enabled:
+        if _searches(config):
             check_search_tool(config, "deep_judgment_search_tool")
         return True
+
+    def looks_at(self, config: VerificationConfig, question: Question) -> bool:
+        """None: the search tool is the same for all."""
+        return False
+
+    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ServiceNeed]:
+        """The search tool, where it cannot be used on this machine."""
+        return search_needs(config, "deep_judgment_search_tool") if _searches(config) else []
 
     def without_judge(self, context: VerificationContext) -> None:
         """Nothing was quoted and nothing reasoned about."""
@@ -152,6 +160,11 @@ class DeepJudgmentParseTemplate(ParsingStage):
         context.set_artifact(Keys.DEEP_JUDGMENT_STAGES_COMPLETED, progress.steps or None)
         context.set_artifact(Keys.DEEP_JUDGMENT_MODEL_CALLS, progress.calls)
         context.set_artifact(Keys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT, progress.retries)
+
+
+def _searches(config: VerificationConfig) -> bool:
+    settings = deep_judgment(config)
+    return settings.deep_judgment_mode == "full" and settings.deep_judgment_search_enabled
 
 
 def _attributes(schema: Mapping[str, Any], hints: Mapping[str, str]) -> dict[str, str]:

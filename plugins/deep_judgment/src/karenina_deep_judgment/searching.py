@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from anyio import to_thread
-
 from karenina_core.errors import ConfigError
+from karenina_core.ports import PortError
+from karenina_core.stage import ServiceNeed
 from karenina_core.structured import object_schema
 from karenina_core.wording import nearest, whole
 from karenina_deep_judgment.prompts import RISK, risk_request
@@ -28,14 +27,10 @@ Excerpts = Mapping[str, Sequence[dict[str, Any]]]
 
 
 def check_search_tool(config: VerificationConfig, setting: str) -> None:
-    """Raise `ConfigError`, with what to do, where the tool that `setting` names cannot be used. Asks nobody."""
-    from karenina_core.run.running import plugins_of
-
-    chosen: str | SearchFunction = getattr(deep_judgment(config), setting)
-    if not isinstance(chosen, str):
-        return
-    tools = {tool.name: tool for tool in plugins_of(config).search_tools()}
-    if chosen not in tools:
+    """Raise `ConfigError`, with what to do, where nobody offers the tool that `setting` names."""
+    chosen = _chosen(config, setting)
+    tools = _offered(config)
+    if chosen is not None and chosen not in tools:
         have = ", ".join(sorted(tools)) or "none"
         raise ConfigError(
             [
@@ -43,9 +38,14 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
                 "Install a plugin that offers it, or give a function from query to text in Python"
             ]
         )
-    why = tools[chosen].unavailable()
-    if why is not None:
-        raise ConfigError([f"{setting}: the search tool {chosen!r} cannot be used: {why}"])
+
+
+def search_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
+    """What keeps the tool that `setting` names from being used on this machine. Asks nobody."""
+    chosen = _chosen(config, setting)
+    tool = _offered(config).get(chosen) if chosen is not None else None
+    why = tool.unavailable() if tool is not None else None
+    return [ServiceNeed(f"{setting}: the search tool {chosen!r} cannot be used: {why}")] if why is not None else []
 
 
 async def assess(context: VerificationContext, chosen: str | SearchFunction, excerpts: Excerpts) -> int:
@@ -80,22 +80,34 @@ def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
     return max(risks, key=RISKS.index, default=None)
 
 
+def _chosen(config: VerificationConfig, setting: str) -> str | None:
+    """The name in `setting`; None where it holds a function."""
+    chosen: str | SearchFunction = getattr(deep_judgment(config), setting)
+    return chosen if isinstance(chosen, str) else None
+
+
+def _offered(config: VerificationConfig) -> Mapping[str, SearchTool]:
+    from karenina_core.run.running import plugins_of
+
+    return {tool.name: tool for tool in plugins_of(config).search_tools()}
+
+
 async def _look_up(
     context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
 ) -> dict[str, tuple[str, str | None]]:
     """What was found for each query, or why nothing could be."""
-    search = _tool(context, chosen).search if isinstance(chosen, str) else chosen.function
+
+    def search(query: str) -> Awaitable[str]:
+        if isinstance(chosen, str):
+            return _tool(context, chosen).search(query)
+        return context.consult(chosen.name, query, lambda: chosen.function(query))
 
     async def one(query: str) -> tuple[str, str | None]:
         try:
-            async with asyncio.timeout(context.config.core.request_timeout):
-                # A thread that hangs is left alone, so that the time limit holds.
-                waiting = await to_thread.run_sync(search, query, abandon_on_cancel=True)
-                found = await waiting if inspect.isawaitable(waiting) else waiting
-        except Exception as error:
-            context.log.warning("the search for an excerpt failed: %s: %s", type(error).__name__, error)
-            return "", whole(f"{type(error).__name__}: {error}")
-        return whole(str(found)), None
+            return await search(query), None
+        except PortError as error:
+            context.log.warning("the search for an excerpt failed: %s", error)
+            return "", whole(str(error))
 
     unique = list(dict.fromkeys(queries))
     return dict(zip(unique, await asyncio.gather(*(one(query) for query in unique)), strict=True))

@@ -15,9 +15,18 @@ if TYPE_CHECKING:
 def asked(call: Call, *, content: bool) -> tuple[str, dict[str, Value]]:
     """The name and the first attributes of the span of a call.
 
-    A run of an agent is `invoke_agent`, everything else `chat`, an agent's single turns too.
+    A run of an agent is `invoke_agent`, a service that a stage consults `execute_tool`, everything else `chat`, an
+    agent's single turns too.
     """
     model, info = call.target.model, call.info
+    place: dict[str, Value | None] = {
+        named.STAGE: info.stage or None,
+        "karenina.task": info.task or None,
+        named.QUESTION: info.question_id or None,
+        named.REPLICATE: info.replicate,
+    }
+    if not call.of_model:
+        return f"execute_tool {model.id}", plain({named.OPERATION: "execute_tool", named.TOOL: model.id, **place})
     provider, server = server_of(model, call.target.spec)
     operation = "invoke_agent" if call.target.port == "agent" else "chat"
     attributes: dict[str, Value | None] = {
@@ -27,10 +36,7 @@ def asked(call: Call, *, content: bool) -> tuple[str, dict[str, Value]]:
         named.REQUEST_TEMPERATURE: model.temperature,
         named.REQUEST_MAX_TOKENS: model.max_tokens,
         named.OUTPUT_TYPE: "json" if call.target.port == "parser" else None,
-        named.STAGE: info.stage or None,
-        "karenina.task": info.task or None,
-        named.QUESTION: info.question_id or None,
-        named.REPLICATE: info.replicate,
+        **place,
         named.INPUT_MESSAGES: input_messages(call.messages) if content else None,
         **server,
     }
@@ -54,6 +60,8 @@ def became(call: Call, made: Made, *, content: bool) -> dict[str, Value]:
     if reply is None:
         if error is None:
             attributes[named.INTERRUPTED] = True
+        return plain(attributes)
+    if not call.of_model:
         return plain(attributes)
     usage = reply.usage
     attributes[named.RESPONSE_MODEL] = reply.model

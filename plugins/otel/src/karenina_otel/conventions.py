@@ -21,6 +21,7 @@ SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.41.1"
 
 OPERATION: Final = "gen_ai.operation.name"
 PROVIDER: Final = "gen_ai.provider.name"
+TOOL: Final = "gen_ai.tool.name"
 REQUEST_MODEL: Final = "gen_ai.request.model"
 REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
 REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"

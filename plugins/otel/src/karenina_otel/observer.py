@@ -252,7 +252,7 @@ class RunObserver:
         scope = _scope()
         if made.reply is None or scope is None or scope.answer is not None:
             return
-        if event.call.target.model.id == scope.item.answering_model.id:
+        if event.call.of_model and event.call.target.model.id == scope.item.answering_model.id:
             scope.evaluated = opened.span.get_span_context()
 
     # ---- inside
