@@ -5,7 +5,8 @@
 
 Every run is `karenina run` in a process of its own, with a journal, over models that answer at once, so that the
 figures are the program's own. Measured are the process's greatest memory (ru_maxrss, imports and all), and CPU seconds
-for an item from the loading of the file to the last result.
+for an item from the loading of the file to the last result. Of other frameworks (`peers.py`) what each further question
+adds is measured: the difference between runs of 600 and of 200 questions, which a server answers.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from scripted_run import line, measured, write_questions
+import peers
+from measuring import Target, machine, print_targets
+from scripted_run import measured, write_questions
 
-MOST_MORE = 40.0
-MOST_IN_ALL = 200.0
-MOST_DEARER = 110.0
+LATENCY, AT_ONCE = 0.05, 64
+FEW, MANY = 200, 600
 
 
-def main() -> None:
+def main(given: argparse.Namespace) -> None:
     """Measure, and print each figure with its target."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--items", type=int, default=100_000)
-    items = parser.parse_args().items
+    items: int = given.items
+    print(f"memory, and the cost of an item; {machine()}")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         few, many = (write_questions(folder / f"{n}.jsonl", n) for n in (1000, items))
@@ -45,28 +46,30 @@ def main() -> None:
         repeated = run(few, "repeated", items // 1000)
     base = statistics.median(one["peak"] for one in small)
     cost = statistics.median(one["cpu"] / one["items"] for one in small)
-    print(f"1,000 questions: {base:,.1f} MB, {1e6 * cost:,.0f} us of CPU for an item (median of {len(small)})")
-    for name, one in (("streamed", streamed), (f"x {items // 1000} replicates", repeated)):
+    print(f"  1,000 questions: {base:,.1f} MB, {1e6 * cost:,.0f} us of CPU for an item (median of {len(small)})")
+    times = f"1,000 questions x {items // 1000} replicates"
+    for name, one in (("streamed", streamed), (times, repeated)):
+        kept = 1024 * (one["peak"] - base) / (one["items"] - 1000)
         print(
-            f"{name}: {one['items']:,} items, {one['peak']:,.1f} MB, {1e6 * one['cpu'] / one['items']:,.0f} us an item"
+            f"  {name}: {one['items']:,} items, {one['peak']:,.1f} MB ({kept:.2f} KiB for each further item), "
+            f"{1e6 * one['cpu'] / one['items']:,.0f} us an item"
         )
-    line(
-        f"1,000 questions x {items // 1000} replicates, more than x 1",
-        repeated["peak"] - base,
-        "MB",
-        MOST_MORE,
-        at_least=False,
-    )
-    line(
-        f"{streamed['items']:,} questions streamed from JSONL, in all",
-        streamed["peak"],
-        "MB",
-        MOST_IN_ALL,
-        at_least=False,
-    )
+    with peers.serving(given, LATENCY) as (url, _):
+        for way in peers.ways(given, dict.fromkeys(peers.PEERS, MANY), AT_ONCE, LATENCY):
+            more = [way.figures(url)["rss1_mb"] - way.asking(FEW).figures(url)["rss1_mb"] for _ in range(3)]
+            print(f"  {way.name}: {1024 * statistics.median(more) / (MANY - FEW):.2f} KiB for each further question")
     ratio = 100 * streamed["cpu"] / streamed["items"] / cost
-    line(f"cost of an item at {streamed['items']:,} against at 1,000", ratio, "%", MOST_DEARER, at_least=False)
+    print_targets(
+        [
+            Target(f"{times}, more than x 1", repeated["peak"] - base, 40, " MB"),
+            Target(f"{items:,} questions streamed from JSON lines, in all", streamed["peak"], 200, " MB"),
+            Target(f"cost of an item at {items:,} against at 1,000", ratio, 110, "%"),
+        ]
+    )
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, default=100_000)
+    peers.add_options(parser)
+    main(parser.parse_args())

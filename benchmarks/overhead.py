@@ -8,39 +8,28 @@ question has a template and a truth of its own, and the run is that of `karenina
 question asked, so that all is imported; then measured are preparing the run, running it through the `openai` adapter
 with the journal on, and writing the file of results.
 
-The peers are the scripts `bench_NAME.py` of a folder of such scripts (`--peers`), each run by the interpreter that
-`--peer-python NAME=PATH` or the variable `KARENINA_PEER_NAME` gives; those without one are left out, and said to be.
-Each prints a line `RESULT {...}` with `cpu_ms_per_q`. All ask the same server, in turns, each in a process of its own;
-CPU time is that of the process (user and system), without its imports. Printed are medians and the ratio to them.
+All ask the same server, in turns, each in a process of its own; CPU time is that of the process (user and system),
+without its imports. Printed are medians and the ratio to them. Where the peers are: `peers.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import importlib.util
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import fake_server
+import peers
 from measuring import TEMPLATE, Target, bare_loop, cpu_seconds, machine, print_targets, question
+from peers import FLOOR, PYDANTIC_EVALS, Way
 
 LATENCY, AT_ONCE = 0.05, 64
-PEERS = {
-    "floor": ("bare aiohttp loop", ()),
-    "pyeval": ("pydantic-evals", ("--judge", "structured")),
-    "inspect": ("Inspect AI", ("--scorer", "structured")),
-    "deepeval": ("DeepEval", ()),
-}
 OWN_LOOP, KARENINA = "our own bare loop", "karenina"
 
 
@@ -89,52 +78,6 @@ def run_bare(url: str, count: int) -> None:
 # ---- taking turns
 
 
-@dataclass(frozen=True)
-class Way:
-    """One way to have the questions answered and judged: a command that prints its figures."""
-
-    name: str
-    command: tuple[str, ...]
-    count: int
-
-    def figures(self, environment: dict[str, str]) -> dict[str, Any]:
-        """What the command prints. Raises `SystemExit` where it does not work."""
-        done = subprocess.run(self.command, capture_output=True, text=True, env=environment, check=False)
-        lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-        if done.returncode or not lines:
-            raise SystemExit(f"{self.name} failed:\n{done.stderr[-2000:]}")
-        found: dict[str, Any] = json.loads(lines[-1].removeprefix("RESULT "))
-        if found["ok"] != self.count:
-            raise SystemExit(f"{self.name}: {found['ok']} of {self.count} questions are correct")
-        return found
-
-
-@contextmanager
-def serving(peers: Path) -> Iterator[tuple[str, Callable[[int], str]]]:
-    """A server's address, without `/v1`, and what says the code word of an item: the peers' server where it is there.
-
-    Their scripts know the words of that server alone.
-    """
-    script = peers.parent / "servers" / "fake_openai.py"
-    if not script.is_file():
-        with fake_server.running(LATENCY) as server:
-            yield server.url.removesuffix("/v1"), fake_server.code
-        return
-    spec = importlib.util.spec_from_file_location("peers_server", script)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    options = ["--port", "0", "--latency-ms", f"{LATENCY * 1000:g}"]
-    process = subprocess.Popen([sys.executable, script, *options], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().split()[-1].removesuffix("/v1"), module.code
-    finally:
-        process.terminate()
-        process.wait()
-
-
 def write_benchmark(file: Path, count: int, code: Callable[[int], str]) -> None:
     """A file of questions, each with its own template and truth."""
     from karenina_core import Benchmark
@@ -145,17 +88,6 @@ def write_benchmark(file: Path, count: int, code: Callable[[int], str]) -> None:
     made.save(file)
 
 
-def pythons(given: list[str]) -> dict[str, str]:
-    """The interpreters of the peers, by name."""
-    found = {name: os.environ.get(f"KARENINA_PEER_{name.upper()}", "") for name in PEERS}
-    for text in given:
-        name, _, path = text.partition("=")
-        if name not in PEERS:
-            raise SystemExit(f"--peer-python {text}: no such peer; there are {', '.join(PEERS)}")
-        found[name] = path
-    return found
-
-
 def ways(given: argparse.Namespace, url: str, file: Path) -> list[Way]:
     """All ways that can be gone here; those that cannot are named."""
     own = (sys.executable, __file__, "--worker")
@@ -164,17 +96,9 @@ def ways(given: argparse.Namespace, url: str, file: Path) -> list[Way]:
         Way(KARENINA, (*own, "karenina", "--url", base, "--file", str(file)), given.questions),
         Way("karenina, no journal", (*own, "without", "--url", base, "--file", str(file)), given.questions),
     ]
-    for name, python in pythons(given.peer_python).items():
-        label, options = PEERS[name]
-        script = given.peers / f"bench_{name}.py"
-        if not (python and Path(python).exists() and script.is_file()):
-            why = f"there is no {script}" if not script.is_file() else f"give --peer-python {name}=PATH"
-            print(f"  {label}: left out, {why}")
-            continue
-        count = given.questions if name == "floor" else given.peer_questions
-        sizes = ("-n", str(count), "-c", str(AT_ONCE), "-l", f"{LATENCY * 1000:g}")
-        found.append(Way(label, (python, str(script), *sizes, *options), count))
-    if not any(way.name == PEERS["floor"][0] for way in found) and fake_server.code(1) in file.read_text():
+    counts = dict.fromkeys(peers.PEERS, given.peer_questions) | {"floor": given.questions}
+    found += peers.ways(given, counts, AT_ONCE, LATENCY)
+    if not any(way.name == FLOOR for way in found) and fake_server.code(1) in file.read_text():
         count = str(given.questions)
         found.append(Way(OWN_LOOP, (*own, "bare", "--url", base, "--questions", count), given.questions))
     return found
@@ -183,20 +107,18 @@ def ways(given: argparse.Namespace, url: str, file: Path) -> list[Way]:
 def measure(given: argparse.Namespace) -> None:
     """Take turns, and print medians and targets."""
     print(f"CPU for a question: two calls, {LATENCY * 1000:g} ms, {AT_ONCE} at once; {machine()}")
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    with serving(given.peers) as (url, code), tempfile.TemporaryDirectory() as folder:
+    with peers.serving(given, LATENCY) as (url, code), tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "questions.jsonld"
         write_benchmark(file, given.questions, code)
-        environment["FAKE_BASE"] = url
         seen: dict[str, list[dict[str, Any]]] = {}
         chosen = ways(given, url, file)
         for _ in range(given.turns):
             for way in chosen:
-                seen.setdefault(way.name, []).append(way.figures(environment))
+                seen.setdefault(way.name, []).append(way.figures(url))
                 for left in Path(folder).glob("r*"):
                     left.unlink()
     cost = {name: statistics.median(one["cpu_ms_per_q"] for one in runs) for name, runs in seen.items()}
-    floor = cost.get(PEERS["floor"][0], cost.get(OWN_LOOP))
+    floor = cost.get(FLOOR, cost.get(OWN_LOOP))
     for name, milliseconds in cost.items():
         times = [one["cpu_ms_per_q"] for one in seen[name]]
         ratio = f"{milliseconds / floor:6.2f} x the bare loop" if floor else ""
@@ -204,7 +126,7 @@ def measure(given: argparse.Namespace) -> None:
     for name in (KARENINA, "karenina, no journal"):
         part = statistics.median(one["prepare_ms_per_q"] for one in seen[name])
         print(f"  {name}: of this {part:.2f} ms before the first call")
-    peer = cost.get(PEERS["pyeval"][0])
+    peer = cost.get(PYDANTIC_EVALS)
     print_targets(
         [
             Target("ours to the bare loop's", cost[KARENINA] / floor if floor else None, 3, " times"),
@@ -218,8 +140,7 @@ if __name__ == "__main__":
     parser.add_argument("--questions", type=int, default=1000)
     parser.add_argument("--peer-questions", type=int, default=300, help="of the frameworks, which take longer")
     parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--peers", type=Path, default=Path(__file__).parents[2] / "shared" / "peers")
-    parser.add_argument("--peer-python", action="append", default=[], metavar="NAME=PATH")
+    peers.add_options(parser)
     parser.add_argument("--worker", choices=("karenina", "without", "bare"), help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)

@@ -4,20 +4,19 @@
     python benchmarks/startup.py --imports     what takes the time of `karenina --help`, module by module
 
 Each is a process of its own, started in turns, with its modules compiled before. Printed are medians of the time on the
-wall, and beside them what an empty interpreter takes. The libraries of other frameworks are imported where they are
-installed in this environment.
+wall, and beside them what an empty interpreter takes, and what importing other frameworks takes where an interpreter
+that has them is given (`peers.py`).
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import os
 import statistics
 import subprocess
 import sys
 import time
 
+import peers
 from measuring import Target, machine, print_targets
 
 PYDANTIC, CORE, HELP = "import pydantic", "import karenina_core", "karenina --help"
@@ -27,30 +26,29 @@ COMMANDS = {
     CORE: ["-c", CORE],
     HELP: ["-c", "import sys; sys.argv = ['karenina', '--help']; from karenina_core.cli import main; main()"],
 }
-OTHERS = ("pydantic_evals", "inspect_ai", "deepeval", "openai")
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
-def seconds(arguments: list[str]) -> float:
+def seconds(command: list[str]) -> float:
     """The time on the wall of one process."""
     began = time.perf_counter()
-    subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True, env=ENVIRONMENT)
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=peers.ENVIRONMENT)
     return time.perf_counter() - began
 
 
-def measure(turns: int) -> None:
+def measure(given: argparse.Namespace) -> None:
     """Take turns, and print medians and targets."""
-    commands = dict(COMMANDS)
-    for name in OTHERS:
-        if importlib.util.find_spec(name) is not None:
-            commands[f"import {name}"] = ["-c", f"import {name}"]
-    for arguments in commands.values():
-        seconds(arguments)
+    turns: int = given.turns
+    print(f"startup: medians of {turns} turns; {machine()}")
+    commands = {name: [sys.executable, *arguments] for name, arguments in COMMANDS.items()}
+    for name, python in peers.interpreters(given).items():
+        module = peers.PEERS[name].module
+        commands[f"import {module}"] = [python, "-c", f"import {module}"]
+    for command in commands.values():
+        seconds(command)
     taken: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(turns):
-        for name, arguments in commands.items():
-            taken[name].append(seconds(arguments))
-    print(f"startup: medians of {turns} turns; {machine()}")
+        for name, command in commands.items():
+            taken[name].append(seconds(command))
     middle = {name: statistics.median(times) for name, times in taken.items()}
     for name, median in middle.items():
         ratio = f"{median / middle[PYDANTIC]:5.2f} x {PYDANTIC}"
@@ -66,7 +64,7 @@ def measure(turns: int) -> None:
 def print_imports(most: int) -> None:
     """Print the modules whose own code takes longest while `karenina --help` starts."""
     arguments = [sys.executable, "-X", "importtime", *COMMANDS[HELP]]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=True, env=ENVIRONMENT)
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True, env=peers.ENVIRONMENT)
     lines = [line.removeprefix("import time:").split("|") for line in done.stderr.splitlines() if "|" in line]
     modules = [(int(own), int(whole), name.strip()) for own, whole, name in lines if own.strip().isdigit()]
     print(
@@ -80,8 +78,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=21)
     parser.add_argument("--imports", action="store_true")
+    peers.add_options(parser)
     given = parser.parse_args()
     if given.imports:
         print_imports(40)
     else:
-        measure(given.turns)
+        measure(given)
