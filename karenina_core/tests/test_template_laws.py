@@ -12,6 +12,7 @@ from karenina_core.templates import Template, Trust, load_template
 # Tokens that occur nowhere by chance.
 TOKENS = st.integers(0, 10**9).map(lambda number: f"tok{number:010d}en")
 NUMBERS = st.integers(10**8, 10**9).map(lambda number: number + 0.8125)
+DESCRIPTIONS = st.sampled_from(["said", "", 'what is\n"said"', "gesagt \\ ünd", "description", "0"])
 NAMES = st.sampled_from(["gene", "title", "default", "reasoning", "properties", "enum", "x_1", "model_x", "copy"])
 
 
@@ -39,7 +40,7 @@ def verified(draw: st.DrawFn) -> tuple[str, list[str]]:
         )
     )
     declared = (
-        f"{annotation} = VerifiedField(description='said', ground_truth={truth}, verify_with={primitive}, "
+        f"{annotation} = VerifiedField({draw(DESCRIPTIONS)!r}, ground_truth={truth}, verify_with={primitive}, "
         f"weight={weight}, extraction_hint={hint!r})"
     )
     return declared, [*secrets, str(weight)]
@@ -93,7 +94,7 @@ def test_a_declaration_means_the_same_when_it_is_executed(template: tuple[str, l
     declared = load_template(source).for_question("q")
     executed = load_template(source + "\ndef code(): pass\n", trust=Trust.all()).for_question("q")
     shown = json.dumps(executed.judge_schema())
-    assert executed.judge_schema() == declared.judge_schema()
+    assert json.dumps(declared.judge_schema()) == shown
     assert executed.expected() == declared.expected()
     assert executed.hints() == declared.hints()
     assert [rule.primitive for rule in executed.template.key.rules.values()] == [

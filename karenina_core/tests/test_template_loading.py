@@ -82,17 +82,19 @@ def test_templates_that_differ_in_what_is_right_share_one_class():
         FIELD.replace("ExactMatch()", 'ContainsAny(substrings=["x"])'),
         FIELD.replace("ExactMatch()", "ExactMatch(), weight=7"),
         FIELD.replace("ExactMatch()", 'ExactMatch(), extraction_hint="h"'),
+        FIELD.replace("The gene", "Another text"),
     ):
         for strategy in ("", 'class VerificationStrategy: verify_strategy = AnyOf("gene")'):
             again = load_template(answer(other, 'more: str = Field(description="m")', strategy))
             assert again.answer_class is base.answer_class
             assert again.key != base.key or not strategy
+            assert ("Another text" in str(again.judge_schema())) is ("Another text" in other)
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        FIELD.replace("The gene", "Another text"),
+        FIELD.replace("The gene", ""),
         FIELD.replace("str", "str | None"),
         FIELD.replace("gene:", "genes:"),
         FIELD.replace("ExactMatch()", 'TraceContains(substring="x")').replace('"BCL2"', "True"),

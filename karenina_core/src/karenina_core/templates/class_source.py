@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import json
 import textwrap
 from types import FunctionType
+from typing import TYPE_CHECKING
 
 from karenina_core.templates.answer_key import AnswerKey
 from karenina_core.templates.base import BaseAnswer
@@ -15,6 +17,9 @@ from karenina_core.templates.errors import TemplateError, UntrustedTemplate
 from karenina_core.templates.loading import load_template
 from karenina_core.templates.shape import Shape
 from karenina_core.templates.syntax import is_known
+
+if TYPE_CHECKING:
+    from karenina_core.templates.template import Template
 
 
 def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | None:
@@ -36,7 +41,11 @@ def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | N
         return source if _stands_alone(source) and _methods_stand_in(answer, inside) else None
     except TemplateError:
         return None
-    return source if again.key == key and again.shape.schema_json == shape.schema_json else None
+    return source if again.key == key and _asks_alike(again, shape) else None
+
+
+def _asks_alike(again: Template, shape: Shape) -> bool:
+    return json.dumps(again.judge_schema()) == shape.schema_json
 
 
 def _methods_stand_in(answer: type[BaseAnswer], lines: range) -> bool:

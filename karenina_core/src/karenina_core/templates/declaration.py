@@ -67,10 +67,15 @@ class Declaration:
     answer: ModelDeclaration
     classes: Mapping[str, ModelDeclaration | EnumDeclaration] = field(default_factory=dict)
 
-    def shape(self) -> Hashable:
-        """What makes a class of its own: names, annotations, descriptions and constraints of what can be reached.
+    def descriptions(self) -> dict[str, str]:
+        """What a judge is told of the answer's own fields."""
+        return {item.name: item.description for item in self.answer.fields.values() if item.description}
 
-        Truths, weights, primitives, hints, composition and docstrings are no part of it.
+    def shape(self) -> Hashable:
+        """What makes a class of its own: names, annotations, constraints and defaults of what can be reached.
+
+        Truths, weights, primitives, hints, composition and docstrings are no part of it, nor are the descriptions of
+        the answer's own fields (only which of them have one): those of its nested models are.
         """
         seen: dict[str, Hashable] = {}
         waiting = sorted(_mentioned(self.answer))
@@ -79,24 +84,24 @@ class Declaration:
             if name in seen:
                 continue
             declared = self.classes[name]
-            seen[name] = _shape_of(declared)
+            seen[name] = _shape_of(declared, is_root=False)
             if isinstance(declared, ModelDeclaration):
                 waiting.extend(sorted(_mentioned(declared)))
-        return _shape_of(self.answer), tuple(sorted(seen.items(), key=lambda item: item[0]))
+        return _shape_of(self.answer, is_root=True), tuple(sorted(seen.items(), key=lambda item: item[0]))
 
 
 def _mentioned(model: ModelDeclaration) -> set[str]:
     return {name for declared in model.fields.values() for name in declared.annotation.classes()}
 
 
-def _shape_of(declared: ModelDeclaration | EnumDeclaration) -> Hashable:
+def _shape_of(declared: ModelDeclaration | EnumDeclaration, *, is_root: bool) -> Hashable:
     if isinstance(declared, EnumDeclaration):
         return declared.name, declared.base, repr(declared.members)
     return declared.name, tuple(
         (
             item.name,
             item.annotation,
-            item.description,
+            bool(item.description) if is_root else item.description,
             repr(item.constraints) if item.constraints else "",
             "" if declared.is_answer or item.default is NO_DEFAULT else repr(item.default),
             item.is_trace,

@@ -63,7 +63,14 @@ def _declared(declaration: Declaration, source: str) -> Template:
             rules[field.name] = field.rule.fitted(shape.truths, field.name)
         except TemplateError as error:
             raise error.at(field.line) from error
-    return Template(shape, AnswerKey(rules, answer.strategy), template_id(source), answer.docstring, source)
+    return Template(
+        shape,
+        AnswerKey(rules, answer.strategy),
+        template_id(source),
+        answer.docstring,
+        source,
+        declaration.descriptions(),
+    )
 
 
 def _trusted(tree: ast.Module, source: str) -> Template:

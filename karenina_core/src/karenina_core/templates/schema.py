@@ -68,6 +68,13 @@ def is_reasoning(name: str) -> bool:
     return name.lower().rpartition("_")[2] in REASONING_NAMES
 
 
+def with_description(part: Json, text: str) -> Json:
+    """`part` with `text` for its description, at the place where that of a pydantic field stands: keys are sorted."""
+    before = {key: value for key, value in part.items() if key < "description"}
+    after = {key: value for key, value in part.items() if key > "description"}
+    return {**before, "description": text, **after}
+
+
 def _definition(part: Json) -> Json:
     cleaned: Json = _cleaned(part)
     cleaned.pop("description", None)  # a docstring: the author's own notes

@@ -9,7 +9,7 @@ import enum
 import json
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -25,7 +25,7 @@ from karenina_core.templates.building import BUILDING
 from karenina_core.templates.declaration import NO_DEFAULT, Declaration, EnumDeclaration, ModelDeclaration
 from karenina_core.templates.errors import TemplateError
 from karenina_core.templates.field import Truths
-from karenina_core.templates.schema import judge_schema
+from karenina_core.templates.schema import judge_schema, with_description
 
 _KEPT: Final = 1024
 _shapes: OrderedDict[Hashable, Shape] = OrderedDict()
@@ -36,7 +36,8 @@ class Shape:
     """What templates of one shape share.
 
     `answer_class` has no truths, and every field of it may be None. `judge_fields` are the fields that a judge fills,
-    in the order of its schema; `schema_json` is that schema as text.
+    in the order of its schema; `schema_json` is that schema as text. What is declared in a source leaves the
+    descriptions of the answer's own fields to each template: they are empty in the schema, and the class has none.
     """
 
     answer_class: type[BaseAnswer]
@@ -75,8 +76,12 @@ def shape_of_class(cls: type[BaseAnswer]) -> Shape:
     return shape
 
 
-def _shape(answer_class: type[BaseAnswer], trace: set[str], fields: Mapping[str, FieldInfo]) -> Shape:
+def _shape(
+    answer_class: type[BaseAnswer], trace: set[str], fields: Mapping[str, FieldInfo], described: Iterable[str] = ()
+) -> Shape:
     schema = judge_schema(answer_class, trace | OWN_FIELDS)
+    parts = schema["properties"]
+    parts.update({name: with_description(parts[name], "") for name in described if name in parts})
     return Shape(answer_class, tuple(schema["properties"]), json.dumps(schema), Truths(dict(fields)))
 
 
@@ -120,7 +125,7 @@ def _build(declaration: Declaration) -> Shape:
     built: dict[str, Any] = {}
     answer_class = _model(declaration.answer, declaration, built)
     trace = {item.name for item in declaration.answer.fields.values() if item.is_trace}
-    return _shape(answer_class, trace, answer_class.model_fields)
+    return _shape(answer_class, trace, answer_class.model_fields, declaration.descriptions())
 
 
 def _model(declared: ModelDeclaration, declaration: Declaration, built: dict[str, Any]) -> Any:
@@ -133,7 +138,7 @@ def _model(declared: ModelDeclaration, declaration: Declaration, built: dict[str
             constrained = Annotated[annotation, Field(**settings)] if settings else annotation
             fields[item.name] = (
                 Optional[constrained],  # noqa: UP045 - as above
-                Field(default=None, description=item.description),
+                Field(default=None),
             )
             continue
         if item.default is not NO_DEFAULT:

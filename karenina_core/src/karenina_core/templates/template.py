@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pydantic import BaseModel, ValidationError
@@ -22,7 +22,7 @@ from karenina_core.templates.shape import Shape, shape_of_class
 class Template:
     """One answer template: the `shape` that it shares with others, and the `key` that is its own.
 
-    Made by `load_template` or `Template.from_class`.
+    `descriptions` are those of its fields that the shape leaves open. Made by `load_template` or `Template.from_class`.
     """
 
     shape: Shape
@@ -30,6 +30,7 @@ class Template:
     template_id: str
     description: str | None = None
     own_source: str | None = None
+    descriptions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_class(cls, answer: type[BaseAnswer]) -> Self:
@@ -63,8 +64,20 @@ class Template:
 
     @property
     def answer_class(self) -> type[BaseAnswer]:
-        """The class of this shape, without truths, shared by all templates of the shape."""
+        """The class of this shape, without truths, shared by all templates of the shape.
+
+        That of a template from a source which only declares has no descriptions either: `judge_schema` has them.
+        """
         return self.shape.answer_class
+
+    def judge_schema(self) -> dict[str, Any]:
+        """The JSON Schema for the judge, a copy: see `karenina_core.templates.schema.judge_schema`."""
+        schema: dict[str, Any] = json.loads(self.shape.schema_json)
+        parts = schema["properties"]
+        for name, text in self.descriptions.items():
+            if name in parts:  # a field that reads the raw response is not asked for
+                parts[name]["description"] = text
+        return schema
 
     def for_question(self, question_id: str) -> BoundTemplate:
         """The template as it stands for one question."""
@@ -114,8 +127,7 @@ class BoundTemplate:
 
     def judge_schema(self) -> dict[str, Any]:
         """The JSON Schema for the judge, a copy: see `karenina_core.templates.schema.judge_schema`."""
-        schema: dict[str, Any] = json.loads(self.template.shape.schema_json)
-        return schema
+        return self.template.judge_schema()
 
     def hints(self) -> dict[str, str]:
         """The extraction hints of the fields that a judge fills."""
