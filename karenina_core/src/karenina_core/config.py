@@ -248,6 +248,16 @@ class Setting:
         return not (isinstance(extra, dict) and extra.get("changes_results") is False)
 
     @property
+    def follows(self) -> str | None:
+        """The field of a benchmark that goes over the setting where the benchmark has it: `workspace_root`.
+
+        The settings model says so: `Field(..., json_schema_extra={"follows": "workspace_root"})`.
+        """
+        extra = self.info.json_schema_extra
+        field = extra.get("follows") if isinstance(extra, dict) else None
+        return str(field) if field is not None else None
+
+    @property
     def type_name(self) -> str:
         """The type in words of Python."""
         return _type_words(self.info.annotation)

@@ -25,7 +25,6 @@ from karenina_core.errors import (
 from karenina_core.outcome import Outcome
 from karenina_core.ports import NO_USAGE, CallInfo, CallNotes, Message, NotKept, PortError, Usage
 from karenina_core.prompts import PromptTask, assemble
-from karenina_core.run.sources import source_folder
 from karenina_core.search import kept_by
 from karenina_core.state import AtEnd, Item, ItemError, PortProvider, Revision, State, Veto
 from karenina_core.structured import Structured, ask_for
@@ -349,7 +348,7 @@ class VerificationContext:
             planned.name,
             shared := planned.stage.scope == "answer",
             judge="" if shared or item.parsing_model is None else item.parsing_model.id,
-            source=source_folder(item.config, question),
+            sources=item.sources,
         )
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,13 @@ from karenina_core.errors import KareninaError
 from karenina_core.ordering import Edge, Node, order
 from karenina_core.selection import Selected, select
 from karenina_core.slots import Slot
+from karenina_core.stage import Stage
 
 if TYPE_CHECKING:
     from karenina_core.benchmark import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.plugins import OfferedStage
-    from karenina_core.stage import Stage
+    from karenina_core.source_folder import SourceFolder
 
 
 class PlanError(KareninaError):
@@ -100,6 +102,15 @@ class Plan:
     def of_scope(self, scope: str) -> tuple[PlannedStage, ...]:
         """The stages of one scope, in order."""
         return tuple(planned for planned in self.stages if planned.stage.scope == scope)
+
+    def source_folders(self, config: VerificationConfig, question: Question) -> tuple[SourceFolder, ...]:
+        """The folders outside of the benchmark on whose files the result of `question` depends, as its stages say."""
+        return tuple([folder for stage in self._sourced for folder in stage.source_folders(config, question)])
+
+    @cached_property
+    def _sourced(self) -> tuple[Stage, ...]:
+        stages = [planned.stage for planned in self.stages]
+        return tuple(stage for stage in stages if type(stage).source_folders is not Stage.source_folders)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as `karenina plan --json` prints it."""

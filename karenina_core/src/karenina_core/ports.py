@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 if TYPE_CHECKING:
+    from karenina_core.source_folder import SourceFolder
     from karenina_core.tools import Tool
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -162,7 +163,7 @@ class CallInfo:
     call adds its own. `shared` says that the stage works for all judges of an answer. A stage that makes the same call
     several times on purpose, to have several replies, numbers them with `sample`, from 0: else the journal would answer
     all of them with the first. `judge` is the id of the judge whose item it is; empty where it is for all judges.
-    `source` is the folder that the question names, where agents get copies of it.
+    `sources` are the folders whose files decide what an agent finds in a workspace, as the item's stages name them.
     """
 
     question_id: str = ""
@@ -175,7 +176,7 @@ class CallInfo:
     shared: bool = False
     sample: int = 0
     judge: str = ""
-    source: Path | None = field(default=None, compare=False)
+    sources: tuple[SourceFolder, ...] = field(default=(), compare=False)
 
 
 NO_INFO = CallInfo()

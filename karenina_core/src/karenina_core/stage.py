@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from karenina_core.prompts import PromptTask
     from karenina_core.rubrics import RubricTrait
     from karenina_core.slots import Slot
+    from karenina_core.source_folder import SourceFolder
 
 Scope = Literal["item", "answer"]
 
@@ -123,6 +124,15 @@ class Stage:
         A stage that needs to see few of them says so, and spares a run over many the reading of the others.
         """
         return True
+
+    def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
+        """The folders outside of the benchmark whose files decide what is found out about `question`. Asked often.
+
+        Where a file in one has changed, the item runs again although a journal has its result, and agents in a
+        workspace are asked again. A folder that runs change themselves does not belong here: no later run would find it
+        as the first did.
+        """
+        return ()
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[Need]:
         """Look once, before anything is asked, at what would fail the items of `questions`, which it wants to look at.

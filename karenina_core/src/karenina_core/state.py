@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from karenina_core.results import StageRecord
     from karenina_core.rubrics.evaluation import TraitEvaluator
     from karenina_core.search import Ask, SearchTool
+    from karenina_core.source_folder import SourceFolder
     from karenina_core.templates import Trust
 
 AtEnd = Callable[[], Awaitable[None] | None]
@@ -65,7 +66,8 @@ class PortProvider(Protocol):
 class Item:
     """Of which question, models and replicate a state holds the facts. An answer has no judge yet.
 
-    `order` is its place in the run: where calls wait for one another, earlier items go first.
+    `order` is its place in the run: where calls wait for one another, earlier items go first. `sources` are the folders
+    that its stages name as those whose files decide its result.
     """
 
     question: Question
@@ -77,6 +79,7 @@ class Item:
     trust: Trust
     run_name: str | None = None
     order: int = 0
+    sources: tuple[SourceFolder, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, str, int]:

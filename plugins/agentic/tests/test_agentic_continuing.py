@@ -1,40 +1,54 @@
-"""A run over workspaces goes on with what still holds: not where a file has changed since."""
+"""A run over workspaces goes on with what still holds: the stage says which folder decides it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from karenina_agentic.folders import fresh_name
+from karenina_agentic.prepare import PrepareWorkspace
 from karenina_core import Question, VerificationConfig
-from karenina_core.run.sources import folder_digest, source_folder
+from karenina_core.source_folder import SourceFolder
 
 
-def folder_of(root: Path, **settings: object) -> Path | None:
+def folders_of(root: Path, path: str = "one", **settings: object) -> list[SourceFolder]:
     config = VerificationConfig(workspace_root=root, **settings)
-    return source_folder(config, Question(question="Which?", workspace_path="one"))
+    return list(PrepareWorkspace().source_folders(config, Question(question="Which?", workspace_path=path)))
 
 
-def test_what_agents_get_a_copy_of_decides_the_result(tmp_path: Path) -> None:
-    (tmp_path / "one/data").mkdir(parents=True)
-    (tmp_path / "one/data/table.csv").write_text("1")
-    folder = folder_of(tmp_path)
-    assert folder == tmp_path / "one"
-    before = folder_digest(folder)
-
-    (tmp_path / "one/data/table.csv").write_text("2")
-    changed = folder_digest(folder)
-    (tmp_path / "one/more").mkdir()
-    assert len({before, changed, folder_digest(folder)}) == 3
-    (tmp_path / "one/more").rmdir()
-    (tmp_path / "one/data/table.csv").write_text("1")
-    assert folder_digest(folder) == before
-
-
-def test_copies_that_other_runs_make_beside_it_change_nothing(tmp_path: Path) -> None:
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
     (tmp_path / "one").mkdir()
-    before = folder_digest(tmp_path / "one")
-    (tmp_path / "one/inner_run_20260101T000000_pid7_0011aabb").mkdir()
-    assert folder_digest(tmp_path / "one") == before
+    return tmp_path
 
 
-def test_a_folder_that_agents_change_themselves_is_not_compared(tmp_path: Path) -> None:
-    assert folder_of(tmp_path, workspace_copy=False) is None
+def test_what_agents_get_a_copy_of_decides_the_result(root: Path) -> None:
+    (source,) = folders_of(root)
+    assert source.path == root / "one"
+
+
+def test_a_folder_beside_it_that_a_link_leads_to_decides_the_result_too(root: Path) -> None:
+    (root / "shared").mkdir()
+    (root / "one/data").symlink_to("../shared")
+    (source,) = folders_of(root)
+    before = source.digest()
+    (root / "shared/table.csv").write_text("1")
+    assert source.digest() != before
+
+
+@pytest.mark.parametrize("kind", ["run", "judge"])
+def test_copies_that_other_runs_make_in_it_change_nothing(root: Path, kind: str) -> None:
+    (source,) = folders_of(root)
+    before = source.digest()
+    (root / "one" / fresh_name("inner", kind, 1)).mkdir()  # type: ignore[arg-type]  # a table of its two values
+    assert source.digest() == before
+
+
+def test_a_folder_that_agents_change_themselves_is_not_compared(root: Path) -> None:
+    assert folders_of(root, workspace_copy=False) == []
+
+
+@pytest.mark.parametrize("path", ["absent", "../one", "/etc"])
+def test_a_folder_that_no_agent_will_see_is_not_read(root: Path, path: str) -> None:
+    assert folders_of(root, path) == []

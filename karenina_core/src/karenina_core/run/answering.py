@@ -132,4 +132,5 @@ class Answering:
             trust=self._trust,
             run_name=self.config.core.run_name,
             order=task.order,
+            sources=self.planner.plan(task.question).source_folders(self.config, task.question),
         )

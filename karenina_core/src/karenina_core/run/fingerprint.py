@@ -11,7 +11,7 @@ from pydantic_core import to_jsonable_python
 
 from karenina_core import __version__
 from karenina_core.config import settings
-from karenina_core.run.sources import folder_digest, source_folder
+from karenina_core.source_folder import digest_of
 
 if TYPE_CHECKING:
     from karenina_core.benchmark import Question
@@ -35,9 +35,9 @@ class Fingerprints:
     """The fingerprints of one run's items.
 
     An item's is a digest of all that decides its result beside the replies: the question with its truth, template and
-    traits, the files of its workspace, which of its code is trusted, both models, every setting that is not marked
-    `changes_results: False`, the stages of its plan with their versions, and the core's version. Keys, time-outs and
-    the other items of the run are not in it.
+    traits, the files of the folders that its stages name, which of its code is trusted, both models, every setting that
+    is not marked `changes_results: False`, the stages of its plan with their versions, and the core's version. Keys,
+    time-outs and the other items of the run are not in it.
     """
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, trust: Trust) -> None:
@@ -47,22 +47,21 @@ class Fingerprints:
         self._config = _digest(_settings(config))
         self._models: dict[int, bytes] = {}
         self._plans: dict[int, tuple[Plan, bytes]] = {}
-        self._questions: dict[int, tuple[Question, bytes]] = {}
+        self._questions: dict[tuple[int, int], tuple[Question, bytes]] = {}
 
     def of(self, question: Question, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
         """The fingerprint of the item."""
         models = self._model(answering) + (self._model(judge) if judge is not None else b"")
-        return hashlib.sha256(self._question(question) + self._config + self._plan(plan) + models).digest()
+        return hashlib.sha256(self._question(question, plan) + self._config + self._plan(plan) + models).digest()
 
-    def _question(self, question: Question) -> bytes:
-        if id(question) not in self._questions:
+    def _question(self, question: Question, plan: Plan) -> bytes:
+        at = id(question), id(plan)
+        if at not in self._questions:
             if len(self._questions) >= _AT_ONCE:
                 del self._questions[next(iter(self._questions))]
-            source = source_folder(self._settings_of, question)
-            files = folder_digest(source).encode() if source is not None else b""
-            said = question_digest(question) + self._trusted(question) + files
-            self._questions[id(question)] = question, said
-        return self._questions[id(question)][1]
+            files = digest_of(plan.source_folders(self._settings_of, question)).encode()
+            self._questions[at] = question, question_digest(question) + self._trusted(question) + files
+        return self._questions[at][1]
 
     def _trusted(self, question: Question) -> bytes:
         """Which of the question's sources may run: what only trust allowed must not outlive it."""

@@ -39,8 +39,8 @@ from karenina_core.run.fingerprint import recordings_digest
 from karenina_core.run.limits import Bounds, Concurrency, Limits
 from karenina_core.run.retry import RetryPolicy
 from karenina_core.run.services import ask_service
-from karenina_core.run.sources import folder_digest
 from karenina_core.run.tool_sessions import ToolSessions, tool_problems
+from karenina_core.source_folder import digest_of
 from karenina_core.wording import whole, whole_values
 
 if TYPE_CHECKING:
@@ -320,8 +320,8 @@ class _Agent(_Passing):
         lasting = options.workspace is None or not info.shared
         # Two questions may ask the same of different folders: a run serves its own alone, its turns whom they may.
         place = {} if options.workspace is None else {"question_id": info.question_id}
-        if options.workspace is not None and info.source is not None:
-            place["files"] = await to_thread.run_sync(folder_digest, info.source)
+        if options.workspace is not None and info.sources:
+            place["files"] = await to_thread.run_sync(digest_of, info.sources)
         parts = bool(getattr(self._port, "guards_calls", False))
         call = Call(self._target, messages, info, {**asked, **place}, lasting=lasting, parts=parts)
         work = self._turns if parts else self._whole

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from karenina_core import plugins as plugin_room
+from karenina_core.config import settings
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Selection
 from karenina_core.results import Totals, VerificationResult, VerificationResultSet
@@ -70,30 +71,32 @@ def prepare(
 
 
 def with_own_settings(benchmark: Benchmark, config: VerificationConfig) -> VerificationConfig:
-    """The configuration with what the benchmark itself says: its `workspace_root` goes over that of the configuration.
+    """The configuration with what the benchmark itself says: settings that follow its `workspace_root` are that.
 
     A root that a file named is relative to that file and may not lead out of its folder, because judges are shown what
-    lies in it and the file may be a stranger's; one that the user gave, here or in Python, may. Where no installed
-    plugin owns the name, nobody would use it, and the configuration stays as it is. Raises `ConfigError`.
+    lies in it and the file may be a stranger's; one that the user gave, here or in Python, may. Where no setting of an
+    installed plugin follows it, nobody would use it, and the configuration stays as it is. Raises `ConfigError`.
     """
     root = benchmark.workspace_root
-    if root is None or not config.has("workspace_root"):
+    owned = settings().items()
+    following = [name for name, setting in owned if setting.follows == "workspace_root" and config.has(name)]
+    if root is None or not following:
         return config
     if benchmark.path is not None and root == benchmark.stated_root:
         folder = benchmark.path.resolve().parent
         inside = (folder / root).resolve()
         if not inside.is_relative_to(folder):
-            if config.setting("workspace_root") is not None:
+            if all(config.setting(name) is not None for name in following):
                 return config
             raise ConfigError(
                 [
                     f"{benchmark.path} names a workspace root outside of its own folder: {root}; models would be shown "
-                    "what lies there. If that is what you want, say it yourself: set workspace_root in the "
+                    f"what lies there. If that is what you want, say it yourself: set {' and '.join(following)} in the "
                     "configuration, or benchmark.workspace_root in Python"
                 ]
             )
         root = inside
-    return config.with_values(workspace_root=root)
+    return config.with_values(**dict.fromkeys(following, root))
 
 
 def _refuse_without_judge(questions: Sequence[Question], config: VerificationConfig, trust: Trust) -> None:

@@ -84,18 +84,20 @@ async def run_stage(
     judge = scripted.model("judge")
     with plugin_room.using(room):
         config = VerificationConfig(answering_models=[model], parsing_models=[judge], **settings)
+    asked = question or Question(question="What is asked?")
+    plan = arrange([Selected(stage(), "under-test", "0")])
     hub = PortHub(room, config.core.request_timeout, observers=room.observers(config))
     item = Item(
-        question=question or Question(question="What is asked?"),
+        question=asked,
         answering_model=model,
         parsing_model=None if stage.scope == "answer" else judge,
         replicate=1,
         config=config,
         ports=hub,
         trust=trust or Trust(),
+        sources=plan.source_folders(config, asked),
     )
     state = State(item, artifacts={key.name: value for key, value in (artifacts or {}).items()})
-    plan = arrange([Selected(stage(), "under-test", "0")])
     pipeline = Pipeline(plan, room.observers(config))
     try:
         records = await pipeline.run_stages(plan.stages, state)

@@ -78,6 +78,11 @@ def fresh_name(base: str, kind: Literal["run", "judge"], replicate: int | None) 
     return f"{own}_{kind}_{time}_pid{os.getpid()}{repetition}_{secrets.token_hex(4)}"
 
 
+def is_made_here(name: str) -> bool:
+    """Whether a file or folder of that name was made by a run, and belongs to no workspace that a copy is made of."""
+    return _MADE_HERE.search(name) is not None
+
+
 def slug(text: str) -> str:
     """`text` as the name of a folder: letters, digits, dots, dashes and underscores."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:LONGEST_BASE] or "question"
@@ -143,7 +148,7 @@ class _Copying:
         target.mkdir()
         with os.scandir(source) as entries:
             for entry in entries:
-                if not _MADE_HERE.search(entry.name):
+                if not is_made_here(entry.name):
                     self._entry(Path(entry.path), target / entry.name, inside, linked=entry.is_symlink())
         # The copy must be one that can be worked in and removed, whatever the original allows.
         target.chmod(stat.S_IMODE(source.stat().st_mode) | stat.S_IRWXU)

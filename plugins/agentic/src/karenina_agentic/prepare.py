@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVarTuple, cast
 
@@ -14,12 +14,14 @@ from karenina_agentic.folders import (
     existing_root,
     folder_in,
     fresh_name,
+    is_made_here,
     remove,
     slug,
 )
 from karenina_agentic.settings import AgenticSettings, agentic_traits, looks_into_workspace, parses_agentically
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.source_folder import SourceFolder
 
 Ts = TypeVarTuple("Ts")
 
@@ -50,6 +52,17 @@ class PrepareWorkspace(Stage):
         if parsing or any(agentic_traits(question)):
             return True
         return Skip("agentic_parsing is off, and the question has no agentic traits")
+
+    def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
+        """The question's folder, where answers get copies of it. Where it cannot be had, no model is asked either."""
+        settings = config.section(AgenticSettings)
+        if question.workspace_path is None or not settings.workspace_copy:
+            return ()
+        try:
+            root = existing_root(settings.workspace_root)
+            return (SourceFolder(folder_in(root, question.workspace_path), within=root, passes_over=is_made_here),)
+        except WorkspaceError:
+            return ()
 
     async def execute(self, context: VerificationContext) -> None:
         """Find, copy, and see to the removal."""

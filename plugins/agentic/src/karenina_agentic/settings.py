@@ -29,7 +29,9 @@ class AgenticSettings(BaseModel):
     agentic_parsing_max_turns: int = Field(default=15, ge=1, description="Most assistant turns of one investigation.")
     agentic_parsing_timeout: float = Field(default=120.0, gt=0, description="Most seconds of one investigation.")
     workspace_root: Path | None = Field(
-        default=None, description="Folder of the questions' workspaces; the benchmark's own goes over it."
+        default=None,
+        description="Folder of the questions' workspaces; the benchmark's own goes over it.",
+        json_schema_extra={"follows": "workspace_root"},
     )
     workspace_copy: bool = Field(
         default=True, description="Work in a copy of a question's folder; otherwise agents change the folder itself."
