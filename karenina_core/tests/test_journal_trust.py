@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from journalled import World
 
-from karenina_core import ArtifactKeys, Benchmark, Stage, VerificationContext, hookimpl
+from karenina_core import ArtifactKeys, Benchmark, Slot, Stage, VerificationContext, hookimpl
 from karenina_core.plugins import Plugins
 from karenina_core.rubrics import CallableRubricTrait, Rubric
 from karenina_core.templates import Trust
@@ -23,7 +23,7 @@ class TellTrust(Stage):
     """Says whether the code in question is trusted."""
 
     name = "TellTrust"
-    slot = None
+    slot = Slot.RUBRIC_EVALUATION
     requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
 
     def execute(self, context: VerificationContext) -> None:
@@ -36,7 +36,7 @@ class Trusting(World):
     def plugins(self) -> Plugins:
         class Plugin:
             @hookimpl
-            def karenina_extra_stages(self) -> Sequence[type[Stage]]:
+            def karenina_rubric_evaluation(self) -> Sequence[type[Stage]]:
                 return [TellTrust]
 
         plugins = super().plugins()
