@@ -69,9 +69,12 @@ def serving() -> Iterator[Scripted]:
         def log_message(self, *_: Any) -> None:
             """Say nothing."""
 
-    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made.daemon_threads = True
-    made.block_on_close = False
+    class Quick(ThreadingHTTPServer):
+        daemon_threads = True
+        block_on_close = False
+        request_queue_size = 128  # the default 5 is less than tests send at once: a busy machine then resets some
+
+    made = Quick(("127.0.0.1", 0), Handler)
     scripted.url = f"http://127.0.0.1:{made.server_address[1]}/v1"
     thread = threading.Thread(target=made.serve_forever, args=(0.02,), daemon=True)
     thread.start()
