@@ -88,7 +88,7 @@ class Started:
         """Those that are still there."""
         return [process for process in self.processes if _is_there(process)]
 
-    def wait(self, seconds: float = 20.0) -> None:
+    def wait(self, seconds: float = 60.0) -> None:
         """Until one was started."""
         end = time.monotonic() + seconds
         while not self.processes and time.monotonic() < end:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from aiohttp import web
 
-Reply = Callable[[dict[str, Any]], str | dict[str, Any]]
+Said = str | dict[str, Any]
 """The text of an answer, or its whole message, with calls of tools."""
+Reply = Callable[[dict[str, Any]], Said | Awaitable[Said]]
+"""While a plain function has not returned, no other request is heard; a coroutine function lets them come."""
 
 
 class RecordingServer:
@@ -29,7 +31,8 @@ class RecordingServer:
         body = await request.text()
         headers = "\n".join(f"{name}: {value}" for name, value in request.headers.items())
         self.seen.append(f"{request.method} {request.path_qs}\n{headers}\n{body}")
-        said = self.reply(json.loads(body))
+        reply = self.reply(json.loads(body))
+        said = await reply if isinstance(reply, Awaitable) else reply
         sent, answered = self.usage(json.loads(body))
         message = said if isinstance(said, dict) else {"content": said}
         return web.json_response(

@@ -86,19 +86,19 @@ def test_a_run_that_is_stopped_by_ctrl_c_sends_what_it_has(site: Site) -> None:
     def hangs(body: Mapping[str, object]) -> str:
         if "mutated" in json.dumps(body):
             waiting.set()
-            release.wait(30)
+            release.wait(100)
         return reply(body)
 
     waiting = threading.Event()
     with collecting() as collector, recording_server(hangs) as server:
         running = started(site, server, collector.url, "-o", "out.jsonl")
         try:
-            assert waiting.wait(30)
+            assert waiting.wait(60)
             running.send_signal(signal.SIGINT)
             assert running.stderr is not None
             assert running.stderr.readline()
             running.send_signal(signal.SIGINT)  # it does not wait for what is under way
-            _, err = running.communicate(timeout=30)
+            _, err = running.communicate(timeout=60)
         finally:
             release.set()
             running.kill()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from karenina_core import ModelConfig
 from karenina_core.ports import ErrorCategory, PortError
 from karenina_core.run.limits import Bounds, Concurrency, Limits, Places, refuses
+from karenina_core.testing.virtual_time import run_in_virtual_time
 
 MODEL = ModelConfig(id="m", interface="scripted", model_name="m")
 
@@ -26,7 +27,7 @@ async def taken(server: Places, order: int = 0) -> int:
 
 
 def run(work: Callable[[], Any]) -> None:
-    asyncio.run(work())
+    run_in_virtual_time(work())
 
 
 def test_the_limit_grows_while_replies_come_and_places_are_wanted() -> None:

@@ -157,7 +157,7 @@ class Untidy(Pretended):
 class Breeding(Pretended):
     def __init__(self, model: ModelConfig) -> None:
         super().__init__(model)
-        KEPT.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(2)"]))
+        KEPT.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]))
 
 
 class Connected(Pretended):

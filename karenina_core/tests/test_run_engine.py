@@ -24,6 +24,7 @@ from karenina_core.run.crew import Ready
 from karenina_core.run.events import RunFinished
 from karenina_core.run.retry import RetryPolicy
 from karenina_core.run.running import collect, prepare
+from karenina_core.testing.virtual_time import run_in_virtual_time
 
 JUDGED = ArtifactKey("test.judged", str)
 
@@ -99,7 +100,7 @@ def run(
             parsing_models=models(judges),
             **values,
         )
-        return asyncio.run(collect(prepare(benchmark, config, policy=policy)))
+        return run_in_virtual_time(collect(prepare(benchmark, config, policy=policy)))
 
 
 def test_calls_of_one_question_follow_one_another_so_that_a_prompts_beginning_stays_warm() -> None:
@@ -140,10 +141,10 @@ def test_items_under_way_end_before_others_begin() -> None:
 
 def test_an_item_that_takes_too_long_is_an_error_and_no_wrong_answer() -> None:
     async def reply(info: CallInfo) -> str:
-        await asyncio.sleep(30 if info.question_id == "b" else 0)
+        await asyncio.sleep(90 if info.question_id == "b" else 0)
         return "yes"
 
-    found = {one.question_id: one for one in run(Live(reply), "abc", item_timeout=0.1)}
+    found = {one.question_id: one for one in run(Live(reply), "abc", item_timeout=30)}
 
     assert [found[id].outcome for id in "abc"] == [Outcome.SCORED, Outcome.STAGE_ERROR, Outcome.SCORED]
     assert "item_timeout" in (found["b"].metadata.error or "")
@@ -152,10 +153,10 @@ def test_an_item_that_takes_too_long_is_an_error_and_no_wrong_answer() -> None:
 
 def test_the_time_of_an_item_holds_for_its_judges_too() -> None:
     async def reply(info: CallInfo) -> str:
-        await asyncio.sleep(30 if info.task == "judging" else 0)
+        await asyncio.sleep(90 if info.task == "judging" else 0)
         return "yes"
 
-    (found,) = run(Live(reply), "a", judges=["j"], item_timeout=0.1)
+    (found,) = run(Live(reply), "a", judges=["j"], item_timeout=30)
 
     assert found.template.raw_llm_response == "yes"
     record = found.stage("Judge")
@@ -167,17 +168,17 @@ def test_a_run_out_of_time_stops_keeps_what_is_done_and_says_how_many_items_have
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def reply(info: CallInfo) -> str:
-        await asyncio.sleep(30 if info.question_id > "b" else 0)
+        await asyncio.sleep(90 if info.question_id > "b" else 0)
         return "yes"
 
     live = Live(reply)
     with caplog.at_level(logging.WARNING, logger="karenina"):
-        found = run(live, "abcde", run_timeout=0.2)
+        found = run(live, "abcde", run_timeout=30)
 
     assert sorted(one.question_id for one in found) == ["a", "b"]
     assert live.now == 0
     assert "stopped after 2 of 5 items" in caplog.text
-    assert "run_timeout = 0.2 s" in caplog.text
+    assert "run_timeout = 30 s" in caplog.text
     assert "3 items have no result" in caplog.text
     assert live.finished is not None
     assert (live.finished.interrupted, live.finished.summary.items) == (True, 2)

@@ -13,6 +13,7 @@ from karenina_core.failures import HTTPFailure, http_failure
 from karenina_core.ports import ErrorCategory, Message, PortError, StructuredWay
 from karenina_core.structured.refusals import Refused, refused
 from karenina_core.structured.ways import PATIENCE, WAYS, WayMissing, by_best_way, with_schema
+from karenina_core.testing.virtual_time import run_in_virtual_time
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 OTHER = {"type": "object", "properties": {"gene": {"type": "string"}}}
@@ -58,7 +59,7 @@ def run(work: Callable[[], Awaitable[Any]]) -> Any:
     async def inside() -> Any:
         return await work()
 
-    return asyncio.run(inside())
+    return run_in_virtual_time(inside())
 
 
 @pytest.mark.parametrize(
@@ -172,14 +173,12 @@ def test_a_chosen_way_is_the_only_one() -> None:
     assert server.asked == ["tool"]
 
 
-def test_nobody_waits_long_for_a_server_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karenina_core.structured.ways.PATIENCE", 0.05)
-    assert PATIENCE > 0.05
-    server = Server(WAYS, seconds=0.3)
+def test_nobody_waits_long_for_a_server_that_is_silent() -> None:
+    server = Server(WAYS, seconds=90)
 
     async def many() -> int:
         under_way = [asyncio.create_task(server.once()) for _ in range(8)]
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(2 * PATIENCE)
         began = len(server.asked)
         await asyncio.gather(*under_way)
         return began

@@ -12,7 +12,7 @@ from karenina_core.testing.contracts import MessagesAPI, Request
 class Claude(MessagesAPI):
     entry_point = "karenina_claude_agent_sdk:plugin"
     interface = "claude_agent_sdk"
-    agent_seconds = 4.0
+    agent_seconds = 2.5
 
     def read(self, request: Request) -> Sequence[Message]:
         """Without what the CLI itself tells the model: who it is, and where it works."""

@@ -125,11 +125,14 @@ def is_gone(pid: int) -> bool:
 
 def test_a_time_out_in_a_command_keeps_what_other_tools_said(workspace: Path) -> None:
     calls = call("Read", "read", file_path="note.txt"), call("Bash", "sleep", command="echo $$ > pid; sleep 300")
-    with (
-        SERVER.server(SERVER.saying("I wait.", *calls)) as server,
-        pytest.raises(PortError) as caught,
-    ):
-        run(server, workspace, {"tools": ["Read", "Bash"]}, timeout=5.0)
+    for seconds in (4, 16, 64):  # a busy machine takes longer to come to the command
+        with (
+            SERVER.server(SERVER.saying("I wait.", *calls)) as server,
+            pytest.raises(PortError) as caught,
+        ):
+            run(server, workspace, {"tools": ["Read", "Bash"]}, timeout=seconds)
+        if (workspace / "pid").exists():
+            break
     assert (caught.value.category, caught.value.retriable) == (ErrorCategory.TIMEOUT, False)
     assert caught.value.partial is not None
     assert [said.tool_call_id for said in caught.value.partial.trace] == [None, "read"]

@@ -141,16 +141,18 @@ def test_a_result_that_is_none_is_an_error_of_the_call() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "why"),
+    ("command", "seconds", "why"),
     [
-        ("python -c 'raise SystemExit(\"no map\")'", "cannot be used: Connection closed; it wrote: no map"),
-        ("python -c 'import time; time.sleep(60)'", "cannot be used: it did not answer within 1 s"),
-        (talking("nameless"), "cannot be used: it does not keep to the protocol: tools.0.name: Field required"),
-        ("http://127.0.0.1:9/mcp", "cannot be used: All connection attempts failed"),
+        ("python -c 'raise SystemExit(\"no map\")'", 60, "cannot be used: Connection closed; it wrote: no map"),
+        ("python -c 'import time; time.sleep(60)'", 0.5, "cannot be used: it did not answer within 0.5 s"),
+        (talking("nameless"), 60, "cannot be used: it does not keep to the protocol: tools.0.name: Field required"),
+        ("http://127.0.0.1:9/mcp", 60, "cannot be used: All connection attempts failed"),
     ],
 )
-def test_a_server_that_does_not_start_is_a_connection_error_that_names_it(command: str, why: str) -> None:
-    lost = model({"echo": talking("echo"), "lost": command}, mcp_server_options={"lost": {"start_timeout": 1}})
+def test_a_server_that_does_not_start_is_a_connection_error_that_names_it(
+    command: str, seconds: float, why: str
+) -> None:
+    lost = model({"echo": talking("echo"), "lost": command}, mcp_server_options={"lost": {"start_timeout": seconds}})
     with pytest.raises(PortError) as caught:
         saying(lost, "echo")
     assert caught.value.category is ErrorCategory.CONNECTION

@@ -84,7 +84,7 @@ def test_a_key_of_the_environment_is_sent_in_a_header_and_shown_nowhere(monkeypa
 def test_a_server_that_goes_away_is_told_of_in_the_trace_and_reached_again_when_it_is_back() -> None:
     async def run() -> list[Message]:
         with serving() as url:
-            configured = model({"genes": url}, mcp_server_options={"genes": {"call_timeout": 2, "start_timeout": 2}})
+            configured = model({"genes": url}, mcp_server_options={"genes": {"call_timeout": 60, "start_timeout": 60}})
             session = MCPSource().open(configured, None)
             tools = {tool.name: tool for tool in await session.__aenter__()}
             said = [await call(tools, "lookup")]

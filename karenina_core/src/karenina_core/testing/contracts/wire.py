@@ -31,7 +31,7 @@ class Wire:
     - `usage` is what the scripted server counts for each call; set to 0 what the wire cannot say.
     - `finish_reasons` are those that the wire can say, besides `tool_calls`.
     - `sends_key`: whether `endpoint_api_key` is sent at all.
-    - `agent_seconds` is the time that a silent agent is given; more for a runtime that starts slowly.
+    - `agent_seconds` is the time that a silent agent is given, and more where its first turn takes longer than that.
     - `parameters` are sampling parameters that must reach the server.
     """
 
