@@ -146,7 +146,7 @@ def test_an_item_that_takes_too_long_is_an_error_and_no_wrong_answer() -> None:
 
     found = {one.question_id: one for one in run(Live(reply), "abc", item_timeout=30)}
 
-    assert [found[id].outcome for id in "abc"] == [Outcome.SCORED, Outcome.STAGE_ERROR, Outcome.SCORED]
+    assert [found[id].outcome for id in "abc"] == [Outcome.SCORED, Outcome.TIMED_OUT, Outcome.SCORED]
     assert "item_timeout" in (found["b"].metadata.error or "")
     assert found["b"].template.verify_result is None
 

@@ -27,7 +27,7 @@ from karenina_core.ports import NO_USAGE, CallInfo, CallNotes, Message, NotKept,
 from karenina_core.prompts import PromptTask, assemble
 from karenina_core.search import kept_by
 from karenina_core.state import AtEnd, Item, ItemError, PortProvider, Revision, State, Veto
-from karenina_core.structured import Structured, ask_for
+from karenina_core.structured import Structured, StructuredError, ask_for
 from karenina_core.wording import whole
 
 if TYPE_CHECKING:
@@ -275,7 +275,14 @@ class VerificationContext:
 
         Raises `PortError` where the call fails and `StructuredError` where no reply could be read.
         """
-        return await ask_for(self.parser(model), self.prompt(task, user, model), schema, validate, info=self.call_info)
+        try:
+            return await ask_for(
+                self.parser(model), self.prompt(task, user, model), schema, validate, info=self.call_info
+            )
+        except StructuredError as error:
+            if not error.complete:
+                self.count_failure()  # no reply came whole, so that the item is run again when its run goes on
+            raise
 
     def answers_through_agent(self) -> bool:
         """Whether the answering model's adapter asks for the agent port for this answer."""

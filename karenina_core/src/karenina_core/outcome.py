@@ -33,10 +33,12 @@ class Outcome(StrEnum):
     """Not judged: the judge failed."""
     STAGE_ERROR = "stage_error"
     """Not judged: another stage failed."""
+    TIMED_OUT = "timed_out"
+    """Not judged: the item's time (`item_timeout`) was out, whichever stage was at work, the judge's too."""
 
     @property
     def judged(self) -> bool:
-        """Whether the item was judged at all; the four errors were not."""
+        """Whether the item was judged at all; the five errors were not."""
         return self not in NOT_JUDGED
 
     @property
@@ -45,4 +47,12 @@ class Outcome(StrEnum):
         return self.judged and self is not Outcome.SCORED
 
 
-NOT_JUDGED: Final = frozenset({Outcome.TEMPLATE_ERROR, Outcome.MODEL_ERROR, Outcome.PARSE_ERROR, Outcome.STAGE_ERROR})
+NOT_JUDGED: Final = frozenset(
+    {
+        Outcome.TEMPLATE_ERROR,
+        Outcome.MODEL_ERROR,
+        Outcome.PARSE_ERROR,
+        Outcome.STAGE_ERROR,
+        Outcome.TIMED_OUT,
+    }
+)

@@ -185,7 +185,9 @@ class Pipeline:
             exc_info=logger.isEnabledFor(logging.DEBUG),
         )
         if state.first_error() is None:
-            state.error = ItemError(planned.name, told(failure), planned.stage.error_outcome)
+            late = isinstance(failure, OutOfTime)
+            outcome = Outcome.TIMED_OUT if late else planned.stage.error_outcome
+            state.error = ItemError(planned.name, told(failure), outcome)
 
 
 def _is_stopped() -> bool:

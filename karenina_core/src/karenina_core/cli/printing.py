@@ -28,6 +28,7 @@ STYLES: Final[Mapping[Outcome, str]] = {
     Outcome.MODEL_ERROR: "magenta",
     Outcome.PARSE_ERROR: "magenta",
     Outcome.STAGE_ERROR: "magenta",
+    Outcome.TIMED_OUT: "magenta",
 }
 _SYMBOLS: Final[Mapping[Outcome, str]] = {
     Outcome.CORRECT: "✓",
@@ -37,6 +38,7 @@ _SYMBOLS: Final[Mapping[Outcome, str]] = {
     Outcome.MODEL_ERROR: "!",
     Outcome.PARSE_ERROR: "!",
     Outcome.STAGE_ERROR: "!",
+    Outcome.TIMED_OUT: "!",
 }
 _PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "…": "..."}
 NOT_EXTRACTED: Final = "(looks at the answer itself)"

@@ -212,7 +212,7 @@ class StageRecord(Section):
         default_factory=dict, description="Failed requests that were made again, by category."
     )
     waited: float = Field(default=0.0, description="Seconds between them.")
-    failed_calls: int = Field(default=0, description="Calls that brought no reply, in all their tries.")
+    failed_calls: int = Field(default=0, description="Calls that brought no whole reply, in all their tries.")
     distribution: str
     version: str
 

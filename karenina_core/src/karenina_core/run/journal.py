@@ -228,7 +228,7 @@ class Journal:
                 raise _missing(self.path, call)
             return None
         failed, reusable, retries, waited, seconds, text = row
-        if not (reusable or self.replaying):
+        if not (reusable or self._as_it_was(call)):
             return None
         notes = CallNotes(json.loads(retries) if retries != _NO_RETRIES else {}, waited, seconds)
         if failed:
@@ -260,6 +260,10 @@ class Journal:
 
     def leave(self, call: Call) -> None:
         """Nothing is noted of calls that were not made."""
+
+    def _as_it_was(self, call: Call) -> bool:
+        """Whether the call ends as it did then, also where that is no answer to go on with."""
+        return self.replaying
 
     def _may_hold(self, key: bytes) -> bool:
         """Whether a reply to a call with this key may be there. A few that are not there seem to be.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from karenina_core.ports import AgentReply, ErrorCategory, LLMReply, Message, ParserReply, PortError, Turn, Usage
+from karenina_core.structured.reading import is_complete
 
 Reply = LLMReply | ParserReply | AgentReply | Turn
 
@@ -15,8 +16,13 @@ _TRUNCATED: Final = ("length", "content_filter")
 
 
 def usable_again(reply: Reply) -> bool:
-    """Whether the reply may answer the same call later: one that was cut short or filtered may not."""
-    return reply.finish_reason not in _TRUNCATED
+    """Whether the reply may answer the same call later.
+
+    One that was cut short or filtered may not, and neither may one in which JSON was asked for and none is whole.
+    """
+    if reply.finish_reason in _TRUNCATED:
+        return False
+    return not isinstance(reply, ParserReply) or is_complete(reply.text)
 
 
 def reply_text(reply: Reply) -> str:

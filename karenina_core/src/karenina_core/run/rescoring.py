@@ -272,6 +272,10 @@ class _Replies(Journal):
             )
         return kept
 
+    def _as_it_was(self, call: Call) -> bool:
+        """A call that may not be made ends as it did."""
+        return self.replaying or call.info.stage not in self.asking
+
     def begin(self, items: int, command: Mapping[str, Any], ledger: Ledger | None = None) -> None:
         """The last run stays the last."""
 

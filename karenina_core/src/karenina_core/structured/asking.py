@@ -20,7 +20,7 @@ from karenina_core.ports import (
     Usage,
 )
 from karenina_core.structured.fitting import misfits, repair
-from karenina_core.structured.reading import read_object
+from karenina_core.structured.reading import is_complete, read_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,13 +41,18 @@ class InvalidReply(ValueError):
 
 
 class StructuredError(Exception):
-    """A judge that gave no usable reply in all its tries: the last one is in `last_text`, the cost in `usage`."""
+    """A judge that gave no usable reply in all its tries: the last one is in `last_text`, the cost in `usage`.
 
-    def __init__(self, message: str, tries: int, usage: Usage, last_text: str) -> None:
+    `complete` says whether that one held a whole JSON object, which was not accepted. Else it was cut off or none at
+    all, and the same call may bring another.
+    """
+
+    def __init__(self, message: str, tries: int, usage: Usage, last_text: str, *, complete: bool = True) -> None:
         super().__init__(message)
         self.tries = tries
         self.usage = usage
         self.last_text = last_text
+        self.complete = complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,11 @@ async def ask_for(
             if tries > reasks:
                 times = "once" if tries == 1 else f"{tries} times"
                 raise StructuredError(
-                    f"the judge was asked {times} and gave no usable reply: {full}", tries, usage, reply.text
+                    f"the judge was asked {times} and gave no usable reply: {full}",
+                    tries,
+                    usage,
+                    reply.text,
+                    complete=reply.finish_reason == "stop" and is_complete(reply.text),
                 ) from error
             conversation = [*messages, *_second_chance(reply, told)]
         else:

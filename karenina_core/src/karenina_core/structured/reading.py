@@ -37,6 +37,20 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
     raise ValueError(f"the reply is {_kind(value)}, not a JSON object")
 
 
+def is_complete(text: str) -> bool:
+    """Whether a judge's reply holds a whole JSON object, as far as can be told without reading it twice.
+
+    One that does may say nonsense, and says it again; one that does not was cut off or never began.
+    """
+    if text.endswith("}") and text.count("{") == text.count("}"):
+        return True
+    try:
+        read_object(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def _inside(text: str) -> dict[str, Any]:
     thought, ended, after = text.partition(_THOUGHT_END)
     # The mark may also stand in a value of a broken object; chat templates often swallow the opening mark.
