@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import typer
 from commandline import asking, benchmark, karenina
 
 from karenina_core import hookimpl
+from karenina_core import plugins as plugin_room
+from karenina_core.adapters import AdapterSpec
 from karenina_core.cli.models import model_of, models_of
 from karenina_core.plugins import Plugins
 
@@ -57,6 +60,28 @@ def test_ids_are_the_names_numbered_where_they_are_taken() -> None:
     models = models_of(["x:a", "y:a", own, "x:b", "x:a"], [Path("r.jsonl")])
 
     assert [model["id"] for model in models] == ["a", "a-2", "b", "b-2", "a-3", "recorded"]
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """A plugin with an adapter that replays recordings."""
+
+    interface: str
+
+    @hookimpl
+    def karenina_adapters(self) -> list[AdapterSpec]:
+        return [AdapterSpec(interface=self.interface, description="", recorded=True)]
+
+
+def test_recordings_go_to_the_adapter_that_replays_them() -> None:
+    plugins = Plugins()
+    with plugin_room.using(plugins):
+        assert models_of([], [Path("r.jsonl")])[0]["interface"] == "manual", "the one to install"
+        plugins.register(Recorder("tape"))
+        assert models_of([], [Path("r.jsonl")])[0]["interface"] == "tape"
+        plugins.register(Recorder("disc"))
+        with pytest.raises(typer.BadParameter, match="several adapters replay recordings \\(disc, tape\\): name one"):
+            models_of([], [Path("r.jsonl")])
 
 
 def _run_name(file: Path, *arguments: str, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -23,12 +23,13 @@ class AdapterDetails(TypedDict):
 
 class Known(TypedDict):
     """Distribution by name, for each kind; settings have their default beside it, and adapters what they say of
-    themselves."""
+    themselves. `recorders` are the adapters that replay what was recorded."""
 
     stages: dict[str, str]
     stage_slots: dict[str, str | None]
     adapters: dict[str, str]
     adapter_details: dict[str, AdapterDetails]
+    recorders: dict[str, str]
     artifacts: dict[str, str]
     prompts: dict[str, str]
     tool_sources: dict[str, str]

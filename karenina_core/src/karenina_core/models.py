@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 ManualTraces = Path | dict[str, Any]
+Secrecy = Literal["key", "whole", "by_name"]
+"""What of a field no file may hold: it all, because it is a key (which the environment may have, too) or because a
+secret may stand anywhere in it (`whole`); or what is called like a secret in it (`by_name`)."""
 
 
 class ModelConfig(BaseModel):
@@ -26,7 +29,9 @@ class ModelConfig(BaseModel):
     model_provider: str | None = Field(default=None, description="The provider, for adapters that route to several.")
     endpoint_base_url: str | None = Field(default=None, description="Base URL of the server, with its /v1.")
     endpoint_api_key: SecretStr | None = Field(
-        default=None, description="API key; else the adapter's environment variable."
+        default=None,
+        description="API key; else the adapter's environment variable.",
+        json_schema_extra={"secrecy": "key"},
     )
     temperature: float | None = Field(
         default=None, ge=0, le=2, description="Sampling temperature; the server's default where absent."
@@ -34,14 +39,19 @@ class ModelConfig(BaseModel):
     max_tokens: int | None = Field(default=None, ge=1, description="Most tokens of one reply.")
     system_prompt: str | None = Field(default=None, description="System prompt of an answering model.")
     mcp_urls_dict: dict[str, str] | None = Field(
-        default=None, description="MCP servers by name: a URL or a command line."
+        default=None,
+        description="MCP servers by name: a URL or a command line.",
+        json_schema_extra={"secrecy": "whole"},
     )
     mcp_tool_filter: list[str] | None = Field(default=None, description="Only these tools are offered.")
     mcp_tool_description_overrides: dict[str, str] | None = Field(
         default=None, description="Other descriptions for tools."
     )
     mcp_server_options: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, repr=False, description="Settings of single MCP servers, by the server's name."
+        default_factory=dict,
+        repr=False,
+        description="Settings of single MCP servers, by the server's name.",
+        json_schema_extra={"secrecy": "whole"},
     )
     request_timeout: float | None = Field(default=None, gt=0, description="Seconds for one request; else the run's.")
     agent_timeout: float | None = Field(default=None, gt=0, description="Seconds for one agent run.")
@@ -53,9 +63,23 @@ class ModelConfig(BaseModel):
     manual_traces: ManualTraces | None = Field(
         default=None, description="Recorded answers: a file, or recordings by question id or text."
     )
-    extra: dict[str, Any] = Field(default_factory=dict, repr=False, description="Settings of this one adapter.")
+    extra: dict[str, Any] = Field(
+        default_factory=dict,
+        repr=False,
+        description="Settings of this one adapter.",
+        json_schema_extra={"secrecy": "by_name"},
+    )
 
     @property
     def display_string(self) -> str:
         """`interface:model_name`, as results print it."""
         return f"{self.interface}:{self.model_name}"
+
+
+def _secrecy() -> dict[str, Secrecy]:
+    marks = {name: info.json_schema_extra for name, info in ModelConfig.model_fields.items()}
+    return {name: cast("Secrecy", mark["secrecy"]) for name, mark in marks.items() if isinstance(mark, dict)}
+
+
+SECRECY: Final = _secrecy()
+"""The fields of a model that are or may hold secrets, as they say themselves."""

@@ -49,7 +49,7 @@ def models_of(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dic
     """
     models = [model_of(spec) for spec in specs]
     models += [
-        {"id": "recorded", "interface": "manual", "model_name": "recorded", "manual_traces": str(path)}
+        {"id": "recorded", "interface": _recorder(), "model_name": "recorded", "manual_traces": str(path)}
         for path in recordings
     ]
     taken = {model["id"] for model in models if isinstance(model.get("id"), str)}
@@ -63,3 +63,16 @@ def models_of(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dic
         taken.add(id)
         model["id"] = id
     return models
+
+
+def _recorder() -> str:
+    """The adapter that replays recordings; where none is installed, the one to install. Raises `typer.BadParameter`."""
+    from karenina_core import plugins
+    from karenina_core.known import known
+
+    installed = [offered.spec.interface for offered in plugins.current().adapters() if offered.spec.recorded]
+    found = installed or list(known()["recorders"])
+    if len(found) > 1:
+        names = ", ".join(found)
+        raise typer.BadParameter(f"several adapters replay recordings ({names}): name one, as --answering '{{...}}'")
+    return found[0]

@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
+from karenina_core.models import SECRECY
 from karenina_core.rubrics.base import register_trait_kind
 from karenina_core.rubrics.scale import ScaledTrait
 
@@ -36,6 +37,7 @@ class AgenticRubricTrait(ScaledTrait):
             )
         if self.materialize_trace and self.context_mode == "workspace_only":
             raise ValueError("materialize_trace needs a trace, which context_mode workspace_only leaves out")
-        if (self.model_override or {}).get("endpoint_api_key"):
+        override = self.model_override or {}
+        if any(override.get(name) for name, secrecy in SECRECY.items() if secrecy == "key"):
             raise ValueError("model_override holds an API key; take it out and set the adapter's environment variable")
         return self

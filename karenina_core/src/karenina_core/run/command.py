@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from pydantic_core import to_jsonable_python
 
 from karenina_core.errors import ConfigError
+from karenina_core.models import SECRECY
 from karenina_core.run.fingerprint import question_digest
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 LEFT_OUT: Final = "(left out of the journal: it is or may hold a secret)"
 """What stands in a journal where the command had a secret; `with_secrets` puts it back."""
 
-_SERVERS: Final = ("mcp_urls_dict", "mcp_server_options")
 _MODELS: Final = ("answering_models", "parsing_models")
 _SECRET_NAME: Final = re.compile(r"key|token|secret|password|authorization|credential", re.IGNORECASE)
 
@@ -106,15 +106,11 @@ def _plain_config(config: VerificationConfig) -> dict[str, Any]:
 
 def _plain_model(model: ModelConfig) -> dict[str, Any]:
     values: dict[str, Any] = _plain(model.model_dump(mode="json", exclude_unset=True))
-    if model.endpoint_api_key is not None:
-        values["endpoint_api_key"] = LEFT_OUT
     if isinstance(model.manual_traces, Path):
         values["manual_traces"] = str(model.manual_traces.absolute())
-    for name in _SERVERS:
+    for name, secrecy in SECRECY.items():
         if values.get(name):
-            values[name] = LEFT_OUT
-    if "extra" in values:
-        values["extra"] = _without_secrets(values["extra"])
+            values[name] = _without_secrets(values[name]) if secrecy == "by_name" else LEFT_OUT
     return values
 
 
@@ -144,7 +140,7 @@ def _model_with_secrets(stored: Mapping[str, Any], now: Any) -> dict[str, Any]:
         found = _field(now, name) if now is not None else None
         if found:
             values[name] = found
-        elif name == "endpoint_api_key":
+        elif SECRECY.get(name) == "key":
             del values[name]
         else:
             raise ConfigError(

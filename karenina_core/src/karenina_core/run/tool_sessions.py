@@ -155,8 +155,10 @@ def tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> It
 def _missing(plugins: Plugins) -> str:
     from karenina_core.known import install_line, known
 
-    owner = known()["tool_sources"]["mcp"]
-    broken = [info for info in plugins.describe() if info.distribution == owner and info.state != "loaded"]
-    if broken:
-        return f"mcp_urls_dict names MCP servers, and {owner}, which reaches them, cannot be used: {broken[0].failure}"
-    return f"mcp_urls_dict names MCP servers, and what reaches them is not installed: {install_line(owner)}"
+    owners = sorted(set(known()["tool_sources"].values()))
+    for info in plugins.describe():
+        if info.distribution in owners and info.state != "loaded":
+            what = f"{info.distribution}, which reaches them, cannot be used: {info.failure}"
+            return f"mcp_urls_dict names MCP servers, and {what}"
+    lines = " or ".join(install_line(owner) for owner in owners)
+    return f"mcp_urls_dict names MCP servers, and what reaches them is not installed: {lines}"

@@ -35,6 +35,7 @@ def survey(names: list[str]) -> Known:
         "stage_slots": {},
         "adapters": {},
         "adapter_details": {},
+        "recorders": {},
         "artifacts": {},
         "prompts": {},
         "tool_sources": {},
@@ -57,6 +58,7 @@ def survey(names: list[str]) -> Known:
     found["tool_sources"] = {source.name: owner for source, owner in plugins.owned_tool_sources()}
     found["executors"] = {one.name: owner for one, owner in plugins.owned_executors()}
     found["adapters"] = {one.spec.interface: one.distribution for one in plugins.adapters()}
+    found["recorders"] = {one.spec.interface: one.distribution for one in plugins.adapters() if one.spec.recorded}
     found["adapter_details"] = {
         spec.interface: {"description": spec.description, "tier": spec.tier.value, "ports": list(spec.ports)}
         for spec in (one.spec for one in plugins.adapters())
