@@ -5,7 +5,8 @@
 
 `memory.py` and `rescore.py` start it, so that what one run leaves in memory is not counted for the next. It prints a
 JSON object: seconds and CPU seconds from the loading of the file to the last result (imports and a small run before
-that are not counted), items, calls, and the greatest memory in MB.
+that are not counted), items, calls, and the greatest memory in MB, each with what processes that helped took of it:
+`helper_peak` is that of the greatest of them, most of which it shares with the run.
 """
 
 from __future__ import annotations
@@ -138,8 +139,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             items = again(journal, file, output, chosen.processes)
         seconds, after = time.perf_counter() - began, os.times()
     spent = [now - then for now, then in zip(after[:4], before[:4], strict=True)]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"seconds": seconds, "cpu": sum(spent), "items": items, "calls": calls[0], "peak": peak}))
+    peak, helper = (
+        resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    found = {"seconds": seconds, "cpu": sum(spent), "helpers_cpu": sum(spent[2:]), "items": items, "calls": calls[0]}
+    print(json.dumps({**found, "peak": peak, "helper_peak": helper}))
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ class Observers:
         self.of_items = self.hear("item")
         self.of_stages = self.hear("stage")
         self.of_calls = self.hear("call")
+        self.of_starts = "karenina_item_started" in self._listeners
 
     def hear(self, what: str) -> bool:
         """Whether anybody wants to hear of the start or the end of a `run`, `answer`, `item`, `stage` or `call`."""

@@ -273,6 +273,7 @@ def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> Tot
     from karenina_core.cli.stopping import stopping
     from karenina_core.run.journal_file import JournalError
     from karenina_core.run.running import carry_out, run_blocking
+    from karenina_core.run.spared import helped
 
     progress = RunProgress(
         screen.err,
@@ -282,7 +283,7 @@ def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> Tot
         cost=lambda: spent_in_words(prepared.ledger),
     )
     try:
-        with progress, stopping(prepared, screen.note):
+        with helped(prepared), progress, stopping(prepared, screen.note):
             found = run_blocking(
                 lambda: carry_out(prepared, output=path, on_result=lambda _place, result: progress.finished(result))
             )

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from karenina_core.run.calls import Tally
     from karenina_core.run.journal import Journal
     from karenina_core.run.retry import RetryPolicy
+    from karenina_core.run.spared import Spared
     from karenina_core.templates import Trust
 
 Placed = tuple[int, VerificationResult]
@@ -86,7 +87,7 @@ class Run:
         self.plugins = plugins
         self.trust = trust
         self.policy = policy
-        self._observers = plugins.observers(config)
+        self.observers = plugins.observers(config)
         self.work = Answering(
             config,
             plugins,
@@ -94,7 +95,7 @@ class Run:
             policy=policy,
             keeper=journal,
             offline=offline,
-            observers=self._observers,
+            observers=self.observers,
         )
         survey = self.work.planner.survey(questions)
         self._warn_of_nothing_to_do(questions)
@@ -110,6 +111,8 @@ class Run:
         self.journal = journal
         self.command = dict(command or {})
         self.continuing = Continuing(journal, Fingerprints(config, plugins, trust)) if journal is not None else None
+        self.spared: Spared | None = None
+        """Who works out what the journal has all replies of; set by `karenina_core.run.spared.helped`."""
         self.on_stop: Callable[[float], None] | None = None
         """Told by `stop` how many seconds of grace there are; set by the executor that works on the run."""
         try:
@@ -248,12 +251,12 @@ class Run:
             journal.begin(len(self), self.command, self._ledger)
         if self._budget is not None:
             self._budget.spent = self._ledger.earlier.cost
-        self._observers.run_started(RunStarted(len(self), self.config))
+        self.observers.run_started(RunStarted(len(self), self.config))
         try:
             async with aclosing(self._stream()) as stream:
                 async for place, result in stream:
                     outcomes.add(result.outcome, result.question_id, result.template.verify_granular_result)
-                    self._observers.item_finished(result)
+                    self.observers.item_finished(result)
                     yield place, result
         finally:
             interrupted = len(outcomes) < len(self)
@@ -267,7 +270,7 @@ class Run:
                     "; the same run with the same journal goes on with them" if journal is not None else "",
                 )
             finished = RunFinished(outcomes.summary(), time.monotonic() - began, interrupted, self._stopped)
-            self._observers.run_finished(finished)
+            self.observers.run_finished(finished)
             if journal is not None and journal.broken is None:
                 journal.end(self.tally, finished=not interrupted)
 
@@ -296,7 +299,14 @@ class Run:
         def wanted() -> int:
             return min(limits.could_be_under_way() + 2, MOST_ANSWERS)
 
-        crew = self._crew = Crew(iter(self.matrix), lambda task: self._answer(task, ready), wanted, ready.end)
+        if self.spared is not None:
+            async with aclosing(self.spared.results()) as results:
+                async for placed in results:
+                    yield placed
+            if self._stopped is not None:
+                return
+        tasks = iter(self.matrix) if self.spared is None else self.spared.left()
+        crew = self._crew = Crew(tasks, lambda task: self._answer(task, ready), wanted, ready.end)
         limits.on_change = crew.fill
         try:
             crew.fill()

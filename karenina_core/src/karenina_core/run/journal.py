@@ -73,6 +73,18 @@ class KeptResult:
     place: int
 
 
+@dataclass(frozen=True, slots=True)
+class FinishedItem:
+    """A result as `Journal.finish` is told of it."""
+
+    place: int
+    item: ItemId
+    fingerprint: bytes
+    outcome: str
+    text: str
+    again: bool
+
+
 class Journal:
     """One journal, held by this process from `open` to `close`.
 
@@ -153,6 +165,18 @@ class Journal:
             self._database.close()
             lock.release()
 
+    @contextmanager
+    def let_go(self) -> Iterator[None]:
+        """Have the file closed while the block lasts, and held all the same: SQLite's files do not outlive a fork."""
+        if not self.replaying:
+            self.flush()
+        self._database.close()
+        try:
+            yield
+        finally:
+            opened = journal_file.open_to_read if self.replaying else journal_file.open_to_write
+            self._database = opened(self.path)
+
     # ---- runs
 
     def begin(self, items: int, command: Mapping[str, Any], ledger: Ledger | None = None) -> None:
@@ -207,6 +231,11 @@ class Journal:
             )
 
     # ---- replies
+
+    @property
+    def had_replies(self) -> bool:
+        """Whether there was any reply when the journal was opened."""
+        return self._had_replies
 
     async def find(self, call: Call) -> Made | None:
         """What was kept of such a call: a reply that may be used again, or None.
@@ -297,8 +326,17 @@ class Journal:
         self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> None:
         """Keep the result of an item, as its JSON line. When this returns it is in the file."""
-        row = (*item, fingerprint, self.run_id, place, outcome, again, time.time(), text)
-        await self._write(_RESULT, row)
+        await self._write(_RESULT, self._result_row(place, item, fingerprint, outcome, text, again))
+
+    def add(self, finished: FinishedItem) -> None:
+        """Keep a result that another process has found out. It is in the file after the next `flush`."""
+        one = finished
+        self._add(_RESULT, self._result_row(one.place, one.item, one.fingerprint, one.outcome, one.text, one.again))
+
+    def _result_row(
+        self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, again: bool
+    ) -> tuple[Any, ...]:
+        return (*item, fingerprint, self.run_id, place, outcome, again, time.time(), text)
 
     def seen(self, place: int, kept: KeptResult) -> None:
         """Note that the run that is under way has a result that was kept, at this place of its matrix."""

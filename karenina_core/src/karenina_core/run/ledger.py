@@ -108,6 +108,7 @@ class Ledger:
     changed: dict[int, Line] = field(default_factory=dict)
     """The lines with calls that no journal holds yet, by their identity."""
     _lines: dict[tuple[int, str, str], Line] = field(default_factory=dict)
+    _by_names: dict[tuple[str, str, str, str, str], Line] = field(default_factory=dict)
 
     def made(self, call: Call, usage: Usage) -> int | None:
         """Count a call that was made; its cost in picodollars, None where it is not known."""
@@ -137,18 +138,27 @@ class Ledger:
         key = (id(model), info.stage, info.judge)
         line = self._lines.get(key)
         if line is None:
-            names = (model.id, model.interface, model.model_name)
-            line = self._lines[key] = Line(*names, info.stage, info.judge)
+            line = self._lines[key] = self._named((model.id, model.interface, model.model_name, *key[1:]))
+        return line
+
+    def spare(self, names: tuple[str, str, str, str, str], kept: Count) -> None:
+        """Count replies that another process has taken from the journal, for the line of these names."""
+        self._named(names).kept.merge(kept)
+
+    def _named(self, names: tuple[str, str, str, str, str]) -> Line:
+        line = self._by_names.get(names)
+        if line is None:
+            line = self._by_names[names] = Line(*names)
         return line
 
     @property
     def lines(self) -> list[Line]:
         """All lines: by model, then as the stages came."""
-        return sorted(self._lines.values(), key=lambda line: line.model)
+        return sorted(self._by_names.values(), key=lambda line: line.model)
 
     def total(self) -> Count:
         """What was spent now."""
-        return summed(line.made for line in self._lines.values())
+        return summed(line.made for line in self._by_names.values())
 
     @property
     def earlier(self) -> Count:
@@ -157,7 +167,7 @@ class Ledger:
 
     def spared(self) -> Count:
         """What was kept, and not spent now."""
-        return summed(line.kept for line in self._lines.values())
+        return summed(line.kept for line in self._by_names.values())
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values, with sums by model, stage and judge."""

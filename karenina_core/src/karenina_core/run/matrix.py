@@ -10,7 +10,7 @@ first results come early.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
@@ -72,3 +72,19 @@ class Matrix:
             for model in core.answering_models:
                 for replicate in range(1, core.replicate_count + 1):
                     yield AnswerTask(question, model, replicate, judges, next(orders))
+
+    @property
+    def answers(self) -> int:
+        """How many answers there are."""
+        return len(self) // len(self.judges)
+
+    def part(self, orders: Iterable[int]) -> Iterator[AnswerTask]:
+        """The answers of these orders, which ascend. No other question is read."""
+        models, replicates = self.config.core.answering_models, self.config.core.replicate_count
+        at, question = -1, None
+        for order in orders:
+            which, place = divmod(order, len(models) * replicates)
+            if question is None or which != at:
+                at, question = which, self.questions[which]
+            model, replicate = divmod(place, replicates)
+            yield AnswerTask(question, models[model], replicate + 1, self.judges, order)

@@ -231,8 +231,10 @@ async def carry_out(run: Run, *, output: str | Path | None = None, on_result: On
     again. Raises `ConfigError` where the file cannot be written.
     """
     pairs = len(run.config.core.answering_models) * len(run.matrix.judges)
+    from karenina_core.run.spared import helped
+
     totals = Totals(per_question=run.config.core.replicate_count, pairs=pairs)
-    with _result_file(run, Path(output)) if output is not None else nullcontext() as file:
+    with helped(run), _result_file(run, Path(output)) if output is not None else nullcontext() as file:
         async with aclosing(run.placed_results()) as results:
             async for place, result in results:
                 totals.add(result)

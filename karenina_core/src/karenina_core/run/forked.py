@@ -1,0 +1,239 @@
+"""Processes that are forked from this one and have all that it has, to do the same work on many jobs, on all cores."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import random
+import signal
+import sys
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Generic, NoReturn, Self, TypeVar
+
+J = TypeVar("J")
+R = TypeVar("R")
+
+_AHEAD: Final = 2
+"""Jobs that a process has at a time, so that it need not wait for the next one."""
+_EARLY: Final = 4
+"""Results for each process that may be there before one that is wanted earlier."""
+_ROOM: Final = 1 << 20
+"""Bytes that fit into a pipe: a process goes on while its last result has not been taken."""
+_DEATH_OF_PARENT: Final = 1
+"""`PR_SET_PDEATHSIG` of Linux."""
+
+logger = logging.getLogger("karenina")
+
+
+def can_fork() -> bool:
+    """Whether this process may be forked without harm: on Linux, while it has one thread.
+
+    Threads of libraries count too: what they hold would stay held for ever in the new process.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        return sum(1 for _ in Path("/proc/self/task").iterdir()) == 1
+    except OSError:
+        return False
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(slots=True, eq=False)
+class _Hand:
+    """A process, its pipes, and the numbers of the jobs that it has."""
+
+    pid: int
+    jobs: Connection[Any, Any]
+    results: Connection[Any, Any]
+    numbers: deque[int] = field(default_factory=deque)
+
+
+class Forked(Generic[J, R]):
+    """So many processes, each a copy of this one, that do jobs until the `with` block ends; then they are gone.
+
+    `work` is called once in each of them, for what does the jobs there. Jobs are small, because they wait in a pipe;
+    what they are about is inherited. A job that raises, or of which a process dies, has no result: whoever gave it does
+    it here, and finds out why. To be made where `can_fork` says so. The processes end with this one, however it ends.
+    """
+
+    def __init__(self, work: Callable[[], Callable[[J], R]], count: int) -> None:
+        self._hands: list[_Hand] = []
+        self._ended: list[_Hand] = []
+        self._given: dict[int, J] = {}
+        self._brought: dict[int, R | None] = {}
+        self._next = self._last = 0
+        sys.stdout.flush()
+        sys.stderr.flush()
+        try:
+            for _ in range(count):
+                self._hands.append(self._forked(work))
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes, whatever they do."""
+        hands, self._hands = self._hands, []
+        ended, self._ended = self._ended, []
+        for hand in (*hands, *ended):
+            _end(hand)
+
+    def results(self, jobs: Iterator[J]) -> Iterator[tuple[J, R | None]]:
+        """The jobs in their order, each with its result, or None where it has none."""
+        while self._give(jobs):
+            if self._hands:
+                for ready in wait([hand.results for hand in self._hands]):
+                    self._hear(ready)
+            yield from self._in_order()
+
+    async def aresults(self, jobs: Iterator[J]) -> AsyncGenerator[tuple[J, R | None]]:
+        """`results`, in an event loop that has other things to do meanwhile."""
+        loop, said = asyncio.get_running_loop(), asyncio.Event()
+        heard = {hand.results for hand in self._hands}
+        for one in heard:
+            loop.add_reader(one.fileno(), said.set)
+        try:
+            while self._give(jobs):
+                if self._hands:
+                    await said.wait()
+                    said.clear()
+                    for ready in wait([hand.results for hand in self._hands], timeout=0):
+                        self._hear(ready)
+                for one in heard - {hand.results for hand in self._hands}:
+                    loop.remove_reader(one.fileno())
+                    heard.remove(one)
+                for found in self._in_order():
+                    yield found
+        finally:
+            for one in heard:
+                if not one.closed:
+                    loop.remove_reader(one.fileno())
+
+    def _give(self, jobs: Iterator[J]) -> bool:
+        """Hand out jobs to those who have too few; whether there is any that has not been returned."""
+        most = self._next + (_AHEAD + _EARLY) * max(1, len(self._hands))
+        for hand in sorted(self._hands, key=lambda one: len(one.numbers)):
+            while len(hand.numbers) < _AHEAD and self._last < most:
+                number = self._take(jobs)
+                if number is None:
+                    break
+                hand.numbers.append(number)
+                with contextlib.suppress(OSError):  # that it has died is heard from its other pipe
+                    hand.jobs.send(self._given[number])
+        if not self._hands and not self._given:
+            number = self._take(jobs)
+            if number is not None:
+                self._brought[number] = None
+        return bool(self._given)
+
+    def _take(self, jobs: Iterator[J]) -> int | None:
+        for job in jobs:
+            self._given[self._last] = job
+            self._last += 1
+            return self._last - 1
+        return None
+
+    def _hear(self, ready: Any) -> None:
+        hand = next(one for one in self._hands if one.results is ready)
+        try:
+            self._brought[hand.numbers[0]] = hand.results.recv()
+            hand.numbers.popleft()
+        except (EOFError, OSError):
+            logger.warning("a process that helped has died; what it was working on is done here")
+            self._hands.remove(hand)
+            self._ended.append(hand)
+            self._brought.update(dict.fromkeys(hand.numbers))
+
+    def _in_order(self) -> Iterator[tuple[J, R | None]]:
+        while self._next in self._brought:
+            number = self._next
+            self._next += 1
+            yield self._given.pop(number), self._brought.pop(number)
+
+    def _forked(self, work: Callable[[], Callable[[J], R]]) -> _Hand:
+        given, jobs = Pipe(duplex=False)
+        results, brought = Pipe(duplex=False)
+        _widen(brought)
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            for other in (*self._hands, _Hand(0, jobs, results)):  # else they would not end with their parent
+                other.jobs.close()
+                other.results.close()
+            _live(parent, work, given, brought)
+        given.close()
+        brought.close()
+        return _Hand(pid, jobs, results)
+
+
+def _end(hand: _Hand) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(hand.pid, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(hand.pid, 0)
+    hand.jobs.close()
+    hand.results.close()
+
+
+def _widen(pipe: Connection[Any, Any]) -> None:
+    import fcntl
+
+    with contextlib.suppress(OSError):  # the system may allow less
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _ROOM)
+
+
+def _live(
+    parent: int, work: Callable[[], Callable[[Any], Any]], jobs: Connection[Any, Any], results: Connection[Any, Any]
+) -> NoReturn:
+    """The life of a process: it never returns into what its parent was doing."""
+    try:
+        _set_apart(parent)
+        do: Callable[[Any], Any] | None = None
+        while True:
+            job = jobs.recv()
+            found = None
+            try:
+                do = do or work()
+                found = do(job)
+            except Exception:
+                logger.debug("a process that helps could not do a job", exc_info=True)
+            results.send(found)
+    except BaseException:  # noqa: S110 - there is nobody to tell: its parent has ended, or hears that it has
+        pass
+    finally:
+        os._exit(0)
+
+
+def _set_apart(parent: int) -> None:
+    """Take from a new process what belongs to its parent: signals, and the garbage that the parent would collect."""
+    import ctypes
+
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and says when to end
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    ctypes.CDLL(None).prctl(_DEATH_OF_PARENT, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+    gc.freeze()
+    random.seed()
