@@ -92,7 +92,8 @@ def test_a_model_answers_and_a_model_judges_through_a_server(site: Site) -> None
         assert words in shown.stdout
 
 
-def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(site: Site) -> None:
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(site: Site, more: tuple[str, ...]) -> None:
     file = site.write("genes.yaml", QUESTIONS.replace("ground_truth: BCL2", "ground_truth: true, " + IN_THE_ANSWER))
     recorded = site.write("answers.jsonl", json.dumps({"id": "first", "answer": "BCL2"}) + "\n")
     release = threading.Event()
@@ -104,7 +105,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(site: Site) -> None
     with recording_server(never) as server:
         model = f"openai:slow@{server.url}"
         models = ("-a", model, "-j", model, "--recordings", recorded)
-        command = [SCRIPTS / "karenina", "run", file, *models, "-o", "out.jsonl"]
+        command = [SCRIPTS / "karenina", "run", file, *models, "-o", "out.jsonl", *more]
         running = subprocess.Popen(command, cwd=site.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
             _wait_for(lambda: len(_lines(site.folder / "out.jsonl")) >= 1)
@@ -117,7 +118,13 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(site: Site) -> None
     assert running.returncode == 130, err
     assert "karenina resume out.journal" in err
     assert "Traceback" not in err
-    assert out == ""
+    if more:
+        said = json.loads(out)
+        assert (said["interrupted"], said["not_run"] + said["summary"]["items"]) == (True, 4)
+        assert said["summary"]["pass_rate"]["out_of"] == 1
+        assert ("first", "correct") in [(one["question_id"], one["outcome"]) for one in said["results"]]
+    else:
+        assert "1 of 1 judged" in out
     finished = site.printed("show", "out.jsonl")["results"]
     assert ("first", "correct") in [(one["question_id"], one["outcome"]) for one in finished]
 

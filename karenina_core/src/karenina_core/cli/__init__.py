@@ -1,8 +1,7 @@
 """The `karenina` command. typer and rich are imported here and nowhere else in the core.
 
-Exit codes: 0 fine; 1 a run that finished below the threshold that the user gave; 2 bad input (nothing was asked of any
-model); 70 an error of the program itself; 130 stopped with Ctrl-C; 141 the reader of the output went away. Results go
-to the standard output, progress, warnings and errors to the error output.
+`karenina_core.cli.exit_codes` says how it ends. Results go to the standard output, progress, warnings and errors to the
+error output.
 """
 
 from __future__ import annotations

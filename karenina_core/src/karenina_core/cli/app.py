@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from typer.models import CommandInfo
 
+from karenina_core.cli.exit_codes import exit_codes_help
+
 if TYPE_CHECKING:
     from karenina_core.cli.screen import Screen
 
@@ -63,6 +65,8 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
 }
 """The core's commands: module, function, and what is said of each in the list of all (the beginning of its help)."""
 
+_OF_RUNS: Final = ("run", "resume")
+
 
 def build_app(wanted: str | None = None) -> typer.Typer:
     """The whole command. Loads the plugins that may add commands; no SDK, HTTP client or run is imported.
@@ -111,7 +115,8 @@ def _core_app(wanted: str | None) -> typer.Typer:
     app.callback()(_global_options)
     for name, (module, function, summary) in COMMANDS.items():
         if wanted is None or name == wanted:
-            app.command(name)(getattr(import_module(f"karenina_core.cli.{module}"), function))
+            epilog = exit_codes_help() if name in _OF_RUNS else None
+            app.command(name, epilog=epilog)(getattr(import_module(f"karenina_core.cli.{module}"), function))
         else:
             app.command(name, help=summary)(_not_wanted)
     return app

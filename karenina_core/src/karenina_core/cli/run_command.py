@@ -12,20 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from karenina_core.cli.configuring import ConfigFile, Settings, chosen_ids, configuration
+from karenina_core.cli.exit_codes import ExitCode
 from karenina_core.cli.models import SPEC_HELP
-from karenina_core.cli.screen import INTERRUPTED, Screen, screen_of
+from karenina_core.cli.screen import Screen, screen_of
 
 if TYPE_CHECKING:
     from karenina_core.benchmark import Benchmark
+    from karenina_core.cli.printing import Results
     from karenina_core.config import VerificationConfig
-    from karenina_core.results import StoredResults, Totals, VerificationResult
+    from karenina_core.results import Totals, VerificationResult
     from karenina_core.run.engine import Run
-
-BELOW_THRESHOLD = 1
-BUDGET_SPENT = 3
-FAILED = 70
-OUT_OF_TIME = 124
-"""As timeout(1) ends."""
 
 
 def run(
@@ -99,7 +95,12 @@ def run(
     ] = False,
     fail_under: Annotated[
         float | None,
-        typer.Option(min=0.0, max=1.0, help="Exit with 1 where the pass rate is below this.", show_default=False),
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Exit with 1 where the pass rate is below this, or there is none.",
+            show_default=False,
+        ),
     ] = None,
     trust_all: Annotated[
         bool, typer.Option("--trust-all", help="Run the code in the benchmark's templates: only for files of your own.")
@@ -165,9 +166,12 @@ class Task:
 
 
 def have_run(screen: Screen, task: Task, *, fail_under: float | None, as_json: bool, quiet: bool) -> None:
-    """Run the task with progress, print the results, and end with 1 where the pass rate is below `fail_under`."""
+    """Run the task with progress, print the results, and end as `ExitCode` says.
+
+    Also what a run that was stopped has found out so far is printed; after Ctrl-C the single results only as JSON.
+    """
     from karenina_core.cli.money import how_to_raise, money_json, print_ledger
-    from karenina_core.results import StoredResults
+    from karenina_core.results import StoredResults, VerificationResultSet
     from karenina_core.run.running import journal_of, prepare
 
     with journal_of(
@@ -189,26 +193,32 @@ def have_run(screen: Screen, task: Task, *, fail_under: float | None, as_json: b
             journal=held,
             command=command,
         )
-        totals = _carry_out(screen, prepared, task.output, quiet=quiet)
+        totals, interrupted = _carry_out(screen, prepared, task.output, quiet=quiet)
         _tell_what_was_kept(screen, prepared)
-    results = StoredResults(task.output, len(totals))
+    missing = len(prepared) - len(totals)
+    results: Results = StoredResults(task.output, len(totals)) if len(totals) else VerificationResultSet()
     if as_json:
         rest = {**summary_json(totals), "output": str(task.output), "calls": _calls_json(prepared)}
-        rest |= {"not_run": len(prepared) - len(totals), "stopped": prepared.stopped, "money": money_json(prepared)}
-        screen.json_list("results", map(result_json, results), rest)
+        rest |= {"not_run": missing, "stopped": prepared.stopped, "interrupted": interrupted}
+        screen.json_list("results", map(result_json, results), {**rest, "money": money_json(prepared)})
     else:
-        _print(screen, results, totals, task.output, quiet=quiet)
+        _print(screen, results, totals, task.output, quiet=quiet or interrupted)
         print_ledger(screen.out, prepared.ledger)
-    if prepared.stopped is not None and len(totals) < len(prepared):
-        if prepared.budget is not None and prepared.budget.exhausted:
-            screen.note(f"{len(prepared) - len(totals)} items were not run. {how_to_raise(prepared)}")
-            raise typer.Exit(BUDGET_SPENT)
+    if missing and (interrupted or prepared.stopped is not None):
+        if not interrupted and prepared.budget is not None and prepared.budget.exhausted:
+            screen.note(f"{missing} items were not run. {how_to_raise(prepared)}")
+            raise typer.Exit(ExitCode.BUDGET_SPENT)
         screen.note(_how_to_go_on(prepared, task.output))
-        raise typer.Exit(OUT_OF_TIME)
-    rate = totals.summary().pass_rate.value
+        raise typer.Exit(ExitCode.INTERRUPTED if interrupted else ExitCode.OUT_OF_TIME)
+    summary = totals.summary()
+    rate = summary.pass_rate.value
+    if summary.not_judged == summary.items:
+        screen.note(f"Nothing was judged: all {summary.items} items ended in an error. {_how_to_mend(prepared, task)}")
     if fail_under is not None and (rate is None or rate < fail_under):
         screen.note(f"The pass rate is below {fail_under:g}." if rate is not None else "There is no pass rate.")
-        raise typer.Exit(BELOW_THRESHOLD)
+        raise typer.Exit(ExitCode.BELOW_THRESHOLD)
+    if summary.not_judged == summary.items:
+        raise typer.Exit(ExitCode.NOTHING_JUDGED)
 
 
 def _calls_json(prepared: Run) -> dict[str, int]:
@@ -265,12 +275,13 @@ def summary_json(results: Totals) -> dict[str, Any]:
     }
 
 
-def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> Totals:
-    """Run, with progress. Ctrl-C says what is kept and how to go on."""
+def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> tuple[Totals, bool]:
+    """Run, with progress. The results that there are, counted, and whether Ctrl-C ended it before its end."""
     from karenina_core.cli.money import spent_in_words
     from karenina_core.cli.progress import RunProgress
     from karenina_core.cli.stopping import INTERRUPTED as BY_THE_USER
     from karenina_core.cli.stopping import stopping
+    from karenina_core.results import VerificationResultSet, read_results
     from karenina_core.run.journal_file import JournalError
     from karenina_core.run.running import carry_out, run_blocking
     from karenina_core.run.spared import helped
@@ -289,19 +300,24 @@ def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> Tot
             )
     except KeyboardInterrupt:
         screen.note(f"Stopped after {progress.done} of {len(prepared)} items.")
-        found = None
+        return VerificationResultSet(read_results(path) if progress.done else ()).totals(), True
     except JournalError as error:
-        screen.fail(f"stopped after {progress.done} of {len(prepared)} items: {error}", FAILED)
+        screen.fail(f"stopped after {progress.done} of {len(prepared)} items: {error}", ExitCode.FAILED)
     except OSError as error:
         screen.fail(
             f"stopped after {progress.done} of {len(prepared)} items, because {path} cannot be written: "
             f"{error.strerror or error}; what was written stays there",
-            FAILED,
+            ExitCode.FAILED,
         )
-    if found is None or (prepared.stopped == BY_THE_USER and len(found) < len(prepared)):
-        screen.note(_how_to_go_on(prepared, path))
-        raise typer.Exit(INTERRUPTED)
-    return found
+    return found, prepared.stopped == BY_THE_USER and len(found) < len(prepared)
+
+
+def _how_to_mend(prepared: Run, task: Task) -> str:
+    """What one does about a run in which everything failed."""
+    again = "give the same command again" + (
+        f", or `karenina resume {prepared.journal.path}`" if prepared.journal is not None and not task.replay else ""
+    )
+    return f"`karenina show {task.output}` says why; mend it, and {again}."
 
 
 def _how_to_go_on(prepared: Run, path: Path) -> str:
@@ -340,7 +356,7 @@ def _not_done(ids: list[str], config: VerificationConfig, files: list[Path]) -> 
     return [id for id in ids if left[id] or not core.answering_models]
 
 
-def _print(screen: Screen, results: StoredResults, totals: Totals, path: Path, *, quiet: bool) -> None:
+def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quiet: bool) -> None:
     from karenina_core.cli.printing import print_results, print_summary
 
     if not quiet:

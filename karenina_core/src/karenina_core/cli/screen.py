@@ -13,15 +13,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from karenina_core.cli.exit_codes import ExitCode
 from karenina_core.errors import KareninaError
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-BAD_INPUT = 2
-INTERRUPTED = 130
-READER_GONE = 141
-"""128 and the number of SIGPIPE, as a shell reports other programs that end so."""
 
 _PIPE_WIDTH = 120
 
@@ -60,7 +56,7 @@ class Screen:
 
         self.err.print(Text(clean(text)), soft_wrap=True)
 
-    def fail(self, text: str, code: int = BAD_INPUT) -> NoReturn:
+    def fail(self, text: str, code: int = ExitCode.BAD_INPUT) -> NoReturn:
         """Print the error and leave."""
         from rich.text import Text
 
@@ -77,11 +73,11 @@ class Screen:
             self.fail("\n".join(problems) or type(error).__name__)
         except KeyboardInterrupt:
             self.note("Stopped.")
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
         except BrokenPipeError:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, sys.stdout.fileno())  # else the interpreter complains when it flushes at its end
-            raise typer.Exit(READER_GONE) from None
+            raise typer.Exit(ExitCode.READER_GONE) from None
 
 
 def screen_of(context: typer.Context) -> Screen:

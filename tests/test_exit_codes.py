@@ -1,0 +1,57 @@
+"""How `karenina run` ends: one table, which the help and the README show, and which the command keeps."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from conftest import Site
+
+from karenina_core.cli.exit_codes import ExitCode
+
+QUESTION = """karenina: 1
+name: Genes
+questions:
+  - id: first
+    question: Which gene does venetoclax target?
+    answer:
+      gene: {description: The gene, ground_truth: true, verify_with: {type: TraceContains, substring: BCL2}}
+"""
+README = Path(__file__).parents[1] / "README.md"
+
+
+@pytest.mark.parametrize("command", ["run", "resume"])
+def test_the_help_of_what_runs_tells_every_code(site: Site, command: str) -> None:
+    told = site.karenina(command, "--help").stdout
+    assert dict(re.findall(r"^ +(\d+) +(.+)$", told[told.index("Exit codes:") :], re.M)) == {
+        str(code.value): code.meaning for code in ExitCode
+    }
+
+
+def test_the_readme_tells_every_code() -> None:
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", README.read_text("utf-8"), re.M)
+    assert rows == [(str(code.value), code.meaning) for code in ExitCode]
+
+
+@pytest.mark.parametrize(
+    ("answer", "more", "code"),
+    [
+        ("It is BCL2.", (), 0),
+        ("It is TP53.", (), 0),
+        ("It is TP53.", ("--fail-under", "0.5"), 1),
+        ("It is BCL2.", ("--set", "no_such_name=1"), 2),
+        (None, (), 4),
+        (None, ("--json",), 4),
+        (None, ("--fail-under", "0.5"), 1),
+    ],
+)
+def test_a_run_ends_as_the_table_says(site: Site, answer: str | None, more: tuple[str, ...], code: int) -> None:
+    file = site.write("genes.yaml", QUESTION)
+    other = {"id": "first" if answer is not None else "another", "response": answer or "It is BCL2."}
+    recorded = site.write("answers.jsonl", json.dumps(other) + "\n")
+    done = site.karenina("run", file, "--recordings", recorded, "-o", "out.jsonl", *more)
+    assert done.returncode == code, done.stderr
+    nothing = "Nothing was judged: all 1 items ended in an error. `karenina show out.jsonl` says why"
+    assert (nothing in done.stderr) == (answer is None)
