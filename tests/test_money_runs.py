@@ -156,3 +156,27 @@ def test_what_nobody_prices_is_unknown_and_a_sum_with_it_says_at_least(
     assert cost(found["money"]["spent"]) == 2 * ANSWER
     assert "unknown" in shown
     assert f"at least ${2 * ANSWER}" in shown
+
+
+def said(*arguments: str) -> str:
+    done = CliRunner(env={"COLUMNS": "400"}).invoke(build_app(), list(arguments))
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_show_tells_the_cost_by_model_and_what_nobody_knows_as_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = genes(tmp_path)
+    with counting_server() as server:
+        run(server, file, "--limit", "2", "-o", "known.jsonl")
+        run(server, file, "--limit", "2", "-o", "partly.jsonl", "--set", 'prices={"m": {"input": 1, "output": 4}}')
+        run(server, file, "--limit", "2", "-o", "unkept.jsonl", "--no-journal")
+
+    _, shown = karenina("show", "known.jsonl")
+    assert cost(shown["money"]["spent"]) == 2 * (ANSWER + REPLY)
+    assert {one["model"]: cost(one) for one in shown["money"]["by_model"]} == {"m": 2 * ANSWER, "j": 2 * REPLY}
+    assert "$0.0237 for 4 calls in all runs of the journal: j $0.0220, m $0.001660" in said("show", "known.jsonl")
+    assert "at least $0.001660 for 4 calls in all runs of the journal: j unknown" in said("show", "partly.jsonl")
+    assert "unknown: the journal of the run does not stand beside its results" in said("show", "unkept.jsonl")

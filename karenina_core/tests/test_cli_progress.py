@@ -9,9 +9,15 @@ from commandline import result
 from rich.console import Console
 
 from karenina_core import ModelConfig
+from karenina_core.cli.money import spent_in_words
 from karenina_core.cli.progress import RunProgress
 from karenina_core.outcome import Outcome
+from karenina_core.plugins import Plugins
+from karenina_core.ports import CallInfo, Usage
+from karenina_core.run.calls import Call, Target
+from karenina_core.run.ledger import Ledger
 from karenina_core.run.limits import Bounds, Limits
+from karenina_core.run.pricing import Prices
 
 MODEL = ModelConfig(id="m", interface="scripted", model_name="gpt")
 
@@ -74,3 +80,19 @@ def test_a_file_gets_few_lines_of_many_items_and_one_after_a_long_silence() -> N
 @pytest.mark.parametrize(("seconds", "words"), [(0.5, "45 s left"), (30.0, "45 min left"), (300.0, "7 h 30 min left")])
 def test_the_time_left_is_told_in_fitting_units(seconds: float, words: str) -> None:
     assert words in shown(*[Outcome.CORRECT] * 10, terminal=False, total=100, seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("costs", "words"),
+    [
+        ([], None),
+        ([300_000_000, None], "at least $0.000300 spent"),
+        ([300_000_000], "$0.000300 spent"),
+        ([None], "cost unknown"),
+    ],
+)
+def test_a_cost_that_nobody_knows_is_said_to_be_unknown(costs: list[int | None], words: str | None) -> None:
+    ledger = Ledger(Prices(Plugins()))
+    for cost in costs:
+        ledger.line(Call(Target("llm", MODEL, "a", {}), (), CallInfo())).made.add(Usage(calls=1), cost)
+    assert spent_in_words(ledger) == words

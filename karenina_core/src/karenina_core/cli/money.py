@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -10,12 +10,15 @@ from rich.text import Text
 
 from karenina_core.cli.screen import clean
 from karenina_core.prices import dollars, in_words
+from karenina_core.run.ledger import UNKNOWN, Count, summed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
     from karenina_core.run.engine import Run
-    from karenina_core.run.ledger import Count, Ledger, Line
+    from karenina_core.run.ledger import Ledger, Line
 
 
 def money_json(run: Run) -> dict[str, Any]:
@@ -59,7 +62,41 @@ def ledger_table(lines: Iterable[Line], total: Count) -> Table:
 def spent_in_words(ledger: Ledger) -> str | None:
     """What was spent so far, for the progress of a run; None while there is nothing to tell."""
     total = ledger.total()
-    return f"{total.in_words()} spent" if total.calls else None
+    if not total.calls:
+        return None
+    words = total.in_words()
+    return "cost unknown" if words == UNKNOWN else f"{words} spent"
+
+
+def spent_for(files: Sequence[Path]) -> list[Line] | None:
+    """What the runs spent that wrote these result files, from the journals beside them; None where one has none."""
+    from karenina_core.run.journal_file import JournalError
+    from karenina_core.run.journal_view import JournalView
+    from karenina_core.run.output import default_journal
+
+    found: list[Line] = []
+    for file in files:
+        try:
+            with JournalView(default_journal(file)) as view:
+                command = view.command()
+                if command is None or command["output"] != str(file.absolute()):
+                    return None
+                found += view.spent()
+        except JournalError:
+            return None
+    return found
+
+
+def cost_in_words(lines: Sequence[Line] | None) -> str:
+    """What was spent, and by which model, in one line."""
+    if lines is None:
+        return f"{UNKNOWN}: the journal of the run does not stand beside its results (`karenina status JOURNAL`)"
+    total = summed(line.made for line in lines)
+    by_model: dict[str, Count] = {}
+    for line in lines:
+        by_model.setdefault(line.model, Count()).merge(line.made)
+    each = ", ".join(f"{clean(model)} {count.in_words()}" for model, count in sorted(by_model.items()))
+    return f"{total.in_words()} for {total.calls:,} calls in all runs of the journal" + (f": {each}" if each else "")
 
 
 def how_to_raise(run: Run) -> str:

@@ -177,10 +177,10 @@ def print_results(console: Console, results: Results) -> None:
         print_result(console, result, f"{number}/{len(results)}", most_answer=400)
 
 
-def print_summary(console: Console, results: Summarized, path: Path | None = None) -> None:
+def print_summary(console: Console, results: Summarized, path: Path | None = None, *, cost: str | None = None) -> None:
     """Print the pass rate with its denominator and interval, what could not be judged, the bounds, and the tokens.
 
-    `path` is the file that holds the results, where there is one.
+    `path` is the file that holds the results, where there is one, and `cost` what they cost, in words.
     """
     summary = results.summary()
     grid = Table.grid(padding=(0, 2))
@@ -188,6 +188,8 @@ def print_summary(console: Console, results: Summarized, path: Path | None = Non
     grid.add_column(overflow="fold")
     for name, text in summary_lines(summary, results.usage()):
         grid.add_row(name, Text(text))
+    if cost is not None:
+        grid.add_row("Cost", Text(clean(cost)))
     by_models = results.by_models()
     if len(by_models) > 1:
         for (answering, judge), one in by_models.items():

@@ -26,10 +26,12 @@ def show(
     """Show the results of a run, each in full, and the summary of those that are shown."""
     screen = screen_of(ctx)
     with screen.telling_errors():
+        from karenina_core.cli.money import cost_in_words, spent_for
         from karenina_core.cli.printing import print_result, print_summary
         from karenina_core.cli.run_command import result_json, summary_json
         from karenina_core.errors import ConfigError
         from karenina_core.results import VerificationResultSet, read_results
+        from karenina_core.run.ledger import spent_json
         from karenina_core.wording import nearest
 
         everything = VerificationResultSet(result for file in files for result in read_results(file))
@@ -42,18 +44,20 @@ def show(
                 (not outcome or result.outcome in outcome) and (not question or result.question_id in question)
             )
         )
+        spent = spent_for(files)
         if as_json:
             screen.json(
                 {
                     "results": [result_json(one) for one in results],
                     **summary_json(results.totals()),
                     "output": str(files[0]) if len(files) == 1 else [str(file) for file in files],
+                    "money": spent_json(spent) if spent is not None else None,
                 }
             )
             return
         if not quiet:
             for number, result in enumerate(results, 1):
                 print_result(screen.out, result, f"{number}/{len(results)}", detailed=True)
-        print_summary(screen.out, results)
+        print_summary(screen.out, results, cost=cost_in_words(spent) if everything.usage().calls else None)
         if len(results) < len(everything):
             screen.note(f"{len(results)} of {len(everything)} results were chosen; the summary is of these.")

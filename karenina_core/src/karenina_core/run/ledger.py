@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from karenina_core.run.pricing import Prices
 
 
+UNKNOWN: Final = "unknown"
+"""What is said of a cost that nobody knows: it is never nothing."""
+
+
 @dataclass(slots=True)
 class Count:
     """Calls that brought a reply, their tokens, and their cost in picodollars.
@@ -58,7 +62,7 @@ class Count:
         """The cost as people read it: `at least` where a part of it is not known, `unknown` where all of it is."""
         if self.known:
             return in_words(self.cost)
-        return f"at least {in_words(self.cost)}" if self.unpriced < self.calls or self.cost else "unknown"
+        return f"at least {in_words(self.cost)}" if self.unpriced < self.calls or self.cost else UNKNOWN
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values: `cost_usd` is null where all of it is unknown, and a lower bound where a part of it is."""
