@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from karenina_core.templates.annotation import Annotation
 from karenina_core.templates.compose import Tree
 from karenina_core.templates.field import FieldRule
+from karenina_core.templates.syntax import Scope
 
 
 class _NoDefault:
@@ -62,10 +63,11 @@ class ModelDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A whole source: the answer, and the classes that it may mention, by name."""
+    """A whole source: the answer, the classes that it may mention, by name, and what its names mean."""
 
     answer: ModelDeclaration
-    classes: Mapping[str, ModelDeclaration | EnumDeclaration] = field(default_factory=dict)
+    classes: Mapping[str, ModelDeclaration | EnumDeclaration]
+    scope: Scope
 
     def descriptions(self) -> dict[str, str]:
         """What a judge is told of the answer's own fields."""

@@ -10,6 +10,7 @@ import typing
 
 import pydantic
 
+from karenina_core.templates import stencil
 from karenina_core.templates.answer_key import AnswerKey
 from karenina_core.templates.base import BaseAnswer
 from karenina_core.templates.compose import AllOf, AnyOf, AtLeastN, FieldCheck
@@ -17,6 +18,7 @@ from karenina_core.templates.declaration import Declaration
 from karenina_core.templates.errors import TemplateError, UntrustedTemplate
 from karenina_core.templates.execution import executed
 from karenina_core.templates.field import FieldRule, VerifiedField
+from karenina_core.templates.literals import Cut, cut
 from karenina_core.templates.normalize import SynonymMap
 from karenina_core.templates.primitives import known_primitives
 from karenina_core.templates.shape import shape_of_declaration
@@ -35,18 +37,31 @@ def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template
     Raises `UntrustedTemplate` for code without trust (nothing has run), and `TemplateError`, with the line where it is
     known, for everything else that keeps the source from being a template.
     """
+    pieces = cut(source)
+    known = stencil.filled(pieces, source) if pieces is not None else None
+    return known if known is not None else read_template(source, pieces, trust=trust, name=name)
+
+
+def read_template(
+    source: str, pieces: Cut | None = None, *, trust: Trust = NO_TRUST, name: str = "template"
+) -> Template:
+    """`load_template` where nothing is known of other sources; with `pieces`, its own, others may profit from it."""
     try:
         tree = parsed(source)
         try:
-            return _declared(declaration_of(tree, digest_of(source)), source)
+            declaration = declaration_of(tree, digest_of(source))
         except UntrustedTemplate:
             if not trust.covers(source):
                 raise
-        return _trusted(tree, source)
+            return _trusted(tree, source)
+        template = _declared(declaration, source)
+        if pieces is not None:
+            stencil.learn(pieces, source, tree, declaration, template)
     except TemplateError as error:
         raise error.at(template=name) from error.__cause__
     except RecursionError as error:
         raise TemplateError("the source is nested too deeply", template=name) from error
+    return template
 
 
 def _declared(declaration: Declaration, source: str) -> Template:

@@ -28,7 +28,8 @@ _CONSTRAINTS: Final = (
     "ge", "gt", "le", "lt", "max_length", "min_length", "multiple_of", "pattern",
 )  # fmt: skip
 _UNUSED: Final = ("title", "examples", "repr")
-_VERIFIED: Final = ("description", "ground_truth", "verify_with", "weight", "extraction_hint")
+VERIFIED: Final = ("description", "ground_truth", "verify_with", "weight", "extraction_hint")
+"""The parameters of `VerifiedField`, in their order."""
 _ENUMS: Final = frozenset({"Enum", "IntEnum", "StrEnum"})
 
 
@@ -75,7 +76,7 @@ def declaration_of(tree: ast.Module, digest: str) -> Declaration:
         scope.classes = hidden | {node.name}
     answer = _answer(declared)
     _check_reachable(answer, declared, scope)
-    return Declaration(answer, declared)
+    return Declaration(answer, declared, scope)
 
 
 def _answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> ModelDeclaration:
@@ -254,7 +255,7 @@ def _field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaration:
         return FieldDeclaration(name, node.lineno, annotation, default=value_of(value, scope))
     kind = scope.meaning(value.func)
     if kind == "VerifiedField":
-        given = _named(value, _VERIFIED, scope)
+        given = _named(value, VERIFIED, scope)
         rule = _rule(name, value, given)
         description = _text(given.get("description"), "description", value)
         return FieldDeclaration(name, node.lineno, annotation, description, rule=rule)
