@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from karenina_core.models import ModelConfig
     from karenina_core.ports import AgentPort, CallInfo, LLMPort, ParserPort
+
+E = TypeVar("E", bound="BaseModel")
 
 
 class AgentTier(StrEnum):
@@ -73,3 +75,17 @@ class AdapterSpec:
     def ports(self) -> tuple[str, ...]:
         """The names of the ports that it has: `llm`, `parser`, `agent`."""
         return tuple(name for name in ("llm", "parser", "agent") if getattr(self, name) is not None)
+
+
+def extra_of(model: ModelConfig, kind: type[E]) -> E:
+    """The `extra` of `model`, as the settings of its adapter. Raises `AdapterConfigError`, which shows no value."""
+    from pydantic import ValidationError
+
+    try:
+        return kind.model_validate(model.extra)
+    except ValidationError as error:
+        found = error.errors(include_input=False, include_url=False, include_context=False)
+        said = "; ".join(f"{'.'.join(('extra', *map(str, one['loc'])))}: {one['msg']}" for one in found)
+        strange = any(one["type"] == "extra_forbidden" for one in found)
+        known = f". It knows {', '.join(kind.model_fields)}" if strange else ""
+        raise AdapterConfigError(f"model {model.id!r}, {said}{known}") from None

@@ -11,8 +11,9 @@ import aiohttp
 
 from karenina_claude_agent_sdk.conversion import Wire, turn_of
 from karenina_claude_agent_sdk.events import ServersError, read_reply
-from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, is_loopback, key_of
+from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_core.failures import CURES, http_failure, shown_text
+from karenina_core.hosts import is_loopback
 from karenina_core.ports import ErrorCategory, Message, PortError, Turn
 
 if TYPE_CHECKING:

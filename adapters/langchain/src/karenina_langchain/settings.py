@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import SplitResult, urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, field_validator
 
+from karenina_core import adapters, servers
 from karenina_core.adapters import AdapterConfigError
 from karenina_core.hosts import is_loopback
 from karenina_langchain.providers import missing, provider_name, provider_of
@@ -40,32 +41,12 @@ _OURS = frozenset(
 _OURS_WITH = ("api_key", "api_base", "api_url", "base_url", "organization", "proxy")
 
 
-class LangchainExtra(BaseModel):
+class LangchainExtra(servers.ToolLoopExtra):
     """`ModelConfig.extra` of these interfaces. Values of `headers` are treated as secrets."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-    structured: Literal["auto", "json_schema", "tool", "prompt"] = Field(
-        default="auto", description="How a judge is asked for JSON; auto finds the best way that the server accepts."
-    )
-    headers: dict[str, SecretStr] = Field(default_factory=dict, description="HTTP headers added to each request.")
     parameters: dict[str, Any] = Field(
         default_factory=dict, description="More arguments of LangChain's chat model, such as seed or thinking."
     )
-    max_concurrency: int | None = Field(
-        default=None, ge=1, description="Most requests under way at once; else the run finds out."
-    )
-    first_turn: Literal["free", "tool"] = Field(
-        default="free", description="tool: an agent has to call a tool in its first turn, before it may answer."
-    )
-
-    @field_validator("headers")
-    @classmethod
-    def _one_line(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        for name, value in headers.items():
-            if any(mark in name + value.get_secret_value() for mark in "\r\n\0"):
-                raise ValueError(f"the header {name!r} holds a line break")
-        return headers
 
     @field_validator("parameters")
     @classmethod
@@ -80,12 +61,7 @@ class LangchainExtra(BaseModel):
 
 def extra_of(model: ModelConfig) -> LangchainExtra:
     """The validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value."""
-    try:
-        return LangchainExtra.model_validate(model.extra)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        place = ".".join(("extra", *map(str, first["loc"])))
-        raise AdapterConfigError(f"model {model.id!r}, {place}: {first['msg']}") from None
+    return adapters.extra_of(model, LangchainExtra)
 
 
 def base_url_of(model: ModelConfig) -> str | None:
@@ -117,25 +93,14 @@ def key_of(model: ModelConfig) -> str | None:
     (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`) and to this machine: a configuration that came with a stranger's
     benchmark cannot have it sent elsewhere. For other providers, None leaves it to LangChain to find their key.
     """
-    if model.endpoint_api_key is not None:
-        return model.endpoint_api_key.get_secret_value() or None
     provider = provider_of(model)
-    return os.environ.get(provider.key_variable) or None if provider is not None and is_trusted(model) else None
+    variables = [provider.key_variable] if provider is not None else []
+    return servers.key_of(model, base_url_of(model), _own_base_urls(model), variables)
 
 
 def is_trusted(model: ModelConfig) -> bool:
     """Whether what the user's environment holds for this provider may go to the model's server."""
-    here = base_url_of(model)
-    if here is None:
-        return True
-    url = urlsplit(here)
-    if is_loopback(url.hostname or ""):
-        return True
-    provider = provider_of(model)
-    known = [provider.base_url] if provider is not None else []
-    if (own := _own_base_url(model)) is not None:
-        known.append(own)
-    return any((url.scheme, url.netloc) == (one.scheme, one.netloc) for one in map(urlsplit, known))
+    return servers.may_have_secrets(base_url_of(model), _own_base_urls(model))
 
 
 def concurrency(model: ModelConfig) -> int | None:
@@ -162,50 +127,30 @@ def check(model: ModelConfig) -> None:
         )
     base_url = base_url_of(model)
     if base_url is not None:
-        _check_url(model, base_url)
-    _check_key(model, {header.lower() for header in extra.headers})
+        servers.checked_url(model, base_url)
+    servers.check_key(model, key_of(model), needed=_why_needed(model, extra))
 
 
-def _check_url(model: ModelConfig, base_url: str) -> SplitResult:
-    where = f"model {model.id!r}, endpoint_base_url"
-    try:
-        url = urlsplit(base_url)
-        _ = url.port
-    except ValueError as error:
-        raise AdapterConfigError(f"{where}: not a URL ({error}); it looks like http://localhost:8000/v1") from None
-    if url.scheme not in ("http", "https") or not url.hostname:
-        raise AdapterConfigError(f"{where}: it must begin with http:// or https:// and name a host")
-    if url.username is not None or url.password is not None:
-        raise AdapterConfigError(f"{where}: it holds a user name or password; put the key into endpoint_api_key")
-    if url.query or url.fragment:
-        raise AdapterConfigError(f"{where}: it has a query; give the base URL alone")
-    if url.path.endswith(("/chat/completions", "/completions", "/responses", "/messages")):
-        raise AdapterConfigError(f"{where}: give the base URL, not that of one method")
-    return url
-
-
-def _check_key(model: ModelConfig, headers: set[str]) -> None:
-    key = key_of(model)
-    if key is not None:
-        if not (key.isascii() and key.isprintable()):
-            raise AdapterConfigError(
-                f"model {model.id!r}: the API key holds a line break or other characters no key has"
-            )
-        return
-    provider = provider_of(model)
-    base_url = base_url_of(model)
+def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
+    """Why the model cannot do without an API key; None where it can, or LangChain finds one."""
+    provider, base_url = provider_of(model), base_url_of(model)
+    host = urlsplit(base_url or "").hostname
     if provider is None:
-        if base_url is not None and not is_loopback(urlsplit(base_url).hostname or ""):
-            raise AdapterConfigError(
-                f"model {model.id!r}: set endpoint_api_key beside endpoint_base_url; a key of the environment is not "
-                "sent to a server that a configuration names"
-            )
-        return
-    own_host = urlsplit(provider.base_url).hostname
-    if urlsplit(base_url or "").hostname == own_host and not headers & {"authorization", "x-api-key"}:
-        raise AdapterConfigError(
-            f"model {model.id!r}: {own_host} needs an API key; set {provider.key_variable} or endpoint_api_key"
+        if base_url is None or is_loopback(host or ""):
+            return None
+        return (
+            "set endpoint_api_key beside endpoint_base_url; a key of the environment is not sent to a server that a "
+            "configuration names"
         )
+    if host != urlsplit(provider.base_url).hostname or extra.has_header("authorization", "x-api-key"):
+        return None
+    return f"{host} needs an API key; set {provider.key_variable} or endpoint_api_key"
+
+
+def _own_base_urls(model: ModelConfig) -> list[str]:
+    """Where the user's environment has the provider, and the provider's own address."""
+    provider, own = provider_of(model), _own_base_url(model)
+    return [] if provider is None or own is None else [provider.base_url, own]
 
 
 def _own_base_url(model: ModelConfig) -> str | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from karenina_core.adapters import AdapterConfigError
+from karenina_core.adapters import extra_of
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
@@ -34,12 +34,4 @@ class LocalSettings(BaseModel):
 
 def settings_of(model: ModelConfig) -> LocalSettings:
     """The settings in `model.extra`. Raises `AdapterConfigError` that names every wrong one."""
-    try:
-        return LocalSettings.model_validate(model.extra)
-    except ValidationError as error:
-        problems = "; ".join(
-            f"extra.{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
-            for problem in error.errors(include_url=False)
-        )
-        known = ", ".join(LocalSettings.model_fields)
-        raise AdapterConfigError(f"model {model.id!r} (interface local): {problems}. It knows {known}") from error
+    return extra_of(model, LocalSettings)

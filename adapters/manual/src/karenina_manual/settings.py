@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from karenina_core.adapters import AdapterConfigError
+from karenina_core import adapters
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
@@ -49,9 +49,4 @@ class ManualExtra(BaseModel):
 
 def extra_of(model: ModelConfig) -> ManualExtra:
     """The validated `extra` of `model`. Raises `AdapterConfigError`."""
-    try:
-        return ManualExtra.model_validate(model.extra)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(("extra", *map(str, first["loc"])))
-        raise AdapterConfigError(f"model {model.id!r}, {place}: {first['msg']}") from None
+    return adapters.extra_of(model, ManualExtra)

@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, Self
-from urllib.parse import SplitResult, urlsplit
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from urllib.parse import SplitResult
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.hosts import is_loopback
+from karenina_core import adapters, servers
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
 
-OFFICIAL_BASE_URL = "https://api.openai.com/v1"
+OFFICIAL_BASE_URL: Final = "https://api.openai.com/v1"
 DEFAULT_TIMEOUT = 120.0
 _OWN_FIELDS = ("messages", "stream", "stream_options", "response_format", "tools", "tool_choice")
 
 
-class OpenAIExtra(BaseModel):
+class OpenAIExtra(servers.ToolLoopExtra):
     """`ModelConfig.extra` of the `openai` interface. Values of `headers` and `query` are treated as secrets."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-    structured: Literal["auto", "json_schema", "tool", "prompt"] = Field(
-        default="auto", description="How a judge is asked for JSON; auto finds the best way that the server accepts."
-    )
-    headers: dict[str, SecretStr] = Field(default_factory=dict, description="HTTP headers added to each request.")
     query: dict[str, SecretStr] = Field(default_factory=dict, description="Query parameters added to each request.")
     body: dict[str, Any] = Field(default_factory=dict, description="Fields added to each request, such as seed.")
-    max_concurrency: int | None = Field(
-        default=None, ge=1, description="Most requests under way at once; else the run finds out."
-    )
-    first_turn: Literal["free", "tool"] = Field(
-        default="free", description="tool: an agent has to call a tool in its first turn, before it may answer."
-    )
     stream: bool = Field(
         default=False,
         description="Replies are streamed, and request_timeout is the longest silence in one, not the longest reply.",
@@ -55,14 +42,6 @@ class OpenAIExtra(BaseModel):
             raise ValueError("first_token_timeout is for streamed replies; set stream to true as well")
         return self
 
-    @field_validator("headers")
-    @classmethod
-    def _one_line(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        for name, value in headers.items():
-            if any(mark in name + value.get_secret_value() for mark in "\r\n\0"):
-                raise ValueError(f"the header {name!r} holds a line break")
-        return headers
-
     @field_validator("body")
     @classmethod
     def _not_ours(cls, body: dict[str, Any]) -> dict[str, Any]:
@@ -74,12 +53,7 @@ class OpenAIExtra(BaseModel):
 
 def extra_of(model: ModelConfig) -> OpenAIExtra:
     """The validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value."""
-    try:
-        return OpenAIExtra.model_validate(model.extra)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        place = ".".join(("extra", *map(str, first["loc"])))
-        raise AdapterConfigError(f"model {model.id!r}, {place}: {first['msg']}") from None
+    return adapters.extra_of(model, OpenAIExtra)
 
 
 def base_url_of(model: ModelConfig) -> str:
@@ -93,14 +67,8 @@ def key_of(model: ModelConfig) -> str | None:
     The key of the environment goes only where the user's environment points to (`OPENAI_BASE_URL`, else OpenAI's own
     host) and to this machine: a configuration that came with a stranger's benchmark cannot have it sent elsewhere.
     """
-    if model.endpoint_api_key is not None:
-        return model.endpoint_api_key.get_secret_value() or None
-    here = urlsplit(base_url_of(model))
-    own = urlsplit(os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL)
-    trusted = (here.scheme, here.netloc) == (own.scheme, own.netloc) or is_loopback(here.hostname or "")
-    if not trusted and not (is_official(here) and here.scheme == "https"):
-        return None
-    return os.environ.get("OPENAI_API_KEY") or None
+    own = (OFFICIAL_BASE_URL, os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL)
+    return servers.key_of(model, base_url_of(model), own, ["OPENAI_API_KEY"])
 
 
 def is_official(url: SplitResult) -> bool:
@@ -116,27 +84,10 @@ def concurrency(model: ModelConfig) -> int | None:
 def check(model: ModelConfig) -> None:
     """Refuse what would fail every item: a bad URL, unknown settings, OpenAI's own host without a key."""
     extra = extra_of(model)
-    base_url = base_url_of(model)
-    where = f"model {model.id!r}, endpoint_base_url"
-    try:
-        url = urlsplit(base_url)
-        _ = url.port
-    except ValueError as error:
-        raise AdapterConfigError(f"{where}: not a URL ({error}); it looks like http://localhost:8000/v1") from None
-    if url.scheme not in ("http", "https") or not url.hostname:
-        raise AdapterConfigError(f"{where}: it must begin with http:// or https:// and name a host")
-    if url.username is not None or url.password is not None:
-        raise AdapterConfigError(f"{where}: it holds a user name or password; put the key into endpoint_api_key")
-    if url.query or url.fragment:
-        raise AdapterConfigError(f"{where}: it has a query; put the parameters into extra.query")
-    if url.path.endswith(("/chat/completions", "/completions", "/responses")):
-        raise AdapterConfigError(f"{where}: give the base URL (it ends with /v1), not that of one method")
-    key = key_of(model)
-    if key is not None and not (key.isascii() and key.isprintable()):
-        raise AdapterConfigError(f"model {model.id!r}: the API key holds a line break or other characters no key has")
-    own_key = {"authorization", "api-key"} & {name.lower() for name in extra.headers}
-    if is_official(url) and key is None and not own_key:
-        raise AdapterConfigError(
-            f"model {model.id!r}: {url.hostname} needs an API key; set OPENAI_API_KEY or endpoint_api_key, "
-            "or set endpoint_base_url to a server of your own"
-        )
+    url = servers.checked_url(model, base_url_of(model), query="put the parameters into extra.query")
+    needed = is_official(url) and not extra.has_header("authorization", "api-key")
+    why = (
+        f"{url.hostname} needs an API key; set OPENAI_API_KEY or endpoint_api_key, or set endpoint_base_url to a "
+        "server of your own"
+    )
+    servers.check_key(model, key_of(model), needed=why if needed else None)
