@@ -149,7 +149,7 @@ def test_what_nobody_prices_is_unknown_and_a_sum_with_it_says_at_least(
     file = genes(tmp_path)
     with counting_server() as server:
         _, found = run(server, file, "--limit", "2", "--set", 'prices={"m": {"input": 1, "output": 4}}')
-        shown = CliRunner().invoke(build_app(), ["status", "genes.journal"]).stdout
+        shown = CliRunner().invoke(build_app(), ["status", "genes.journal"], env={"COLUMNS": "160"}).stdout
     by_model = {one["model"]: one for one in found["money"]["by_model"]}
     assert cost(by_model["m"]) == 2 * ANSWER
     assert (by_model["j"]["cost_usd"], by_model["j"]["unpriced"]) == (None, 2)

@@ -23,45 +23,52 @@ EVIL = {
 }
 
 
+class Stranger:
+    """A benchmark with one question for each place where code may stand, and the command in its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        benchmark = Benchmark.create(name="from a stranger")
+        answers = ""
+        for where, source in EVIL.items():
+            code = f'__import__("os").system("touch {self._marker(where)}")'
+            source = source.replace("'CODE'", repr(code)).replace("CODE", code)
+            benchmark.add_question(f"Which gene ({where})?", "x", source, question_id=where)
+            answers += json.dumps({"id": where, "response": "x"}) + "\n"
+        benchmark.save(folder / "benchmark.jsonld")
+        (folder / "answers.jsonl").write_text(answers)
+
+    def karenina(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(Path(sys.executable).with_name("karenina")), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.folder)
+
+    def run(self, *more: str) -> subprocess.CompletedProcess[str]:
+        judge = ["--judge", "openai:nobody@http://127.0.0.1:9/v1"]
+        return self.karenina("run", "benchmark.jsonld", "--recordings", "answers.jsonl", *judge, "--json", *more)
+
+    def ran(self) -> list[str]:
+        """Where code stands that was run."""
+        return [where for where in EVIL if self._marker(where).exists()]
+
+    def _marker(self, where: str) -> Path:
+        return self.folder / where.replace(" ", "_")
+
+
 @pytest.fixture
-def marker(tmp_path: Path) -> Path:
-    return tmp_path / "executed"
+def stranger(tmp_path: Path) -> Stranger:
+    return Stranger(tmp_path)
 
 
-def benchmark_with(where: str, marker: Path) -> Path:
-    code = f'__import__("os").system("touch {marker}")'
-    file = marker.with_name("benchmark.jsonld")
-    benchmark = Benchmark.create(name="from a stranger")
-    source = EVIL[where].replace("'CODE'", repr(code)).replace("CODE", code)
-    benchmark.add_question("Which gene?", "x", source, question_id="q")
-    benchmark.save(file)
-    return file
+def test_nothing_runs_without_trust_and_the_error_says_what_to_do(stranger: Stranger) -> None:
+    Benchmark.load(stranger.folder / "benchmark.jsonld")
+    assert stranger.karenina("plan", "benchmark.jsonld").returncode == 0
+    run = stranger.run()
+    assert stranger.ran() == []
+    results = {one["metadata"]["question_id"]: one for one in json.loads(run.stdout)["results"]}
+    assert {id: one["outcome"] for id, one in results.items()} == dict.fromkeys(EVIL, "template_error")
+    assert [id for id, one in results.items() if "karenina trust" not in one["metadata"]["error"]] == []
 
 
-def karenina(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("karenina")), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-
-
-@pytest.mark.parametrize("where", EVIL)
-def test_nothing_runs_without_trust_and_the_error_says_what_to_do(where: str, marker: Path) -> None:
-    file = benchmark_with(where, marker)
-    (marker.parent / "answers.jsonl").write_text(json.dumps({"id": "q", "response": "x"}) + "\n")
-    Benchmark.load(file)
-    plan = karenina("plan", str(file), folder=marker.parent)
-    arguments = ["--recordings", "answers.jsonl", "--judge", "openai:nobody@http://127.0.0.1:9/v1", "--json"]
-    run = karenina("run", str(file), *arguments, folder=marker.parent)
-    assert not marker.exists()
-    assert plan.returncode == 0
-    (result,) = json.loads(run.stdout)["results"]
-    assert result["outcome"] == "template_error"
-    assert "karenina trust" in result["metadata"]["error"]
-
-
-@pytest.mark.parametrize("where", ["class level", "default", "decorator", "module level"])
-def test_the_marker_would_appear(where: str, marker: Path) -> None:
-    file = benchmark_with(where, marker)
-    (marker.parent / "answers.jsonl").write_text(json.dumps({"id": "q", "response": "x"}) + "\n")
-    arguments = ["--recordings", "answers.jsonl", "--judge", "openai:nobody@http://127.0.0.1:9/v1", "--trust-all"]
-    karenina("run", str(file), *arguments, "--json", folder=marker.parent)
-    assert marker.exists()
+def test_the_markers_would_appear(stranger: Stranger) -> None:
+    stranger.run("--trust-all")
+    assert stranger.ran() == list(EVIL)
