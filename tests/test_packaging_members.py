@@ -30,7 +30,7 @@ HEAVY = (
     "ray",
     "openai",
 )
-TOOLS = {"hypothesis", "pytest", "pytest-socket", "pytest-timeout"}
+TOOLS = {"hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdist"}
 
 
 def project(member: str) -> dict[str, Any]:
