@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from claude_servers import Scripted
 
 from karenina_core.testing.contracts.server import serving
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+from karenina_core.testing.fixtures import anyio_backend as anyio_backend
+from karenina_core.testing.fixtures import open_port as open_port
 
 
 @pytest.fixture(autouse=True)
@@ -30,20 +26,6 @@ def server() -> Iterator[Scripted]:
     scripted = Scripted()
     with serving(scripted):
         yield scripted
-
-
-@pytest.fixture
-async def open_port() -> AsyncIterator[Callable[[Any], Any]]:
-    """Hands a port through and closes it after the test."""
-    opened: list[Callable[[], Awaitable[None]]] = []
-
-    def keep(port: Any) -> Any:
-        opened.append(port.aclose)
-        return port
-
-    yield keep
-    for close in opened:
-        await close()
 
 
 @pytest.fixture

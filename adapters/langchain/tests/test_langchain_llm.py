@@ -23,21 +23,6 @@ ASK = [Message.system("Be brief."), Message.user("What is the capital of France?
 USAGE = Usage(7, 3, 5, 2, 1)
 
 
-async def test_a_question_is_answered_by_a_real_server(fake_openai: Callable[..., str], open_port: Keep) -> None:
-    port = open_port(LangchainLLM(model(fake_openai())))
-    reply = await port.invoke([Message.user("What is the code word of item #17?")])
-    assert "QX134636Z" in reply.text
-    assert (reply.finish_reason, reply.model, reply.usage.calls) == ("stop", "served", 1)
-    assert reply.usage.input_tokens > 0
-
-
-async def test_many_questions_are_under_way_at_once(fake_openai: Callable[..., str], open_port: Keep) -> None:
-    port = open_port(LangchainLLM(model(fake_openai("--latency-ms", "100"))))
-    asked = [port.invoke([Message.user(f"What is the code word of item #{n}?")]) for n in range(16)]
-    replies = await asyncio.gather(*asked)
-    assert [f"item #{n} is" in reply.text for n, reply in enumerate(replies)] == [True] * 16
-
-
 @pytest.mark.parametrize(
     ("interface", "fields"), [("openai_endpoint", {}), ("langchain", {"model_provider": "openai"})]
 )

@@ -11,7 +11,6 @@ import pytest
 from langchain_servers import Answer, Scripted, calls, claude, claude_model, completion, model
 
 from karenina_core.ports import Message, ParserReply, PortError, Usage
-from karenina_core.structured import ask_for
 from karenina_langchain.parser import LangchainParser
 
 pytestmark = pytest.mark.anyio
@@ -110,15 +109,6 @@ async def test_what_fits_no_schema_is_handed_on_as_it_came(
     server.says(body)
     reply = await open_port(LangchainParser(model(server.url, extra={"structured": way}))).parse(ASK, SCHEMA)
     assert reply == ParserReply(text, way, USAGE, finish, "served-model")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("way", ["json_schema", "tool", "prompt"])
-async def test_a_judge_on_a_real_server_fills_the_schema(
-    way: str, fake_openai: Callable[..., str], open_port: Keep
-) -> None:
-    port = open_port(LangchainParser(model(fake_openai(), extra={"structured": way})))
-    found = await ask_for(port, [Message.user("The code word of item #3 is QX23770Z.")], SCHEMA, dict)
-    assert (found.value, found.way, found.tries) == ({"city": "QX23770Z"}, way, 1)
 
 
 @pytest.mark.parametrize("way", ["json_schema", "tool"])

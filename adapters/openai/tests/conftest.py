@@ -6,21 +6,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
 from openai_servers import Scripted
 
+from karenina_core.testing.fixtures import anyio_backend as anyio_backend
+from karenina_core.testing.fixtures import open_port as open_port
+
 FAKE_SERVER = Path(__file__).parents[4] / "shared" / "servers" / "fake_openai.py"
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture(autouse=True)
@@ -78,20 +75,3 @@ async def server() -> AsyncIterator[Scripted]:
     scripted.url = f"http://127.0.0.1:{port}/v1"
     yield scripted
     await runner.cleanup()
-
-
-Closer = Callable[[Any], Any]
-
-
-@pytest.fixture
-async def open_port() -> AsyncIterator[Closer]:
-    """Hands a port through and closes it after the test."""
-    opened: list[Callable[[], Awaitable[None]]] = []
-
-    def keep(port: Any) -> Any:
-        opened.append(port.aclose)
-        return port
-
-    yield keep
-    for close in opened:
-        await close()

@@ -28,11 +28,14 @@ T = TypeVar("T")
 C = ErrorCategory
 
 STATUSES = [
+    (302, C.PERMANENT),
     (400, C.PERMANENT),
     (401, C.PERMANENT),
     (403, C.PERMANENT),
     (404, C.PERMANENT),
     (408, C.TIMEOUT),
+    (409, C.SERVER),
+    (422, C.PERMANENT),
     (429, C.RATE_LIMIT),
     (500, C.SERVER),
     (503, C.SERVER),
