@@ -30,6 +30,11 @@ _ROOM: Final = 1 << 20
 _DEATH_OF_PARENT: Final = 1
 """`PR_SET_PDEATHSIG` of Linux."""
 
+Logged = list[tuple[int, str]]
+"""Levels and texts."""
+Work = Callable[[Logged], Callable[[J], R]]
+"""Makes what does jobs."""
+
 logger = logging.getLogger("karenina")
 
 
@@ -66,14 +71,17 @@ class Forked(Generic[J, R]):
 
     `work` is called once in each of them, for what does the jobs there. Jobs are small, because they wait in a pipe;
     what they are about is inherited. A job that raises, or of which a process dies, has no result: whoever gave it does
-    it here, and finds out why. To be made where `can_fork` says so. The processes end with this one, however it ends.
+    it here, and finds out why. What is logged during the others is logged here; `work` is given the list in which it
+    gathers, level and text, and may take out of it what nobody shall hear twice.
+
+    To be made where `can_fork` says so. The processes end with this one, however it ends.
     """
 
-    def __init__(self, work: Callable[[], Callable[[J], R]], count: int) -> None:
+    def __init__(self, work: Work[J, R], count: int) -> None:
         self._hands: list[_Hand] = []
         self._ended: list[_Hand] = []
         self._given: dict[int, J] = {}
-        self._brought: dict[int, R | None] = {}
+        self._brought: dict[int, tuple[R | None, Logged]] = {}
         self._next = self._last = 0
         sys.stdout.flush()
         sys.stderr.flush()
@@ -144,7 +152,7 @@ class Forked(Generic[J, R]):
         if not self._hands and not self._given:
             number = self._take(jobs)
             if number is not None:
-                self._brought[number] = None
+                self._brought[number] = None, []
         return bool(self._given)
 
     def _take(self, jobs: Iterator[J]) -> int | None:
@@ -163,15 +171,18 @@ class Forked(Generic[J, R]):
             logger.warning("a process that helped has died; what it was working on is done here")
             self._hands.remove(hand)
             self._ended.append(hand)
-            self._brought.update(dict.fromkeys(hand.numbers))
+            self._brought.update((number, (None, [])) for number in hand.numbers)
 
     def _in_order(self) -> Iterator[tuple[J, R | None]]:
         while self._next in self._brought:
             number = self._next
             self._next += 1
-            yield self._given.pop(number), self._brought.pop(number)
+            found, logged = self._brought.pop(number)
+            for level, text in logged:
+                logger.log(level, "%s", text)
+            yield self._given.pop(number), found
 
-    def _forked(self, work: Callable[[], Callable[[J], R]]) -> _Hand:
+    def _forked(self, work: Work[J, R]) -> _Hand:
         given, jobs = Pipe(duplex=False)
         results, brought = Pipe(duplex=False)
         _widen(brought)
@@ -203,26 +214,38 @@ def _widen(pipe: Connection[Any, Any]) -> None:
         fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _ROOM)
 
 
-def _live(
-    parent: int, work: Callable[[], Callable[[Any], Any]], jobs: Connection[Any, Any], results: Connection[Any, Any]
-) -> NoReturn:
+def _live(parent: int, work: Work[Any, Any], jobs: Connection[Any, Any], results: Connection[Any, Any]) -> NoReturn:
     """The life of a process: it never returns into what its parent was doing."""
     try:
         _set_apart(parent)
+        logged: Logged = []
+        logger.handlers, logger.propagate = [_Gathering(logged)], False
         do: Callable[[Any], Any] | None = None
         while True:
             job = jobs.recv()
-            found = None
+            logged.clear()
             try:
-                do = do or work()
+                do = do or work(logged)
                 found = do(job)
             except Exception:
-                logger.debug("a process that helps could not do a job", exc_info=True)
-            results.send(found)
+                results.send((None, []))
+            else:
+                results.send((found, logged))
     except BaseException:  # noqa: S110 - there is nobody to tell: its parent has ended, or hears that it has
         pass
     finally:
         os._exit(0)
+
+
+class _Gathering(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self, logged: Logged) -> None:
+        super().__init__()
+        self._logged = logged
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._logged.append((record.levelno, self.format(record)))
 
 
 def _set_apart(parent: int) -> None:

@@ -9,7 +9,6 @@ is missing is left as if nobody had looked at it.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from karenina_core.run.answering import Answering
 from karenina_core.run.calls import Tally
 from karenina_core.run.continuing import Continuing
 from karenina_core.run.executors import InThisProcess
-from karenina_core.run.forked import Forked, can_fork, cores
+from karenina_core.run.forked import Forked, Logged, can_fork, cores
 from karenina_core.run.journal import FinishedItem, ItemId, Journal, KeptResult
 from karenina_core.run.ledger import Count, Ledger
 
@@ -38,10 +37,8 @@ _MOST: Final = 4
 _IN_VAIN: Final = 4
 """Shares one after another, most answers of which lack a reply, after which the rest is not looked at."""
 
-logger = logging.getLogger("karenina")
 
-
-class NotKept(BaseException):
+class Lacking(BaseException):
     """A call whose reply is not in the journal. No error of the item's: it is left to the run, which may ask."""
 
 
@@ -73,7 +70,6 @@ class Share:
     seen: list[tuple[int, KeptResult]] = field(default_factory=list)
     left: set[int] = field(default_factory=set)
     counted: Counted = field(default_factory=Counted)
-    logged: list[tuple[int, str]] = field(default_factory=list)
 
 
 class Spared:
@@ -85,7 +81,7 @@ class Spared:
         self._journal = run.journal
         self._done = bytearray(run.matrix.answers)
         with run.journal.let_go():
-            self._forked: Forked[range, Share] = Forked(lambda: _Worker(run).share, count)
+            self._forked: Forked[range, Share] = Forked(lambda logged: _Worker(run, logged).share, count)
 
     def close(self) -> None:
         """End the processes."""
@@ -122,8 +118,6 @@ class Spared:
     def _keep(self, share: Share) -> None:
         """Write down what was found out, and count it. Afterwards it is in the file."""
         run, counted = self._run, share.counted
-        for level, text in share.logged:
-            logger.log(level, "%s", text)
         if not self._journal.replaying:
             for place, kept in share.seen:
                 self._journal.seen(place, kept)
@@ -175,7 +169,7 @@ def _useful(run: Run) -> bool:
 class _Worker:
     """The run as a process has it that was forked: with a journal that is read, and notes what would be written."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, logged: Logged) -> None:
         assert run.journal is not None
         assert run.continuing is not None
         replaying = run.journal.replaying
@@ -187,8 +181,7 @@ class _Worker:
         )
         self._run = run
         self._loop = asyncio.new_event_loop()
-        self._logged: list[tuple[int, str]] = []
-        logger.handlers, logger.propagate = [_Telling(self._logged)], False
+        self._logged = logged
 
     def share(self, orders: range) -> Share:
         """Work on the answers of these orders."""
@@ -198,13 +191,13 @@ class _Worker:
         share = Share()
         for task in self._run.matrix.part(orders):
             self._journal.begin_answer()
-            self._logged.clear()
+            before = len(self._logged)
             if not await self._answer(task, share):
                 share.left.add(task.order)
+                del self._logged[before:]
                 continue
             share.finished += self._journal.finished
             share.seen += self._journal.were_seen
-            share.logged += self._logged
         return share
 
     async def _answer(self, task: AnswerTask, share: Share) -> bool:
@@ -221,7 +214,7 @@ class _Worker:
         if judges:
             try:
                 await run.work.answer(task, judges, done)
-            except* NotKept:
+            except* Lacking:
                 pass
             if self._journal.missed:
                 return False
@@ -244,13 +237,13 @@ class _Noting(Journal):
         self.were_seen: list[tuple[int, KeptResult]] = []
 
     async def find(self, call: Call) -> Made | None:
-        """What was kept of the call. Raises `NotKept`, also where whoever asks has to be asked what its parts are."""
+        """What was kept of the call. Raises `Lacking`, also where whoever asks has to be asked what its parts are."""
         if self.replaying:
             return await super().find(call)
         kept = await super().find(call) if call.target.port != "agent" else None
         if kept is None:
             self.missed = True
-            raise NotKept
+            raise Lacking
         return kept
 
     async def finish(
@@ -262,14 +255,3 @@ class _Noting(Journal):
     def seen(self, place: int, kept: KeptResult) -> None:
         """Note that a kept result still holds."""
         self.were_seen.append((place, kept))
-
-
-class _Telling(logging.Handler):
-    """Keeps what is logged, for the run to log it."""
-
-    def __init__(self, told: list[tuple[int, str]]) -> None:
-        super().__init__()
-        self._told = told
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._told.append((record.levelno, self.format(record)))
