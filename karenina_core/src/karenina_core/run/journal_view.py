@@ -17,6 +17,8 @@ from karenina_core.run.ledger import SPENT, Line, line_of
 if TYPE_CHECKING:
     from types import TracebackType
 
+ItemId = tuple[str, str, str, int]
+
 
 @dataclass(frozen=True, slots=True)
 class Status:
@@ -125,14 +127,19 @@ class JournalView:
             if found is not None:
                 yield found[0]
 
-    def result(self, item: tuple[str, str, str, int]) -> str | None:
-        """The JSON line of an item's result in the last run: its question, answering model, judge and replicate."""
-        row = self._one(
-            "SELECT result FROM results WHERE question_id = ? AND answering = ? AND judge = ? AND replicate = ? "
-            "AND run = (SELECT max(id) FROM runs) ORDER BY time DESC LIMIT 1",
-            *item,
-        )
-        return row[0] if row is not None else None
+    def results_of(self, questions: Sequence[str]) -> Iterator[tuple[ItemId, str]]:
+        """The JSON lines of the last run's results about these questions, each with its item.
+
+        An item has two where its fingerprint changed during the run; the one that holds comes last.
+        """
+        run = self._one("SELECT max(id) FROM runs")
+        for id in questions:
+            for *item, text in self._all(
+                "SELECT question_id, answering, judge, replicate, result FROM results INDEXED BY results_by_item "
+                "WHERE question_id = ? AND run = ? ORDER BY time",
+                *(id, run[0] if run is not None else None),
+            ):
+                yield (item[0], item[1], item[2], item[3]), text
 
     def asked(self) -> Counter[str]:
         """How many results of the last run are about each question, by its id."""

@@ -8,8 +8,6 @@ written to the journal, save the replies that were `asked` for.
 from __future__ import annotations
 
 import logging
-import multiprocessing
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing
@@ -17,14 +15,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from pydantic import BaseModel
+
 from karenina_core.errors import ConfigError
 from karenina_core.outcome import Outcome
 from karenina_core.ports import ErrorCategory, PortError
 from karenina_core.results import OutcomeTally, Summary, VerificationResult
+from karenina_core.results.sections import VerificationResultRubric
 from karenina_core.run.continuing import Continuing
+from karenina_core.run.forked import Forked, Work, can_fork
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_view import JournalView
-from karenina_core.run.output import ResultFile, make_room
+from karenina_core.run.output import make_room
 from karenina_core.slots import Slot
 
 if TYPE_CHECKING:
@@ -105,16 +107,20 @@ class _Job:
     config: VerificationConfig
     trust: Trust | Literal["all"] | None
     ask: bool
-    folder: Path | None
+    writes: bool
+    ids: Sequence[str]
 
 
 @dataclass(slots=True)
 class _Part:
-    """What came of some questions: outcomes and granular results of each item before and after, and the changes."""
+    """What came of some questions: outcomes and granular results of each item before and after, and the changes.
 
-    file: Path | None
+    `lines` are the new results, where they are wanted.
+    """
+
     scores: list[tuple[str, Outcome, Any, Outcome, Any]] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
 
 
 def rescore(
@@ -133,8 +139,8 @@ def rescore(
 
     An item whose call has no reply in the journal ends in an error that says which; so does one whose stage would show
     a changed truth to a judge, unless `ask` allows just those calls, whose replies the journal keeps then. With
-    `output` the new results are written to that JSONL file, in the order of the run. `processes` share the work where
-    the system can fork, and nothing is asked; that is not for programs with threads. Raises `JournalError`,
+    `output` the new results are written to that JSONL file, in the order of the run. So many `processes` share the work
+    where nothing is asked, the system can fork, and this process has no threads. Raises `JournalError`,
     `ConfigError`, `PlanError` and `CheckpointError`.
     """
     began = time.monotonic()
@@ -149,23 +155,20 @@ def rescore(
     before, after = OutcomeTally(), OutcomeTally()
     changes: list[Change] = []
     with ExitStack() as stack:
-        lines = None
-        folder = None
+        file = None
         if output is not None:
             moved = make_room(Path(output))
             if moved is not None:
                 logger.warning("%s held earlier results: they are kept in %s", output, moved)
-            lines = stack.enter_context(Path(output).open("wb"))
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=Path(output).absolute().parent)))
-        job = _Job(Path(journal), benchmark, config, trust, ask, folder)
-        for part in _parts(job, ids, 1 if ask else processes):
+            file = stack.enter_context(Path(output).open("w", encoding="utf-8", newline="\n"))
+        job = _Job(Path(journal), benchmark, config, trust, ask, file is not None, ids)
+        for part in _parts(job, 1 if ask else processes):
             for question, was, was_granular, now, now_granular in part.scores:
                 before.add(was, question, was_granular)
                 after.add(now, question, now_granular)
             changes += part.changes
-            if lines is not None and part.file is not None:
-                lines.write(part.file.read_bytes())
-                part.file.unlink()
+            if file is not None:
+                file.writelines(f"{line}\n" for line in part.lines)
             on_items(len(part.scores))
     kept = set(ids)
     gone = sum(count for id, count in asked.items() if id not in kept) if question_ids is None else 0
@@ -173,76 +176,69 @@ def rescore(
     return Rescored(before.summary(), after.summary(), changes, gone, new, time.monotonic() - began)
 
 
-def _parts(job: _Job, ids: Sequence[str], processes: int) -> Iterator[_Part]:
+def _parts(job: _Job, processes: int) -> Iterator[_Part]:
     """The parts of the work in their order, done here or by processes."""
-    shards = [ids[start : start + _SHARD] for start in range(0, len(ids), _SHARD)]
-    if processes < 2 or len(shards) < 2 or "fork" not in multiprocessing.get_all_start_methods():
+    count = len(job.ids)
+    shards = [range(start, min(start + _SHARD, count)) for start in range(0, count, _SHARD)]
+    if processes < 2 or len(shards) < 2 or not can_fork():
         yield from (_score(job, shard) for shard in shards)
         return
-    _jobs.append(job)  # what is forked has it: a configuration holds what cannot be sent
-    try:
-        with multiprocessing.get_context("fork").Pool(min(processes, len(shards))) as pool:
-            yield from pool.imap(_score_forked, shards)
-    finally:
-        _jobs.pop()
+    work: Work[range, _Part] = lambda _logged: lambda shard: _score(job, shard)  # noqa: E731 - it has no name there
+    with Forked(work, min(processes, len(shards))) as forked:
+        for shard, part in forked.results(iter(shards)):
+            yield part if part is not None else _score(job, shard)
 
 
-_jobs: list[_Job] = []
-
-
-def _score_forked(ids: Sequence[str]) -> _Part:
-    return _score(_jobs[-1], ids)
-
-
-def _score(job: _Job, ids: Sequence[str]) -> _Part:
+def _score(job: _Job, shard: range) -> _Part:
     from karenina_core.run.running import run_blocking
 
-    return run_blocking(lambda: _rescored(job, ids))
+    return run_blocking(lambda: _rescored(job, job.ids[shard.start : shard.stop]))
 
 
 async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
     from karenina_core.run.running import plugins_of, prepare
 
-    part = _Part(None)
-    with ExitStack() as stack:
-        view = stack.enter_context(JournalView(job.journal))
-        journal = stack.enter_context(_Replies.open(job.journal, replaying=not job.ask))
+    with JournalView(job.journal) as view:
+        earlier = {item: _Earlier.model_validate_json(text) for item, text in view.results_of(ids)}
+    found: list[tuple[int, VerificationResult]] = []
+    with _Replies.open(job.journal, replaying=not job.ask) as journal:
         journal.missed = set()
         offered = plugins_of(job.config).stages()
         journal.asking = frozenset(one.stage.name for one in offered if one.stage.slot is Slot.EMBEDDING_CHECK)
         run = prepare(job.benchmark, job.config, question_ids=ids, trust=job.trust, journal=journal)
         if run.continuing is not None:
             run.continuing = _Anew(journal, run.continuing.fingerprints)
-        file = None
-        if job.folder is not None:
-            handle = tempfile.NamedTemporaryFile(dir=job.folder, delete=False)  # noqa: SIM115
-            handle.close()
-            part.file = Path(handle.name)
-            file = stack.enter_context(ResultFile(part.file))
-        found: list[tuple[int, tuple[str, Outcome, Any, Outcome, Any], Change | None]] = []
         async with aclosing(run.placed_results()) as results:
             async for place, result in results:
-                text = view.result(result.item)
-                if text is None:
-                    continue
-                then = VerificationResult.model_validate_json(text)
-                _refuse_half_done(result, journal)
-                if file is not None:
-                    file.write(place, result.model_dump_json())
-                scores = (
-                    result.question_id,
-                    then.outcome,
-                    then.template.verify_granular_result,
-                    result.outcome,
-                    result.template.verify_granular_result,
-                )
-                found.append((place, scores, _change(then, result)))
-        if file is not None:
-            file.put_in_order()
+                if result.item in earlier:
+                    _refuse_half_done(result, journal)
+                    found.append((place, result))
     found.sort(key=lambda one: one[0])
-    part.scores = [scores for _, scores, _ in found]
-    part.changes = [change for _, _, change in found if change is not None]
+    part = _Part()
+    for _, now in found:
+        then = earlier[now.item]
+        granular = then.template.verify_granular_result, now.template.verify_granular_result
+        part.scores.append((now.question_id, then.outcome, granular[0], now.outcome, granular[1]))
+        change = _change(then, now)
+        if change is not None:
+            part.changes.append(change)
+        if job.writes:
+            part.lines.append(now.model_dump_json())
     return part
+
+
+class _EarlierTemplate(BaseModel):
+    verify_granular_result: Any = None
+    field_results: dict[str, bool] | None = None
+    regex_validation_results: dict[str, bool] | None = None
+
+
+class _Earlier(BaseModel):
+    """What is compared of a result as it was. To read all of it takes three times as long."""
+
+    outcome: Outcome
+    template: _EarlierTemplate
+    rubric: VerificationResultRubric | None = None
 
 
 class _Replies(Journal):
@@ -312,7 +308,7 @@ def _refuse_half_done(result: VerificationResult, journal: _Replies) -> None:
             return
 
 
-def _change(then: VerificationResult, now: VerificationResult) -> Change | None:
+def _change(then: _Earlier, now: VerificationResult) -> Change | None:
     """What is not as it was, or None."""
     fields = _differing(_passed(then), _passed(now))
     traits = _differing(_traits(then), _traits(now))
@@ -323,12 +319,12 @@ def _change(then: VerificationResult, now: VerificationResult) -> Change | None:
     return Change(now.item, then.outcome, now.outcome, fields, traits, granular, now.why())
 
 
-def _passed(result: VerificationResult) -> dict[str, bool]:
+def _passed(result: VerificationResult | _Earlier) -> dict[str, bool]:
     template = result.template
     return {**(template.field_results or {}), **(template.regex_validation_results or {})}
 
 
-def _traits(result: VerificationResult) -> dict[str, Any]:
+def _traits(result: VerificationResult | _Earlier) -> dict[str, Any]:
     return dict(result.rubric.get_all_trait_scores()) if result.rubric is not None else {}
 
 
