@@ -1,6 +1,8 @@
 """A finished run, scored once more with what is right now: no call, and what flipped."""
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -26,9 +28,10 @@ from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
 from karenina_core.ports import PortError
 from karenina_core.prompts import PromptTask
-from karenina_core.results import VerificationResultSet
+from karenina_core.results import VerificationResult, VerificationResultSet
 from karenina_core.rubrics import RegexRubricTrait
 from karenina_core.run import rescoring
+from karenina_core.run.forked import can_fork
 from karenina_core.run.rescoring import rescore
 from karenina_core.testing import ScriptedModels
 
@@ -217,14 +220,55 @@ def test_processes_share_the_work_and_find_the_same(
     streamed = Benchmark.load(tmp_path / "lengths.jsonl")
     streamed.replace(question(0, source(5.0)))
     monkeypatch.setattr(rescoring, "_SHARD", 2)
+    where = Where()
+    plugin_room.current().register(where)
     alone = rescore(journal, streamed, config(models), output=tmp_path / "alone.jsonl")
+    here = len(where.processes)
     shared = rescore(journal, streamed, config(models), output=tmp_path / "shared.jsonl", processes=2)
     assert (shared.changes, shared.after) == (alone.changes, alone.after)
-    items = [
-        [one.item for one in VerificationResultSet.load(tmp_path / f"{name}.jsonl")] for name in ("alone", "shared")
-    ]
-    assert items[0] == items[1]
-    assert len(items[0]) == 18
+    assert written(tmp_path / "shared.jsonl") == written(tmp_path / "alone.jsonl")
+    assert len(written(tmp_path / "alone.jsonl")) == 18
+    assert (here, len(where.processes)) == (18, 18 if can_fork() else 36)
+
+
+def test_a_process_that_dies_costs_no_item(
+    tmp_path: Path, models: ScriptedModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark, journal = finished(models, tmp_path, *(question(n, source(n % 3)) for n in range(9)))
+    monkeypatch.setattr(rescoring, "_SHARD", 2)
+    alone = rescore(journal, benchmark, config(models), output=tmp_path / "alone.jsonl")
+    plugin_room.current().register(Where(dies_of="q4"))
+    shared = rescore(journal, benchmark, config(models), output=tmp_path / "shared.jsonl", processes=2)
+    assert (shared.changes, shared.after) == (alone.changes, alone.after)
+    assert written(tmp_path / "shared.jsonl") == written(tmp_path / "alone.jsonl")
+
+
+def test_what_is_wrong_with_the_benchmark_is_said_where_processes_share_the_work(
+    tmp_path: Path, models: ScriptedModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark, journal = finished(models, tmp_path, *(question(n, source(n % 3)) for n in range(5)))
+    monkeypatch.setattr(rescoring, "_SHARD", 2)
+    with pytest.raises(ConfigError, match="the benchmark has no trait 'cites'"):
+        rescore(journal, benchmark, config(models, rubric_trait_names=["cites"]), processes=2)
+
+
+class Where:
+    """Sees in this process what is scored in it, and lets another one die of a question."""
+
+    def __init__(self, dies_of: str = "") -> None:
+        self.here = os.getpid()
+        self.processes: list[str] = []
+        self.dies_of = dies_of
+
+    @hookimpl
+    def karenina_item_finished(self, result: VerificationResult) -> None:
+        self.processes.append(result.question_id)
+        if result.question_id == self.dies_of and os.getpid() != self.here:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def written(file: Path) -> list[tuple[Any, ...]]:
+    return [(one.item, one.outcome, one.template.field_results) for one in VerificationResultSet.load(file)]
 
 
 def test_the_command_scores_the_edited_file_and_lists_the_flips(tmp_path: Path, models: ScriptedModels) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, aclosing
+from contextlib import ExitStack, aclosing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -208,11 +208,13 @@ async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
         run = prepare(job.benchmark, job.config, question_ids=ids, trust=job.trust, journal=journal)
         if run.continuing is not None:
             run.continuing = _Anew(journal, run.continuing.fingerprints)
-        async with aclosing(run.placed_results()) as results:
-            async for place, result in results:
-                if result.item in earlier:
-                    _refuse_half_done(result, journal)
-                    found.append((place, result))
+        looking = nullcontext() if job.ask else journal.reading()
+        with looking:
+            async with aclosing(run.placed_results()) as results:
+                async for place, result in results:
+                    if result.item in earlier:
+                        _refuse_half_done(result, journal)
+                        found.append((place, result))
     found.sort(key=lambda one: one[0])
     part = _Part()
     for _, now in found:

@@ -185,7 +185,8 @@ class _Worker:
 
     def share(self, orders: range) -> Share:
         """Work on the answers of these orders."""
-        return self._loop.run_until_complete(self._share(orders))
+        with self._journal.reading():
+            return self._loop.run_until_complete(self._share(orders))
 
     async def _share(self, orders: range) -> Share:
         share = Share()
