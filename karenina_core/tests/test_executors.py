@@ -21,6 +21,7 @@ from karenina_core.results import VerificationResult
 from karenina_core.run.engine import Run
 from karenina_core.run.executors import Executor
 from karenina_core.run.limits import Concurrency
+from karenina_core.run.placed import Placed
 from karenina_core.run.running import collect, prepare
 
 
@@ -40,13 +41,13 @@ class Lighthouse(Executor):
         if run.config.section(Lamps).lamps < 1:
             raise ConfigError(["lamps: there must be one"])
 
-    async def execute(self, run: Run) -> AsyncGenerator[tuple[int, VerificationResult]]:
+    async def execute(self, run: Run) -> AsyncGenerator[Placed]:
         run.on_stop = self.stops.append
         for task in run.matrix:
             judges, kept = run.todo(task)
             for placed in kept:
                 yield placed
-            made: list[tuple[int, VerificationResult]] = []
+            made: list[Placed] = []
 
             async def done(judge: int, result: VerificationResult) -> None:
                 made.append(await run.finished(task, judge, result))  # noqa: B023 - awaited in this turn

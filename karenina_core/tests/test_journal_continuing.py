@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,18 @@ def test_the_same_call_again_asks_nobody_and_gives_the_same(tmp_path: Path) -> N
     assert same.results == results.results
     assert (tmp_path / "out.jsonl").read_bytes() == before
     assert not (tmp_path / "out-1.jsonl").exists()
+
+
+def test_the_file_has_the_lines_of_the_journal_also_of_a_run_that_goes_on(tmp_path: Path) -> None:
+    journal, output = tmp_path / "j.journal", tmp_path / "out.jsonl"
+    World().run(words("a"), journal=journal)
+    results = World().run(words("a", "b"), journal=journal, output=output)  # some are kept, and some are new
+
+    written = output.read_text(encoding="utf-8").splitlines()
+    with closing(sqlite3.connect(journal)) as database:
+        kept = dict(database.execute("SELECT place, result FROM results"))
+    assert written == [kept[place] for place in range(4)]
+    assert written == [result.model_dump_json() for result in results]
 
 
 def test_more_kept_results_than_fit_at_once_come_all(tmp_path: Path) -> None:

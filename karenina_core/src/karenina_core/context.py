@@ -25,6 +25,7 @@ from karenina_core.errors import (
 from karenina_core.outcome import Outcome
 from karenina_core.ports import NO_USAGE, CallInfo, CallNotes, Message, NotKept, PortError, Usage
 from karenina_core.prompts import PromptTask, assemble
+from karenina_core.results.sections import FREE_FIELDS
 from karenina_core.search import kept_by
 from karenina_core.state import AtEnd, Item, ItemError, PortProvider, Revision, State, Veto
 from karenina_core.structured import Structured, StructuredError, ask_for
@@ -56,13 +57,13 @@ logger = logging.getLogger("karenina")
 class VerificationContext:
     """The view of one stage on one item. Its docstrings are the contract of stages with the pipeline."""
 
-    __slots__ = ("_failed_calls", "_not_kept", "_notes", "_planned", "_settings", "_state", "_usage")
+    __slots__ = ("_failed_calls", "_info", "_not_kept", "_planned", "_settings", "_state", "_usage")
 
     def __init__(self, state: State, planned: PlannedStage) -> None:
         self._state = state
         self._planned = planned
         self._usage = NO_USAGE
-        self._notes = CallNotes()
+        self._info: CallInfo | None = None
         self._failed_calls = 0
         self._not_kept: NotKept | None = None
         self._settings: BaseModel | None = None
@@ -150,12 +151,13 @@ class VerificationContext:
     def get_artifact(self, key: ArtifactKey[T]) -> T:
         """The artifact's value. Raises `MissingArtifact` where nobody set it, `UndeclaredArtifact` if undeclared."""
         self._check_read(key)
-        if not self._state.has(key.name):
+        value = self._state.read(key.name)
+        if value is None and not self._state.has(key.name):
             raise MissingArtifact(
                 f"stage {self._planned.name} asked for the artifact {key.name!r}, which no stage has set for this "
                 "item; use find_artifact where it may be absent"
             )
-        return cast("T", self._state.read(key.name))
+        return cast("T", value)
 
     def find_artifact(self, key: ArtifactKey[T]) -> T | None:
         """The artifact's value, or None where nobody has set it. Raises `UndeclaredArtifact` if undeclared."""
@@ -166,7 +168,8 @@ class VerificationContext:
         """Create an artifact. A standard key fills its result field too."""
         if key.name not in self._planned.writes:
             raise UndeclaredArtifact(self._planned.name, key.name, "sets", "produces")
-        self._check_type(key, value)
+        if type(value) is not key.type:
+            self._check_type(key, value)
         self._state.artifacts[key.name] = value
 
     def revise_artifact(self, key: ArtifactKey[T], value: T, reason: str) -> None:
@@ -215,8 +218,6 @@ class VerificationContext:
             )
 
     def _fields_for(self, name: str) -> dict[str, Any]:
-        from karenina_core.results.sections import FREE_FIELDS
-
         section = FREE_FIELDS.get(name, f"extensions:{self._planned.distribution}")
         return self._state.fields.setdefault(section, {})
 
@@ -343,20 +344,22 @@ class VerificationContext:
     @property
     def call_info(self) -> CallInfo:
         """For which item calls are made."""
-        item = self._state.item
-        question, planned = item.question, self._planned
-        return CallInfo(
-            question.id,
-            question.question,
-            item.replicate,
-            planned.usage_key,
-            item.order,
-            self._notes,
-            planned.name,
-            shared := planned.stage.scope == "answer",
-            judge="" if shared or item.parsing_model is None else item.parsing_model.id,
-            sources=item.sources,
-        )
+        if self._info is None:
+            item = self._state.item
+            question, planned = item.question, self._planned
+            self._info = CallInfo(
+                question.id,
+                question.question,
+                item.replicate,
+                planned.usage_key,
+                item.order,
+                CallNotes(),
+                planned.name,
+                shared := planned.stage.scope == "answer",
+                judge="" if shared or item.parsing_model is None else item.parsing_model.id,
+                sources=item.sources,
+            )
+        return self._info
 
     @property
     def usage(self) -> Usage:
@@ -364,9 +367,9 @@ class VerificationContext:
         return self._usage
 
     @property
-    def notes(self) -> CallNotes:
-        """What the stage's calls took so far."""
-        return self._notes
+    def notes(self) -> CallNotes | None:
+        """What the stage's calls took so far; None where it made none."""
+        return self._info.notes if self._info is not None else None
 
     @property
     def state(self) -> State:

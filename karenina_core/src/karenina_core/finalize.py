@@ -18,7 +18,7 @@ from karenina_core.keys import ArtifactKeys as Keys
 from karenina_core.keys import standard_keys
 from karenina_core.models import ModelConfig
 from karenina_core.outcome import Outcome
-from karenina_core.ports import Message, Usage
+from karenina_core.ports import NO_USAGE, Message, Usage
 from karenina_core.results.result import VerificationResult
 from karenina_core.results.sections import (
     SECTIONS,
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 VERIFICATION_RESULT = ArtifactKey("verification_result", VerificationResult)
 
-_RESULT_KEYS = {key.name: key for key in standard_keys().values() if key.section is not None}
+_PLACES = {key.name: (key.section, key.field) for key in standard_keys().values() if key.section is not None}
+"""Where in the result an artifact lands: its section and field, by its name."""
 NO_TEMPLATE = "no_template"
 
 
@@ -156,9 +157,9 @@ def _sections(state: State) -> dict[str, dict[str, Any]]:
         if level is None:
             continue
         for name, value in level.artifacts.items():
-            key = _RESULT_KEYS.get(name)
-            if key is not None and key.section is not None and value is not None:
-                found.setdefault(key.section, {})[key.field] = value
+            if value is not None and name in _PLACES:
+                place, field = _PLACES[name]
+                found.setdefault(place, {})[field] = value
         for section, values in level.fields.items():
             found.setdefault(section, {}).update(values)
     return found
@@ -189,7 +190,7 @@ def _parsed(state: State) -> dict[str, Any]:
 
 def _usage(state: State) -> dict[str, dict[str, Any]] | None:
     found: dict[str, dict[str, Any]] = {}
-    total = Usage()
+    total = NO_USAGE
     for level in (state.parent, state):
         for key, usage in level.usage.items() if level is not None else ():
             found[key] = {**_usage_json(usage), "scope": "item" if level is state else "answer"}

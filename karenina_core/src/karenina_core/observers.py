@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import told
@@ -44,6 +44,7 @@ class Observers:
 
     def __init__(self, listeners: Listeners) -> None:
         self._listeners = {hook: tuple(found) for hook, found in listeners.items() if found}
+        self.of_answers = self.hear("answer")
         self.of_items = self.hear("item")
         self.of_stages = self.hear("stage")
         self.of_calls = self.hear("call")
@@ -61,9 +62,12 @@ class Observers:
         """Tell that the run is over."""
         self._tell("karenina_run_finished", event=event)
 
-    @contextmanager
-    def answering(self, item: Item) -> Iterator[None]:
+    def answering(self, item: Item) -> AbstractContextManager[None]:
         """Tell that an answer is got and judged in the `with` block."""
+        return self._answering(item) if self.of_answers else _UNHEARD
+
+    @contextmanager
+    def _answering(self, item: Item) -> Iterator[None]:
         event = AnswerStarted(item)
         self._tell("karenina_answer_started", event=event)
         try:
@@ -102,6 +106,8 @@ class Observers:
             except Exception as error:
                 logger.warning("an observer of %s failed in %s: %s", owner, hook, told(error))
 
+
+_UNHEARD: Final = nullcontext()
 
 NOBODY: Final = Observers({})
 """A run that nobody observes."""

@@ -7,13 +7,13 @@ import inspect
 import logging
 import time
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from karenina_core.context import Item, ItemError, State, VerificationContext
 from karenina_core.errors import MissingProduct, OutOfTime, RunError, told
 from karenina_core.finalize import VERIFICATION_RESULT, make_result
 from karenina_core.outcome import Outcome
-from karenina_core.ports import NO_USAGE
+from karenina_core.ports import NO_USAGE, CallNotes
 from karenina_core.results.sections import StageRecord
 from karenina_core.run.events import StageStarted
 from karenina_core.stage import Skip
@@ -104,22 +104,13 @@ class Pipeline:
             self._observers.stage_started(event)
         began = time.monotonic()
         error = await self._execute(planned, state, context)
-        usage, notes = context.usage, context.notes
-        seconds = time.monotonic() - began
-        status: Literal["failed", "ran"] = "failed" if error is not None else "ran"
-        called: dict[str, Any] = (
-            {
-                "calls": usage.calls,
-                "input_tokens": usage.input_tokens,
-                "output_tokens": usage.output_tokens,
-                "retries": notes.retries,
-                "waited": notes.waited,
-                "failed_calls": context.failed_calls,
-            }
-            if usage is not NO_USAGE or context.failed_calls or notes.retries
-            else {}
+        record = StageRecord(
+            **self._facts[planned.name],
+            status="failed" if error is not None else "ran",
+            error=error,
+            seconds=time.monotonic() - began,
+            **_called(context),
         )
-        record = StageRecord(**self._facts[planned.name], status=status, error=error, seconds=seconds, **called)
         if event is not None:
             self._observers.stage_finished(event, record)
         return record
@@ -148,7 +139,7 @@ class Pipeline:
         known = state.first_error()
         try:
             waiting = stage.execute(context)
-            if inspect.isawaitable(waiting):
+            if waiting is not None and inspect.isawaitable(waiting):
                 if state.deadline is None or stage.runs_after_error:
                     await waiting
                 else:
@@ -157,8 +148,8 @@ class Pipeline:
                 raise context.not_kept  # a stage that goes on without would pass for one that was told no
             raised = state.first_error()
             if raised is known:
-                missing = sorted(name for name in planned.writes if name not in state.artifacts)
-                if missing:
+                if not planned.writes <= state.artifacts.keys():
+                    missing = sorted(planned.writes - state.artifacts.keys())
                     raise MissingProduct(planned.name, missing, planned.distribution)
                 logger.info("[%s] %s done", state.item.question.id, planned.name)
                 return None
@@ -213,6 +204,22 @@ async def _in_time(waiting: Awaitable[None], state: State) -> None:
         if time_out.expired():
             raise late from None
         raise
+
+
+def _called(context: VerificationContext) -> dict[str, Any]:
+    """What the record of a stage says of its calls; nothing where it made none."""
+    usage, notes = context.usage, context.notes
+    if usage is NO_USAGE and not context.failed_calls and (notes is None or not notes.retries):
+        return {}
+    notes = notes or CallNotes()
+    return {
+        "calls": usage.calls,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "retries": notes.retries,
+        "waited": notes.waited,
+        "failed_calls": context.failed_calls,
+    }
 
 
 def _facts(planned: PlannedStage) -> dict[str, Any]:

@@ -120,7 +120,7 @@ class ItemError:
 
 @dataclass(slots=True)
 class State:
-    """All facts about one answer, or about one item whose answer is `parent`."""
+    """All facts about one answer, or about one item whose answer is `parent`. An answer has no parent."""
 
     item: Item
     parent: State | None = None
@@ -150,17 +150,18 @@ class State:
 
     def has(self, name: str) -> bool:
         """Whether the artifact is there, here or in the answer."""
-        return name in self.artifacts or (self.parent is not None and self.parent.has(name))
+        return name in self.artifacts or (self.parent is not None and name in self.parent.artifacts)
 
     def read(self, name: str) -> Any:
         """The artifact's value, or None where it is not there."""
         if name in self.artifacts:
             return self.artifacts[name]
-        return self.parent.read(name) if self.parent is not None else None
+        return self.parent.artifacts.get(name) if self.parent is not None else None
 
     def first_error(self) -> ItemError | None:
         """The error that ended the answer or the item."""
-        return (self.parent.first_error() if self.parent is not None else None) or self.error
+        parent = self.parent
+        return self.error if parent is None or parent.error is None else parent.error
 
     def all_vetoes(self) -> list[Veto]:
         """The answer's vetoes and the item's, in the order in which they were raised."""

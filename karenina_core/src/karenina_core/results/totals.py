@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import fields
+from typing import TYPE_CHECKING, Final
 
 from karenina_core.ports import Usage
 from karenina_core.results.summary import OutcomeTally, Summary
 
 if TYPE_CHECKING:
     from karenina_core.results.result import VerificationResult
+
+
+_COUNTED: Final = tuple(one.name for one in fields(Usage))
 
 
 class Totals:
@@ -23,7 +27,7 @@ class Totals:
         self._all = OutcomeTally(per_question * pairs if per_question is not None else None)
         self._pairs: dict[tuple[str, str], OutcomeTally] = {}
         self._answers: set[int] = set()
-        self._usage = Usage()
+        self._used = [0] * len(_COUNTED)
 
     def __len__(self) -> int:
         return len(self._all)
@@ -40,14 +44,8 @@ class Totals:
         answer = hash((meta.question_id, meta.answering_id, meta.replicate or 1))
         for name, part in (template.usage_metadata or {}).items():
             if name != "total" and (part["scope"] != "answer" or answer not in self._answers):
-                self._usage += Usage(
-                    part["input_tokens"],
-                    part["output_tokens"],
-                    part.get("cached_tokens", 0),
-                    part.get("reasoning_tokens", 0),
-                    part.get("calls", 0),
-                    part.get("cache_write_tokens", 0),
-                )
+                for place, counted in enumerate(_COUNTED):
+                    self._used[place] += part.get(counted, 0)
         self._answers.add(answer)
 
     def summary(self) -> Summary:
@@ -60,4 +58,4 @@ class Totals:
 
     def usage(self) -> Usage:
         """What the run used."""
-        return self._usage
+        return Usage(*self._used)

@@ -25,8 +25,8 @@ class Continuing:
     again: int = field(default=0)
     """How many items had a result that could not stand, and run again."""
 
-    def result(self, task: AnswerTask, judge: int, plan: Plan) -> VerificationResult | None:
-        """The result of an item that was kept and still holds; None where it has to run, and in a replay."""
+    def result(self, task: AnswerTask, judge: int, plan: Plan) -> tuple[VerificationResult, str] | None:
+        """The kept result of an item, where it still holds, with its line; None where it has to run, or in a replay."""
         kept = self.journal.result(task.item(judge), self._fingerprint(task, judge, plan))
         if kept is None or self.journal.replaying:
             return None
@@ -35,17 +35,19 @@ class Continuing:
             return None
         self.journal.seen(task.place(judge), kept)
         self.kept += 1
-        return VerificationResult.model_validate_json(kept.text)
+        return VerificationResult.model_validate_json(kept.text), kept.text
 
-    async def finish(self, task: AnswerTask, judge: int, plan: Plan, result: VerificationResult) -> VerificationResult:
-        """Keep the result of an item that has run, and give it as it is written down."""
+    async def finish(
+        self, task: AnswerTask, judge: int, plan: Plan, result: VerificationResult
+    ) -> tuple[VerificationResult, str | None]:
+        """Keep the result of an item that has run; give it as it is written down, with the line, if one was."""
         item, fingerprint = task.item(judge), self._fingerprint(task, judge, plan)
         if self.journal.replaying:
-            return self._as_it_was(result, item, fingerprint)
+            return self._as_it_was(result, item, fingerprint), None
         again = runs_again(result)
         text = result.model_dump_json()
         await self.journal.finish(task.place(judge), item, fingerprint, result.outcome.value, text, again=again)
-        return result
+        return result, text
 
     def _as_it_was(
         self, result: VerificationResult, item: tuple[str, str, str, int], fingerprint: bytes

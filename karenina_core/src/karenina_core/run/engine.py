@@ -24,6 +24,7 @@ from karenina_core.run.fingerprint import Fingerprints
 from karenina_core.run.ledger import Ledger
 from karenina_core.run.limits import Limits
 from karenina_core.run.matrix import AnswerTask, Matrix
+from karenina_core.run.placed import Placed
 from karenina_core.run.ports import check_models
 from karenina_core.run.preflight import check_stages
 from karenina_core.run.pricing import Prices
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     from karenina_core.run.retry import RetryPolicy
     from karenina_core.run.spared import Spared
     from karenina_core.templates import Trust
-
-Placed = tuple[int, VerificationResult]
-"""A result, with its item's place in the matrix."""
 
 MOST_ANSWERS = 512
 """How many answers are under way at once at the most, whatever the models allow."""
@@ -244,6 +242,12 @@ class Run:
 
     async def placed_results(self) -> AsyncGenerator[tuple[int, VerificationResult]]:
         """`results`, each with its item's place in the matrix, from 0."""
+        async with aclosing(self.placed()) as results:
+            async for place, result, _ in results:
+                yield place, result
+
+    async def placed(self) -> AsyncGenerator[Placed]:
+        """`placed_results`, each with the line that the journal holds of it, if there is one."""
         outcomes = self._outcomes = OutcomeTally(self.matrix.per_question)
         began = time.monotonic()
         journal = self.journal if self.journal is not None and not self.journal.replaying else None
@@ -254,10 +258,11 @@ class Run:
         self.observers.run_started(RunStarted(len(self), self.config))
         try:
             async with aclosing(self._stream()) as stream:
-                async for place, result in stream:
+                async for placed in stream:
+                    result = placed.result
                     outcomes.add(result.outcome, result.question_id, result.template.verify_granular_result)
                     self.observers.item_finished(result)
-                    yield place, result
+                    yield placed
         finally:
             interrupted = len(outcomes) < len(self)
             if interrupted and self._stopped is not None:
@@ -343,7 +348,7 @@ class Run:
             if found is None:
                 judges.append(judge)
             else:
-                kept.append((task.place(judge), found))
+                kept.append(Placed(task.place(judge), *found))
         return judges, kept
 
     async def finished(self, task: AnswerTask, judge: int, result: VerificationResult) -> Placed:
@@ -351,9 +356,10 @@ class Run:
 
         Raises `JournalError`.
         """
+        line = None
         if self.continuing is not None:
-            result = await self.continuing.finish(task, judge, self.work.planner.plan(task.question), result)
-        return task.place(judge), result
+            result, line = await self.continuing.finish(task, judge, self.work.planner.plan(task.question), result)
+        return Placed(task.place(judge), result, line)
 
 
 def _first(error: BaseException) -> BaseException:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from karenina_core.results import VerificationResult
     from karenina_core.run.engine import Run
+    from karenina_core.run.placed import Placed
 
 DEFAULT: Final = "asyncio"
 
@@ -36,8 +36,8 @@ class Executor(ABC):
         """Look, before anything is asked, at what would keep the run from being done. Raises `ConfigError`."""
 
     @abstractmethod
-    def execute(self, run: Run) -> AsyncGenerator[tuple[int, VerificationResult]]:
-        """Every item's result with its place in the matrix, in the order in which they end.
+    def execute(self, run: Run) -> AsyncGenerator[Placed]:
+        """Every item's result with its place in the matrix, as the run gave it, in the order in which they end.
 
         To be told when the run shall stop, it sets `run.on_stop` while it works: that is called in the event loop with
         the seconds for which calls under way may go on, and the generator ends soon after. Where it is closed early it
@@ -51,6 +51,6 @@ class InThisProcess(Executor):
     name = DEFAULT
     description = "One event loop in this process."
 
-    def execute(self, run: Run) -> AsyncGenerator[tuple[int, VerificationResult]]:
+    def execute(self, run: Run) -> AsyncGenerator[Placed]:
         """What the run does here."""
         return run.here()

@@ -284,13 +284,15 @@ class _Replies(Journal):
 class _Anew(Continuing):
     """Takes no result from the journal, and gives it none."""
 
-    def result(self, task: AnswerTask, judge: int, plan: Plan) -> VerificationResult | None:
+    def result(self, task: AnswerTask, judge: int, plan: Plan) -> tuple[VerificationResult, str] | None:
         """None: every item is scored."""
         return None
 
-    async def finish(self, task: AnswerTask, judge: int, plan: Plan, result: VerificationResult) -> VerificationResult:
+    async def finish(
+        self, task: AnswerTask, judge: int, plan: Plan, result: VerificationResult
+    ) -> tuple[VerificationResult, str | None]:
         """The result as it is."""
-        return result
+        return result, None
 
 
 def _refuse_half_done(result: VerificationResult, journal: _Replies) -> None:

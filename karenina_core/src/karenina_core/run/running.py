@@ -235,11 +235,11 @@ async def carry_out(run: Run, *, output: str | Path | None = None, on_result: On
 
     totals = Totals(per_question=run.config.core.replicate_count, pairs=pairs)
     with helped(run), _result_file(run, Path(output)) if output is not None else nullcontext() as file:
-        async with aclosing(run.placed_results()) as results:
-            async for place, result in results:
+        async with aclosing(run.placed()) as results:
+            async for place, result, line in results:
                 totals.add(result)
                 if file is not None:
-                    file.write(place, result.model_dump_json())
+                    file.write(place, line if line is not None else result.model_dump_json())
                 if on_result is not None:
                     on_result(place, result)
         if file is not None:

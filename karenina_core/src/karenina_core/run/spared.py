@@ -22,10 +22,11 @@ from karenina_core.run.executors import InThisProcess
 from karenina_core.run.forked import Forked, Logged, can_fork, cores
 from karenina_core.run.journal import FinishedItem, ItemId, Journal, KeptResult
 from karenina_core.run.ledger import Count, Ledger
+from karenina_core.run.placed import Placed
 
 if TYPE_CHECKING:
     from karenina_core.run.calls import Call, Made
-    from karenina_core.run.engine import Placed, Run
+    from karenina_core.run.engine import Run
     from karenina_core.run.matrix import AnswerTask
 
 _SHARE: Final = 100
@@ -101,7 +102,7 @@ class Spared:
                     for order in orders:
                         self._done[order] = order not in share.left
                     for place, text in share.results:
-                        yield place, VerificationResult.model_validate_json(text)
+                        yield Placed(place, VerificationResult.model_validate_json(text), text)
                     vain = vain + 1 if len(share.left) > len(orders) // 2 else 0
                     if vain >= _IN_VAIN:
                         return
@@ -219,9 +220,7 @@ class _Worker:
                 pass
             if self._journal.missed:
                 return False
-        texts = {one.place: one.text for one in self._journal.finished}
-        texts |= {place: kept.text for place, kept in self._journal.were_seen}
-        share.results += [(place, texts.get(place) or result.model_dump_json()) for place, result in found]
+        share.results += [(place, line or result.model_dump_json()) for place, result, line in found]
         share.counted.add(calls.tally, calls.ledger, continuing)
         return True
 

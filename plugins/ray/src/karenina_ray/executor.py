@@ -16,8 +16,8 @@ from karenina_ray.settings import RaySettings
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from karenina_core.results import VerificationResult
     from karenina_core.run.engine import Run
+    from karenina_core.run.placed import Placed
 
 logger = logging.getLogger("karenina")
 
@@ -42,7 +42,7 @@ class RayExecutor(Executor):
         if found:
             raise ConfigError(found)
 
-    async def execute(self, run: Run) -> AsyncGenerator[tuple[int, VerificationResult]]:
+    async def execute(self, run: Run) -> AsyncGenerator[Placed]:
         """The results, in the order in which workers bring them."""
         from karenina_ray.cluster import cluster
         from karenina_ray.feed import Feed

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from karenina_core.results import VerificationResult
     from karenina_core.run.engine import Run
     from karenina_core.run.matrix import AnswerTask
-
-Placed = tuple[int, "VerificationResult"]
-"""A result with its item's place in the matrix."""
+    from karenina_core.run.placed import Placed
 
 
 @dataclass(slots=True, eq=False)

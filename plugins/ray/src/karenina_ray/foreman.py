@@ -17,13 +17,14 @@ from karenina_core.ports import Usage
 from karenina_core.results import VerificationResult
 from karenina_ray import wire
 from karenina_ray.desk import Desk
-from karenina_ray.feed import Feed, Job, Placed
+from karenina_ray.feed import Feed, Job
 from karenina_ray.hand import Hand
 from karenina_ray.telling import question_told
 from karenina_ray.worker import Worker, offers
 
 if TYPE_CHECKING:
     from karenina_core.run.engine import Run
+    from karenina_core.run.placed import Placed
     from karenina_ray.wire import Told
 
 AHEAD: Final = 4
