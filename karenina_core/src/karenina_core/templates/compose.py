@@ -181,13 +181,15 @@ def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[st
             raise ValueError(f"the weight of field {name!r} must be finite and at least 0, not {weight}")
         if not 0 <= score <= 1:
             raise ValueError(f"the score of field {name!r} must be from 0 to 1, not {score}")
-    greatest = max((weights[name] for name in names), default=0)
+    greatest = max([weights[name] for name in names], default=0)
     if not greatest:
         return 0.0
-    root: Tree = AllOf(*names) if tree is None else tree
     # shares of the greatest weight, so that no sum can overflow
-    reached = _contribution(root, lambda field: weights[field] / greatest * scores[field])
-    possible = _contribution(root, lambda field: weights[field] / greatest)
+    if tree is None:
+        reached = fsum([weights[name] / greatest * scores[name] for name in names])
+        return min(1.0, reached / fsum([weights[name] / greatest for name in names]))
+    reached = _contribution(tree, lambda field: weights[field] / greatest * scores[field])
+    possible = _contribution(tree, lambda field: weights[field] / greatest)
     return min(1.0, reached / possible)
 
 

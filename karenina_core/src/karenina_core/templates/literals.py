@@ -27,6 +27,7 @@ _AFTER_A_WORD: Final = re.compile(r"\0(?<=\w\0)")
 _PREFIXED: Final = re.compile(r"(?:^|\W)[rRuU]\Z")
 _KINDS: Final = {"#": ";", **dict.fromkeys("'\"", "$"), **dict.fromkeys(".0123456789", "%")}
 _WHOLE: Final = re.compile(r"0|[1-9][0-9]*")
+_FRACTION: Final = re.compile(r"[0-9]+\.[0-9]+")
 _LONGEST: Final = 20_000
 
 
@@ -78,6 +79,8 @@ def value_of_literal(literal: str, prefix: str = "") -> str | int | float:
         return literal[3:-3] if literal[1] == quote and len(literal) > 2 else literal[1:-1]
     if _WHOLE.fullmatch(literal):
         return int(literal)
+    if _FRACTION.fullmatch(literal):
+        return float(literal)
     try:
         with BUILDING:
             value = ast.literal_eval(prefix + literal)

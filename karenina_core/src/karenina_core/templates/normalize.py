@@ -91,6 +91,9 @@ def known_normalizers() -> tuple[str, ...]:
 def normalize(text: str, normalizers: Iterable[str | SynonymMap]) -> str:
     """`text` after all `normalizers`, in their order. ValueError for an unknown name."""
     for normalizer in normalizers:
-        step = normalizer if isinstance(normalizer, SynonymMap) else _functions[_known_name(normalizer)]
-        text = step(text)
+        if isinstance(normalizer, str):
+            step = _functions.get(normalizer)
+            text = step(text) if step is not None else _functions[_known_name(normalizer)](text)
+        else:
+            text = normalizer(text)
     return text

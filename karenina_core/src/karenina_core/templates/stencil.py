@@ -14,8 +14,8 @@ import ast
 import inspect
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, Final
 
@@ -94,17 +94,24 @@ def _keep(kept: OrderedDict[Any, Any], key: Any, value: Any) -> None:
 
 @dataclass(slots=True)
 class _Argument:
-    """One argument of a `VerifiedField`: an expression whose constants are literals of the source, by their places."""
+    """One argument of a `VerifiedField`: an expression whose constants are literals of the source, by their places.
 
+    `place` is that of a literal which is the whole argument, and else None.
+    """
+
+    parameter: str
     node: ast.expr
     scope: Scope
     constants: tuple[tuple[ast.Constant, tuple[int, ...]], ...]
+    place: int | None = field(init=False)
     last: tuple[Values, object] | None = None
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.node, ast.Constant) and len(self.constants) == 1 and len(self.constants[0][1]) == 1
+        self.place = self.constants[0][1][0] if whole else None
 
     def value(self, values: Values) -> object:
         """Its value where the literals have these values."""
-        if isinstance(self.node, ast.Constant) and self.constants:
-            return _constant(self.constants[0][1], values)
         found = [_constant(places, values) for _, places in self.constants]
         if self.last is not None and _same(self.last[0], found):
             return self.last[1]
@@ -122,7 +129,7 @@ class Stencil:
     """What templates share whose sources differ in some literals: `free`, by their places with what stands before."""
 
     free: tuple[tuple[int, str], ...]
-    fields: tuple[tuple[str, bool, Mapping[str, _Argument] | str | None], ...]
+    fields: tuple[tuple[str, bool, tuple[_Argument, ...] | str | None], ...]
     """Each field's name, whether it has a description, and its arguments; for a plain field its description."""
     docstring: tuple[int, ...]
     shape: Shape
@@ -137,8 +144,10 @@ class Stencil:
         descriptions: dict[str, str] = {}
         for name, described, arguments in self.fields:
             description: object = arguments
-            if isinstance(arguments, Mapping):
-                given = {parameter: argument.value(values) for parameter, argument in arguments.items()}
+            if isinstance(arguments, tuple):
+                given = {
+                    one.parameter: one.value(values) if one.place is None else values[one.place] for one in arguments
+                }
                 description = given.pop("description", None)
                 rules[name] = make_rule(
                     given.get("ground_truth", UNSET),
@@ -180,7 +189,7 @@ def _stencil(
     if declared.keys() != answer.fields.keys():
         raise _NotAlikeError  # it inherits fields
     free: set[int] = set()
-    fields: list[tuple[str, bool, Mapping[str, _Argument] | str | None]] = []
+    fields: list[tuple[str, bool, tuple[_Argument, ...] | str | None]] = []
     for name, item in answer.fields.items():
         call = declared[name].value
         if item.rule is None or not isinstance(call, ast.Call):
@@ -188,8 +197,8 @@ def _stencil(
             continue
         positional, named = arguments_of(call, scope)
         given = {**dict(zip(VERIFIED, positional, strict=False)), **named}
-        arguments = {key: _Argument(one, scope, tuple(places.constants(one))) for key, one in given.items()}
-        free.update(place for one in arguments.values() for _, found in one.constants for place in found)
+        arguments = tuple(_Argument(key, one, scope, tuple(places.constants(one))) for key, one in given.items())
+        free.update(place for one in arguments for _, found in one.constants for place in found)
         fields.append((name, bool(item.description), arguments))
     for text in _notes(tree):
         free.update(places.of(text))

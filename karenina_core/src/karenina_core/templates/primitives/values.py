@@ -18,11 +18,14 @@ from pydantic import AllowInfNan, BaseModel, Strict
 Number = Annotated[int, Strict()] | Annotated[float, Strict(), AllowInfNan(False)]
 """A parameter that is a finite number. A bool or a text is none."""
 
+_PLAIN: Final = frozenset({str, int, float, bool, list, type(None)})
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def plain(value: object) -> object:
     """`value`, or what an enum's member stands for, or the fields of a model as a dict."""
+    if type(value) in _PLAIN:
+        return value
     while isinstance(value, Enum):
         value = value.value
     return value.model_dump() if isinstance(value, BaseModel) else value
@@ -33,6 +36,8 @@ def text_of(value: object) -> str | None:
 
     None, NaN, infinities, collections and other objects have no text.
     """
+    if type(value) is str:
+        return value
     value = plain(value)
     match value:
         case str():
