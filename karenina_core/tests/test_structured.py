@@ -25,6 +25,7 @@ from karenina_core.structured import (
     StructuredError,
     ask_for,
     misfits,
+    object_schema,
     read_object,
     repair,
     spent_before,
@@ -235,6 +236,16 @@ def test_a_reply_that_was_cut_off_is_never_read(data: dict[str, Any], cut: int) 
 def test_what_fits_is_not_touched(**said: object) -> None:
     if not misfits(said, SCHEMA):
         assert repair(said, SCHEMA) == (said, False)
+
+
+@given(name=st.text() | JSON, approved=st.booleans() | JSON, dose=st.floats(allow_nan=False) | JSON, targets=JSON)
+def test_what_fits_is_not_touched_beside_what_does_not(**said: object) -> None:
+    schema = {
+        **object_schema({"drug": {"$ref": "#/$defs/Drug"}, "count": {"type": "integer"}}),
+        "$defs": {"Drug": SCHEMA},
+    }
+    if not misfits(said, SCHEMA):
+        assert repair({"drug": said, "count": "5"}, schema) == ({"drug": said, "count": 5}, True)
 
 
 async def test_a_reply_that_does_not_fit_is_asked_again_with_the_reason() -> None:

@@ -19,7 +19,7 @@ from karenina_core.ports import (
     StructuredWay,
     Usage,
 )
-from karenina_core.structured.fitting import misfits, repair
+from karenina_core.structured.fitting import fit
 from karenina_core.structured.reading import is_complete, read_object
 
 if TYPE_CHECKING:
@@ -133,8 +133,7 @@ def _fitted(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, An
     except ValueError as error:
         raise InvalidReply(str(error)) from None
     try:
-        data, repaired = repair(found, schema)
-        problems = misfits(data, schema)
+        data, repaired, problems = fit(found, schema)
     except RecursionError:
         raise InvalidReply("the JSON in the reply is nested too deeply") from None
     if problems:

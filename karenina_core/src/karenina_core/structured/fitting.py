@@ -30,15 +30,25 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
     list where a list is wanted; letter case and spaces of enum values; an object wrapped in one foreign key, such as
     `{"Answer": {...}}`. Nothing else changes: what does not fit stays, and `misfits` names it.
     """
-    unwrapped = _unwrapped(dict(data), schema, schema)
-    repaired = _repair(unwrapped, schema, schema)
-    assert isinstance(repaired, dict)
-    return repaired, not _same(data, repaired)
+    repaired, changed, _ = fit(data, schema)
+    return repaired, changed
 
 
 def misfits(data: object, schema: Schema) -> list[str]:
     """What in `data` does not fit `schema`, one sentence each with its place; empty where all fits."""
     return list(_misfits(data, schema, schema, ""))
+
+
+def fit(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, list[str]]:
+    """What `repair` makes of `data`, whether it changed anything, and the `misfits` that are left."""
+    given = dict(data)
+    unwrapped = _unwrapped(given, schema, schema)
+    problems = misfits(unwrapped, schema)
+    if not problems:  # what fits is not touched by a repair
+        return unwrapped, unwrapped is not given, problems
+    repaired = _repair(unwrapped, schema, schema)
+    assert isinstance(repaired, dict)
+    return repaired, not _same(data, repaired), misfits(repaired, schema)
 
 
 def takes_null(schema: Schema, root: Schema) -> bool:
@@ -169,6 +179,8 @@ def _fails(value: object, schema: Schema, root: Schema) -> bool:
 
 def _resolved(schema: Schema, root: Schema) -> Schema:
     """The schema that `schema` refers to; a lone `allOf` entry, as pydantic writes around references, is followed."""
+    if "$ref" not in schema and "allOf" not in schema:
+        return schema
     for _ in range(20):
         reference = schema.get("$ref")
         if isinstance(reference, str) and reference.startswith("#"):
