@@ -134,15 +134,20 @@ class ParsingStage(Stage):
 
 
 async def fill(
-    context: VerificationContext, bound: BoundTemplate, task: PromptTask, request: str
+    context: VerificationContext,
+    bound: BoundTemplate,
+    task: PromptTask,
+    request: str,
+    schema: Mapping[str, Any] | None = None,
 ) -> Structured[BaseAnswer]:
     """Have the judge fill the template and bind what it says to the question's truths.
 
-    How the reply was had (way, tries, repaired) is recorded in the result field `parsing`. Raises `PortError` and
-    `StructuredError` as `context.ask` does.
+    `schema` is the template's own, where the caller has it already. How the reply was had (way, tries, repaired) is
+    recorded in the result field `parsing`. Raises `PortError` and `StructuredError` as `context.ask` does.
     """
     response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
-    found = await context.ask(task, request, bound.judge_schema(), lambda values: bound.bind(values, response))
+    form = bound.judge_schema() if schema is None else schema
+    found = await context.ask(task, request, form, lambda values: bound.bind(values, response))
     context.set_result_field("parsing", {"way": found.way, "tries": found.tries, "repaired": found.repaired})
     return found
 

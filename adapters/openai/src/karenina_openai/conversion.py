@@ -86,11 +86,12 @@ def _arguments(arguments: Mapping[str, Any]) -> str:
 def _usage(data: Any) -> Usage:
     if not isinstance(data, Mapping):
         return Usage(calls=1)
+    cached, reasoned = data.get("prompt_tokens_details"), data.get("completion_tokens_details")
     return Usage(
         _count(data, "prompt_tokens"),
         _count(data, "completion_tokens"),
-        _count(data.get("prompt_tokens_details"), "cached_tokens"),
-        _count(data.get("completion_tokens_details"), "reasoning_tokens"),
+        _count(cached, "cached_tokens") if cached else 0,
+        _count(reasoned, "reasoning_tokens") if reasoned else 0,
         calls=1,
     )
 

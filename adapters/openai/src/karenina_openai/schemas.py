@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 _UNKNOWN_TO_OPENAI = ("minLength", "maxLength")
+_HOLDING = frozenset({"properties", "$defs", "anyOf", "oneOf", "allOf", "prefixItems", "items"})
+_CHANGED = _HOLDING | {"default", "$ref", *_UNKNOWN_TO_OPENAI}
 
 
 def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[str, Any], bool]:
@@ -29,6 +31,8 @@ def schema_name(schema: Mapping[str, Any]) -> str:
 def _can_be_strict(schema: Any) -> bool:
     if not isinstance(schema, Mapping):
         return True
+    if schema.keys().isdisjoint(_HOLDING):
+        return schema.get("type") != "object"
     if schema.get("type") == "object" or "properties" in schema:
         properties = schema.get("properties")
         if not isinstance(properties, Mapping) or set(schema.get("required", ())) != set(properties):
@@ -51,6 +55,8 @@ def _subschemas(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def _adapted(schema: Mapping[str, Any], official: bool) -> dict[str, Any]:
+    if schema.keys().isdisjoint(_CHANGED):
+        return dict(schema)
     found: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "default" or (official and key in _UNKNOWN_TO_OPENAI):

@@ -129,7 +129,7 @@ class Question(BaseModel):
         """
         from karenina_core import templates
 
-        wanted = trust if trust is not None else templates.Trust()
+        wanted = trust if trust is not None else templates.NO_TRUST
         loaded = self._loaded
         if loaded is not None and (loaded[0] is None or loaded[0] == wanted):
             return loaded[1]

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.plugins import Plugins
 
-_MOST_RECENT = 512
-"""How many questions are remembered with their pipelines: one is looked up several times while it is worked on."""
+_MOST_RECENT = 4096
+"""How many questions are remembered with their pipelines: one is looked up before the run, and several times while it
+is worked on."""
 _MOST_CLAIMS = 1024
 """How many different answers of the stages are remembered: a reason that names its question must not fill memory."""
 

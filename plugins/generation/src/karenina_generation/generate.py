@@ -76,7 +76,9 @@ class GenerateAnswer(Stage):
         model = context.answering_model
         wanted = few_shot(context.config)
         examples = examples_for(context.question, wanted) if wanted is not None else []
-        task = replace(FEW_SHOT_GENERATION if examples else GENERATION, instructions=model.system_prompt or "")
+        task = FEW_SHOT_GENERATION if examples else GENERATION
+        if model.system_prompt:
+            task = replace(task, instructions=model.system_prompt)
         *system, question = context.prompt(task, context.question.question, model)
         messages = [*system, *turns(examples), question]
         context.set_artifact(Keys.ANSWERING_MCP_SERVERS, sorted(model.mcp_urls_dict) if model.mcp_urls_dict else None)

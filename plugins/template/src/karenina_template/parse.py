@@ -26,5 +26,6 @@ class ParseTemplate(ParsingStage):
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
         """Ask the judge once, and once more where its reply cannot be read."""
         hints = shown_hints(context, bound)
-        request = parsing_request(context.question.question, bound.judge_schema(), hints, text)
-        return (await fill(context, bound, PARSING, request)).value
+        schema = bound.judge_schema()
+        request = parsing_request(context.question.question, schema, hints, text)
+        return (await fill(context, bound, PARSING, request, schema)).value

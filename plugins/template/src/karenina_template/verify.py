@@ -16,6 +16,11 @@ from karenina_core.stage import ModelNeed
 if TYPE_CHECKING:
     from karenina_core.templates import BaseAnswer
 
+_OTHER_IMPORT = re.compile(
+    r"[\n\r;:]\s*(?:from|import)\s+(?!karenina|__future__|typing|datetime|enum|decimal|pydantic)"
+)
+"""What a source says that is code with names of its own, in a line after another."""
+
 
 class VerifyTemplate(Stage):
     """Runs `verify()`, `verify_granular()` and the patterns of the template; both fields and patterns must hold.
@@ -50,7 +55,9 @@ class VerifyTemplate(Stage):
         from karenina_core.templates import known_primitives
 
         source = question.answer_template
-        return source is None or _that_look(tuple(known_primitives())).search(source) is not None
+        if source is None or any(name in source for name in _that_look(tuple(known_primitives()))):
+            return True
+        return "import" in source and _OTHER_IMPORT.search(f"\n{source}") is not None
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
         """Have the templates' primitives look whether they can work here: one that cannot would fail right answers.
@@ -124,11 +131,9 @@ class VerifyTemplate(Stage):
 
 
 @cache
-def _that_look(names: tuple[str, ...]) -> re.Pattern[str]:
-    """What a source says that may use a primitive which looks: its name, or that it is code with names of its own."""
+def _that_look(names: tuple[str, ...]) -> tuple[str, ...]:
+    """What a source says that uses a primitive which looks, or that defines one itself."""
     from karenina_core.templates import Primitive, known_primitives
 
     known = known_primitives()
-    looking = [name for name in names if known[name].before_run is not Primitive.before_run]
-    other = r"^\s*(?:from|import)\s+(?!karenina|__future__|typing|datetime|enum|decimal|pydantic)"
-    return re.compile("|".join([*map(re.escape, looking), "before_run", other]), re.MULTILINE)
+    return (*(name for name in names if known[name].before_run is not Primitive.before_run), "before_run")
