@@ -9,6 +9,7 @@ from typing import Any
 
 from karenina_core import ArtifactKeys, Benchmark, Slot, Stage, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
+from karenina_core.errors import RunError
 from karenina_core.finalize import FinalizeResult
 from karenina_core.plugins import Plugins
 from karenina_core.ports import CallInfo, LLMReply, Message, ParserReply, Usage
@@ -20,7 +21,7 @@ SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"words": {"type": 
 AT_ONCE = RetryPolicy(base=0.0)
 
 
-class Killed(BaseException):
+class Killed(RunError):
     """What ends a run from outside."""
 
 

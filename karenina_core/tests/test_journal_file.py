@@ -158,3 +158,17 @@ def test_what_ended_a_run_is_told_also_where_the_journal_cannot_be_closed(tmp_pa
 
     with pytest.raises(ValueError, match="what ended it"):
         run_that_ends_on_a_full_disk()
+
+
+@pytest.mark.parametrize("left", [1, 15, 16, 50, 71, 99, 100, 512, 4096, 20000])
+def test_a_journal_that_was_cut_off_is_told_as_damaged_and_how_to_go_on(tmp_path: Path, left: int) -> None:
+    journal = tmp_path / "j.journal"
+    World().run(words("a"), journal=journal)
+    cut = journal.read_bytes()[:left]
+    journal.write_bytes(cut)
+
+    for opening in (JournalView, Journal.open):
+        with pytest.raises(JournalError, match=r"damaged.*--fresh begins a new one and keeps this one under another"):
+            opening(journal)
+    Journal.open(journal, fresh=True).close()
+    assert (tmp_path / "j-1.journal").read_bytes() == cut

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -142,14 +143,80 @@ def test_an_exception_ends_the_item_and_later_stages_are_skipped_save_those_that
     assert statuses["Later"] == ("skipped", "Bomb failed")
 
 
-@pytest.mark.parametrize("leak", [asyncio.CancelledError("by a library"), SystemExit(3)], ids=["cancelled", "exit"])
-def test_what_a_stage_lets_out_takes_no_item_out_of_the_run(leak: BaseException) -> None:
-    async def let_out(context: VerificationContext) -> None:
+class Own(BaseException):
+    """What a plugin may raise that is no Exception."""
+
+
+LEAKS: dict[str, tuple[BaseException, str]] = {
+    "cancelled": (asyncio.CancelledError("by a library"), "CancelledError: by a library"),
+    "exit": (SystemExit(3), "SystemExit: 3"),
+    "interrupt": (KeyboardInterrupt("of a library"), "KeyboardInterrupt: of a library"),
+    "own": (Own("mine"), "Own: mine"),
+    "group": (BaseExceptionGroup("two", [Own("one"), ValueError("two")]), "Own: one; ValueError: two"),
+    "nested": (ExceptionGroup("a", [ExceptionGroup("b", [ValueError("deep")])]), "ValueError: deep"),
+    "closed": (GeneratorExit("of its own"), "GeneratorExit: of its own"),
+}
+
+
+LEAKING = [
+    *((place, leak) for place in ("execute", "should_run") for leak in LEAKS),
+    *(("a thread", leak) for leak in LEAKS if leak != "closed"),
+    *(("a task", leak) for leak in ("own", "group", "nested")),  # the others end the event loop itself
+]
+
+
+@pytest.mark.parametrize(("place", "leak"), LEAKING)
+def test_what_a_stage_lets_out_takes_no_item_out_of_the_run(place: str, leak: str) -> None:
+    error, said = LEAKS[leak]
+
+    def let_out(*_: object) -> Any:
+        raise error
+
+    async def execute(context: VerificationContext) -> None:
+        await asyncio.sleep(0)
+        if place == "a thread":
+            await context.in_thread(let_out)
+        elif place == "a task":
+            async with asyncio.TaskGroup() as group:
+                group.create_task(later(let_out))
+        let_out()
+
+    async def later(raising: Callable[[], Any]) -> None:
+        raising()
+
+    more = {"should_run": let_out} if place == "should_run" else {}
+    (result,) = run(stage("Leaky", execute, produces={A}, **more))
+    assert result.outcome is Outcome.STAGE_ERROR
+    assert result.metadata.error == f"Leaky: {said}"
+
+
+@pytest.mark.parametrize("leak", [Own("mine"), KeyboardInterrupt(), SystemExit(3)])
+def test_a_clean_up_that_lets_something_out_changes_no_result(leak: BaseException) -> None:
+    def clean() -> None:
         raise leak
 
-    (result,) = run(stage("Leaky", let_out, produces={A}))
-    assert result.outcome is Outcome.STAGE_ERROR
-    assert result.metadata.error == f"Leaky: {type(leak).__name__}: {leak}"
+    def execute(context: VerificationContext) -> None:
+        context.set_artifact(A, 1)
+        context.at_end(clean)
+
+    (result,) = run(stage("Leaky", execute, produces={A}))
+    assert result.metadata.completed_without_errors
+
+
+def test_a_program_that_exits_at_a_signal_exits_whatever_a_stage_was_doing() -> None:
+    def leave(_number: int, _frame: object) -> None:
+        raise SystemExit(5)
+
+    def execute(context: VerificationContext) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        with pytest.raises(SystemExit) as left:
+            run(stage("Working", execute))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert left.value.code == 5
 
 
 def test_a_stage_that_is_cancelled_from_outside_ends_with_the_run() -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from karenina_core import ArtifactKey, Benchmark, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.adapters import AdapterSpec
+from karenina_core.errors import RunError
 from karenina_core.outcome import Outcome
 from karenina_core.ports import NO_INFO, CallInfo, ErrorCategory, LLMReply, Message, PortError
 from karenina_core.results import VerificationResultSet
@@ -23,7 +24,7 @@ from karenina_core.results.summary import OutcomeTally, summarize
 from karenina_core.run.crew import Ready
 from karenina_core.run.events import RunFinished
 from karenina_core.run.retry import RetryPolicy
-from karenina_core.run.running import collect, prepare
+from karenina_core.run.running import collect, prepare, run_blocking
 from karenina_core.testing.virtual_time import run_in_virtual_time
 
 JUDGED = ArtifactKey("test.judged", str)
@@ -216,15 +217,32 @@ def test_a_server_that_bears_few_calls_gets_few_refusals(retry_after: float | No
     assert refused < 100
 
 
-def test_a_stage_that_breaks_the_engine_ends_the_run_with_its_error() -> None:
+def test_a_stage_that_breaks_out_of_the_engine_costs_its_own_item_and_names_its_plugin(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     class Breaks(BaseException):
         pass
 
     async def reply(info: CallInfo) -> str:
-        raise Breaks
+        if info.question_id == "b":
+            raise Breaks
+        return "yes"
 
-    with pytest.raises(Breaks):
-        run(Live(reply), "abc")
+    found = {one.question_id: one for one in run(Live(reply), "abc")}
+
+    assert [found[id].outcome for id in "abc"] == [Outcome.SCORED, Outcome.STAGE_ERROR, Outcome.SCORED]
+    assert "[b] Say of karenina-test 1.2 failed: Breaks" in caplog.text
+
+
+def test_a_task_of_a_plugin_that_ends_the_program_is_told_as_the_error_that_it_is() -> None:
+    async def leaves() -> None:
+        raise SystemExit("no more of this")
+
+    async def a_run() -> None:
+        await asyncio.create_task(leaves())
+
+    with pytest.raises(RunError, match=r"tried to end the program: SystemExit: no more of this, raised in leaves"):
+        run_blocking(a_run)
 
 
 OUTCOMES = st.lists(

@@ -23,7 +23,7 @@ from karenina_core.errors import (
     UndeclaredSetting,
 )
 from karenina_core.outcome import Outcome
-from karenina_core.ports import NO_USAGE, CallInfo, CallNotes, Message, NotKept, PortError, Usage
+from karenina_core.ports import NO_USAGE, CallInfo, CallNotes, Message, NotReplayed, PortError, Usage
 from karenina_core.prompts import PromptTask, assemble
 from karenina_core.results.sections import FREE_FIELDS
 from karenina_core.search import kept_by
@@ -65,7 +65,7 @@ class VerificationContext:
         self._usage = NO_USAGE
         self._info: CallInfo | None = None
         self._failed_calls = 0
-        self._not_kept: NotKept | None = None
+        self._not_kept: NotReplayed | None = None
         self._settings: BaseModel | None = None
 
     # ---- what the item is
@@ -384,14 +384,14 @@ class VerificationContext:
         return self._failed_calls
 
     @property
-    def not_kept(self) -> NotKept | None:
+    def not_replayed(self) -> NotReplayed | None:
         """The first call of this stage that a run which asks nobody had no reply to."""
         return self._not_kept
 
     def count_failure(self, error: PortError | None = None) -> None:
         """Note that a call brought no reply, in all its tries."""
         self._failed_calls += 1
-        if isinstance(error, NotKept) and self._not_kept is None:
+        if isinstance(error, NotReplayed) and self._not_kept is None:
             self._not_kept = error
 
     def count(self, usage: Usage) -> None:

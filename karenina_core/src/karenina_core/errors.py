@@ -11,6 +11,10 @@ class RunError(KareninaError):
     """An error that ends the whole run, and not one item: a stage lets it pass."""
 
 
+class Unfinished(BaseException):
+    """What leaves an item without a result and is no error of it: stages let it pass, and the run knows what it is."""
+
+
 class UndeclaredArtifact(KareninaError):
     """A stage touched an artifact that it did not declare."""
 
@@ -78,12 +82,14 @@ def told(error: BaseException) -> str:
     """What an error says, in one sentence that may stand in a result.
 
     One of Karenina's own says all that there is to know; before that of others stands its class, because they are often
-    too short to be told.
+    too short to be told. Of a group it is what its parts say.
     """
     from karenina_core.ports import PortError
     from karenina_core.structured import StructuredError
     from karenina_core.wording import whole
 
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(dict.fromkeys(told(one) for one in error.exceptions))
     text = whole(str(error))
     if text and isinstance(error, (KareninaError, PortError, StructuredError)):
         return text

@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.context import Item, ItemError, State, VerificationContext
-from karenina_core.errors import MissingProduct, OutOfTime, RunError, told
+from karenina_core.errors import MissingProduct, OutOfTime, told
 from karenina_core.finalize import VERIFICATION_RESULT, make_result
 from karenina_core.outcome import Outcome
+from karenina_core.outside import from_outside
 from karenina_core.ports import NO_USAGE, CallNotes
 from karenina_core.results.sections import StageRecord
 from karenina_core.run.events import StageStarted
@@ -77,7 +78,9 @@ class Pipeline:
                 waiting = callback()
                 if inspect.isawaitable(waiting):
                     await waiting
-            except Exception:
+            except BaseException as failure:
+                if from_outside(failure, asyncio.current_task()):
+                    raise
                 logger.warning("[%s] a clean-up failed", state.item.question.id, exc_info=True)
 
     async def run_stages(self, stages: Sequence[PlannedStage], state: State) -> list[StageRecord]:
@@ -126,7 +129,9 @@ class Pipeline:
                 return Skip(f"{key.name} is missing: {producer} did not run")
         try:
             answer = stage.should_run(context)
-        except Exception as failure:
+        except BaseException as failure:
+            if from_outside(failure, asyncio.current_task()):
+                raise
             self._fail(planned, state, failure)
             return Skip(f"it could not say whether it runs: {told(failure)}")
         if answer:
@@ -135,7 +140,7 @@ class Pipeline:
 
     async def _execute(self, planned: PlannedStage, state: State, context: VerificationContext) -> str | None:
         """Run the stage; the error where it failed."""
-        stage = planned.stage
+        stage, task = planned.stage, asyncio.current_task()
         known = state.first_error()
         try:
             waiting = stage.execute(context)
@@ -144,8 +149,8 @@ class Pipeline:
                     await waiting
                 else:
                     await _in_time(waiting, state)
-            if context.not_kept is not None:
-                raise context.not_kept  # a stage that goes on without would pass for one that was told no
+            if context.not_replayed is not None:
+                raise context.not_replayed  # a stage that goes on without would pass for one that was told no
             raised = state.first_error()
             if raised is known:
                 if not planned.writes <= state.artifacts.keys():
@@ -153,10 +158,8 @@ class Pipeline:
                     raise MissingProduct(planned.name, missing, planned.distribution)
                 logger.info("[%s] %s done", state.item.question.id, planned.name)
                 return None
-        except RunError:
-            raise
-        except (Exception, asyncio.CancelledError, SystemExit) as failure:
-            if isinstance(failure, asyncio.CancelledError) and _is_stopped():
+        except BaseException as failure:
+            if from_outside(failure, task):
                 raise
             if isinstance(failure, OutOfTime | asyncio.CancelledError):
                 context.count_failure()  # what was cut off may bring a reply when the run goes on
@@ -179,12 +182,6 @@ class Pipeline:
             late = isinstance(failure, OutOfTime)
             outcome = Outcome.TIMED_OUT if late else planned.stage.error_outcome
             state.error = ItemError(planned.name, told(failure), outcome)
-
-
-def _is_stopped() -> bool:
-    """Whether somebody cancels this task. Else it is the stage's own affair, and takes no item out of the run."""
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
 
 
 async def _in_time(waiting: Awaitable[None], state: State) -> None:

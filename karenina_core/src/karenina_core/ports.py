@@ -344,7 +344,7 @@ class PortError(Exception):
         return self.category is not ErrorCategory.PERMANENT
 
 
-class NotKept(PortError):
+class NotReplayed(PortError):
     """A call that a run that asks nobody has no reply to. Its item ends in an error, whatever the stage does."""
 
     def __init__(self, message: str) -> None:

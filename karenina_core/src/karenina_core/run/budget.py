@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
+from karenina_core.errors import Unfinished
 from karenina_core.ports import Usage
 from karenina_core.prices import in_words
 
@@ -31,7 +32,7 @@ _SEEN: Final = 3  # replies after which what was seen is believed
 _MARGIN: Final = 1.25
 
 
-class OverBudget(BaseException):
+class OverBudget(Unfinished):
     """A call that the budget does not cover. No error of the item's: it ends without a result, and may go on later."""
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from karenina_core.ports import CallNotes, NotKept
+from karenina_core.ports import CallNotes, NotReplayed
 from karenina_core.run import journal_file
 from karenina_core.run.calls import Made
 from karenina_core.run.command import same_run
@@ -432,11 +432,11 @@ def _mark(key: bytes) -> tuple[int, int]:
     return number >> 3, 1 << (number & 7)
 
 
-def _missing(path: Path, call: Call) -> NotKept:
+def _missing(path: Path, call: Call) -> NotReplayed:
     info, model = call.info, call.target.model
     stage = f" of stage {info.stage}" if info.stage else ""
     who = f"{model.id!r} ({model.display_string})" if call.of_model else f"the service {model.id!r}"
-    return NotKept(
+    return NotReplayed(
         f"the journal {path} holds no reply of {who} to this call{stage}"
         f"{f' ({info.task})' if info.task else ''} for question {info.question_id!r}, replicate {info.replicate}, and "
         "a replay asks nobody: what is sent now was not sent then (another prompt, model, parameter or version), or "

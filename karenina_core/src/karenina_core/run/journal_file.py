@@ -46,6 +46,8 @@ APPLICATION: Final = 0x4B617231
 """What SQLite's header says of whose file it is."""
 
 _MAGIC: Final = b"SQLite format 3\0"
+_HEADER: Final = 100
+"""Bytes of SQLite's header: a file with fewer says nothing about whose it is."""
 _PATIENCE: Final = 0.3
 """Seconds to wait for the file: a look from outside holds it for an instant."""
 
@@ -238,8 +240,13 @@ def _look_at_head(path: Path) -> None:
     if path.is_dir():
         raise JournalError(f"the journal {path} is a folder: name a file")
     with path.open("rb") as file:
-        head = file.read(len(_MAGIC))
-    if head and head != _MAGIC:
+        head = file.read(_HEADER)
+    if head and len(head) < _HEADER and head.startswith(_MAGIC[: len(head)]):
+        raise JournalError(
+            f"the journal {path} is damaged: it was cut off after {len(head)} bytes, and nothing of it is left; "
+            "--fresh begins a new one and keeps this one under another name"
+        )
+    if head and not head.startswith(_MAGIC):
         raise JournalError(f"{path} is no journal, and is left as it is: give --journal another name")
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import logging
 import threading
+import traceback
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, nullcontext
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from karenina_core import plugins as plugin_room
 from karenina_core.config import settings
-from karenina_core.errors import ConfigError
+from karenina_core.errors import ConfigError, RunError, told
+from karenina_core.outside import from_outside
 from karenina_core.plugins import Selection
 from karenina_core.results import Totals, VerificationResult, VerificationResultSet
 from karenina_core.run.collecting import rarely_collected
@@ -275,12 +277,27 @@ def _result_file(run: Run, path: Path) -> ResultFile:
     return ResultFile(path)
 
 
+@contextmanager
+def _nobody_ending_it() -> Iterator[None]:
+    """Make an error of what ends a program, where no signal and no user asked for it: a plugin's task let it out."""
+    try:
+        yield
+    except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+        if from_outside(error, None):
+            raise
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        raise RunError(
+            f"something in the run tried to end the program: {told(error)}, raised in {where.name} ({where.filename}, "
+            f"line {where.lineno}); what was finished is kept, and the run goes on when that is mended"
+        ) from error
+
+
 def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """The result of a coroutine, also where an event loop runs already (a notebook): then in a thread of its own."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        with rarely_collected():
+        with rarely_collected(), _nobody_ending_it():
             return asyncio.run(work())
     context = contextvars.copy_context()
     outcome: list[T] = []
@@ -288,7 +305,7 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     def target() -> None:
         try:
-            with rarely_collected():
+            with rarely_collected(), _nobody_ending_it():
                 outcome.append(context.run(lambda: asyncio.run(work())))
         except BaseException as error:
             failure.append(error)

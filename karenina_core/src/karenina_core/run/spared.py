@@ -14,6 +14,7 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from karenina_core.errors import Unfinished
 from karenina_core.results import VerificationResult
 from karenina_core.run.answering import Answering
 from karenina_core.run.calls import Tally
@@ -39,7 +40,7 @@ _IN_VAIN: Final = 4
 """Shares one after another, most answers of which lack a reply, after which the rest is not looked at."""
 
 
-class Lacking(BaseException):
+class Lacking(Unfinished):
     """A call whose reply is not in the journal. No error of the item's: it is left to the run, which may ask."""
 
 
