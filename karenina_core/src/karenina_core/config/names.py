@@ -1,0 +1,111 @@
+"""Which configuration names there are, who owns each, and what the owner says about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from karenina_core import plugins as plugin_room
+from karenina_core.config.core import CoreSettings
+from karenina_core.errors import ConfigError
+from karenina_core.known import known
+from karenina_core.plugins.discovery import CORE
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One configuration name, as `karenina config` prints it."""
+
+    name: str
+    owner: str
+    model: type[BaseModel]
+    info: FieldInfo
+
+    @property
+    def environment(self) -> tuple[str, ...]:
+        """The environment variables that set it, the first one winning."""
+        extra = self.info.json_schema_extra
+        own = extra.get("env") if isinstance(extra, dict) else None
+        usual = f"KARENINA_{self.name.upper()}"
+        return (usual, str(own)) if own else (usual,)
+
+    @property
+    def changes_results(self) -> bool:
+        """Whether a result depends on it. Of limits, time-outs and the like the settings model says that none does:
+        `Field(..., json_schema_extra={"changes_results": False})`."""
+        extra = self.info.json_schema_extra
+        return not (isinstance(extra, dict) and extra.get("changes_results") is False)
+
+    @property
+    def follows(self) -> str | None:
+        """The field of a benchmark that goes over the setting where the benchmark has it: `workspace_root`.
+
+        The settings model says so: `Field(..., json_schema_extra={"follows": "workspace_root"})`.
+        """
+        extra = self.info.json_schema_extra
+        field = extra.get("follows") if isinstance(extra, dict) else None
+        return str(field) if field is not None else None
+
+    @property
+    def type_name(self) -> str:
+        """The type in words of Python."""
+        return _type_words(self.info.annotation)
+
+    @property
+    def default(self) -> Any:
+        """The value where nobody says anything."""
+        return self.info.get_default(call_default_factory=True)
+
+    @property
+    def meaning(self) -> str:
+        """One sentence."""
+        return self.info.description or ""
+
+
+def settings() -> dict[str, Setting]:
+    """All configuration names of the core and of the plugins in force.
+
+    Raises `ConfigError` where two settings models own one name.
+    """
+    found = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
+    problems = []
+    for model, distribution in plugin_room.current().settings_models():
+        for name, info in model.model_fields.items():
+            other = found.get(name)
+            if other is None:
+                found[name] = Setting(name, distribution, model, info)
+            elif other.model is not model:
+                problems.append(
+                    f"two owners of the configuration name {name!r}: {other.owner} ({other.model.__name__}) and "
+                    f"{distribution} ({model.__name__}); block one of them under [plugins]"
+                )
+    if problems:
+        raise ConfigError(sorted(set(problems)))
+    return found
+
+
+def prompt_tasks() -> frozenset[str]:
+    """The keys that `prompt_config` takes: names of prompt tasks and of their families.
+
+    Tasks of the plugins in force, and of members of this project that are not installed: instructions for a stage that
+    is not there do no more harm than those for one that is switched off.
+    """
+    tasks = [task for offered in plugin_room.current().stages() for task in offered.stage.prompts]
+    families = {task.family for task in tasks if task.family is not None}
+    return frozenset({*known()["prompts"], *(task.name for task in tasks), *families})
+
+
+def _type_words(annotation: Any) -> str:
+    if get_origin(annotation) in (Union, UnionType):
+        return " | ".join(_type_words(part) for part in get_args(annotation))
+    if annotation is NoneType:
+        return "None"
+    if get_origin(annotation) is Literal:
+        return " | ".join(repr(part) for part in get_args(annotation))
+    if isinstance(annotation, type) and not get_args(annotation):
+        return annotation.__name__
+    return str(annotation).replace("typing.", "").replace("karenina_core.models.", "")

@@ -1,0 +1,144 @@
+"""`VerificationConfig`: the configuration of a run, under the flat names that users write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
+
+from karenina_core.config.core import CoreSettings
+from karenina_core.config.names import Setting, prompt_tasks, settings
+from karenina_core.config.reading import from_environment, read_table
+from karenina_core.errors import ConfigError
+from karenina_core.known import install_line, known
+from karenina_core.models import SECRECY
+from karenina_core.plugins.discovery import CORE
+from karenina_core.wording import nearest
+
+S = TypeVar("S", bound=BaseModel)
+
+
+class VerificationConfig(BaseModel):
+    """The configuration of a run.
+
+    Takes every name that `karenina config` prints, flat: `VerificationConfig(answering_models=[...],
+    abstention_enabled=True)`. Raises `ConfigError` with all problems at once: an unknown name (with the nearest one, or
+    the plugin that would bring it), and values that their owner refuses.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
+
+    _sections: dict[type[BaseModel], BaseModel] = PrivateAttr(default_factory=dict)
+    _given: frozenset[str] = PrivateAttr(default=frozenset())
+
+    FILE_SUFFIXES: ClassVar[tuple[str, ...]] = (".toml", ".yaml", ".yml", ".json")
+
+    def __init__(self, **values: Any) -> None:
+        given = {**dict(from_environment()), **values}
+        super().__init__(**given)
+        self._given = frozenset(given)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            raise ConfigError([f"a configuration is a table of names and values, not a {type(values).__name__}"])
+        owned = settings()
+        problems = [_unknown(name, owned) for name in values if name not in owned]
+        sections: dict[type[BaseModel], dict[str, Any]] = {}
+        for name, setting in owned.items():
+            section = sections.setdefault(setting.model, {})
+            if name in values:
+                section[name] = values[name]
+        filled: dict[str, Any] = {}
+        for model, given in sections.items():
+            try:
+                made = model.model_validate(given)
+            except ValidationError as error:
+                problems += [_reworded(problem, owned) for problem in error.errors(include_url=False)]
+            else:
+                filled.update({name: getattr(made, name) for name in model.model_fields})
+        problems += _strange_tasks(filled.get("prompt_config", {}))
+        if problems:
+            raise ConfigError(problems)
+        return filled
+
+    @classmethod
+    def from_file(cls, path: str | Path, **arguments: Any) -> Self:
+        """The configuration in a TOML, YAML or JSON file; the environment, then `arguments`, go over it."""
+        return cls(**{**read_table(path), **dict(from_environment()), **arguments})
+
+    def section(self, model: type[S]) -> S:
+        """The settings model of one owner, filled."""
+        sections = (self.__pydantic_private__ or {})["_sections"]  # stages ask often, and an attribute is slow here
+        if model not in sections:
+            sections[model] = model.model_construct(
+                **{name: value for name, value in self._values.items() if name in model.model_fields}
+            )
+        return cast("S", sections[model])
+
+    @property
+    def core(self) -> CoreSettings:
+        """The core's own names, typed."""
+        return self.section(CoreSettings)
+
+    def has(self, name: str) -> bool:
+        """Whether the name's owner is installed."""
+        return name in self._values
+
+    def setting(self, name: str) -> Any:
+        """The value of any name; the owner's default where the owner is not installed."""
+        if self.has(name):
+            return self._values[name]
+        entry = known()["settings"].get(name)
+        if entry is not None:
+            return entry["default"]
+        raise ConfigError([_unknown(name, settings())])
+
+    def given(self) -> dict[str, Any]:
+        """The values that somebody gave, the environment included; the others are their owners' defaults."""
+        return {name: self._values[name] for name in sorted(self._given) if name in self._values}
+
+    def with_values(self, **changes: Any) -> Self:
+        """A copy with other values, validated like a new one. What nobody gave is left to its owner once more."""
+        return type(self)(**{**self.given(), **changes})
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        return self.__pydantic_extra__ or {}
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Every configured name is an attribute; a section gives the same values typed."""
+
+
+def _unknown(name: str, owned: Mapping[str, Setting]) -> str:
+    entry = known()["settings"].get(name)
+    if entry is not None:
+        distribution = entry["distribution"]
+        return f"{name}: belongs to a plugin that is not installed: {install_line(distribution)}"
+    return f"{name}: there is no such configuration name{nearest(name, owned)}"
+
+
+def _strange_tasks(names: Iterable[str]) -> list[str]:
+    tasks = prompt_tasks()
+    return [
+        f"prompt_config.{name}: no stage asks a model by that name, so nobody would read it{nearest(name, tasks)}"
+        for name in names
+        if name not in tasks
+    ]
+
+
+def _reworded(problem: Any, owned: Mapping[str, Setting]) -> str:
+    where = ".".join(str(part) for part in problem["loc"])
+    owner = owned.get(str(problem["loc"][0])) if problem["loc"] else None
+    from_whom = f" (of {owner.owner})" if owner is not None and owner.owner != CORE else ""
+    message = problem["msg"].removeprefix("Value error, ")
+    given = problem.get("input")
+    secret = any(part in SECRECY for part in problem["loc"])
+    shown = f", not {given!r}" if not secret and isinstance(given, (str, int, float, bool, NoneType)) else ""
+    return f"{where}{from_whom}: {message[:1].lower()}{message[1:]}{shown}"

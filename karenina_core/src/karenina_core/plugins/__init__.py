@@ -1,0 +1,26 @@
+"""Find, select, load and register plugins, and relay the hooks. stevedore and pluggy live here and nowhere else.
+
+Failures are data: a plugin that cannot be loaded is listed with its reason, and stops only those who need it.
+"""
+
+from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, State
+from karenina_core.plugins.in_force import current, for_commands, selected, using
+from karenina_core.plugins.offers import OfferedAdapter, OfferedStage, Plugins
+from karenina_core.plugins.registry import STAGE_HOOKS, PluginError
+
+__all__ = [
+    "GROUPS",
+    "STAGE_HOOKS",
+    "Kind",
+    "OfferedAdapter",
+    "OfferedStage",
+    "PluginError",
+    "PluginInfo",
+    "Plugins",
+    "Selection",
+    "State",
+    "current",
+    "for_commands",
+    "selected",
+    "using",
+]

@@ -1,0 +1,48 @@
+"""Which plugins are in force: those that a program chose for a block, else the installed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from karenina_core.plugins.discovery import Kind, Selection
+from karenina_core.plugins.offers import Plugins
+
+_current: ContextVar[Plugins | None] = ContextVar("karenina_plugins", default=None)
+_shared: dict[Selection, Plugins] = {}
+
+
+def for_commands() -> Plugins:
+    """The plugins that may add commands: those of the enclosing `using`, else those installed as no stage or adapter.
+
+    None of the others is imported, so that the command line starts at once.
+    """
+    chosen = _current.get()
+    if chosen is not None:
+        return chosen
+    kinds: tuple[Kind, ...] = ("other",)
+    return Plugins.discover(kinds=kinds)
+
+
+def current() -> Plugins:
+    """The plugins in force: those of the enclosing `using`, else the installed ones, discovered on first need."""
+    chosen = _current.get()
+    return chosen if chosen is not None else selected(Selection.of())
+
+
+def selected(selection: Selection) -> Plugins:
+    """The installed plugins under a selection, discovered once a process."""
+    if selection not in _shared:
+        _shared[selection] = Plugins.discover(selection)
+    return _shared[selection]
+
+
+@contextmanager
+def using(plugins: Plugins) -> Iterator[Plugins]:
+    """Have `plugins` in force within the `with` block, instead of the installed ones."""
+    token = _current.set(plugins)
+    try:
+        yield plugins
+    finally:
+        _current.reset(token)
