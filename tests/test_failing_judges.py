@@ -66,7 +66,7 @@ def test_a_judge_that_hangs_is_told_as_out_of_time_and_judges_when_the_run_goes_
             raise PortError("wait a minute", category=ErrorCategory.RATE_LIMIT, retry_after=60)
         return RIGHT
 
-    late = Judged(hangs).run(genes(2), tmp_path / "j", item_timeout=1)
+    late = Judged(hangs).run(genes(2), tmp_path / "j", item_timeout=3)
     mended = Judged(lambda *_: RIGHT)
     found = mended.run(genes(2), tmp_path / "j", item_timeout=60)
 

@@ -13,6 +13,7 @@ class Finder:
         if name == "typer":
             os.kill(os.getpid(), signal.SIGINT)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs the tests in the background may ignore it
 sys.meta_path.insert(0, Finder())
 sys.argv = ["karenina", "--help"]
 from karenina_core.cli import main
