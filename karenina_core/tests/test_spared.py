@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 from journalled import CONFIG, World, lines, said, words
 
-from karenina_core import Slot, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core import ArtifactKeys, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.cli.stopping import stopping
 from karenina_core.plugins import Plugins
+from karenina_core.ports import AgentOptions, Message
 from karenina_core.results import VerificationResult, VerificationResultSet
 from karenina_core.run.engine import Run
 from karenina_core.run.forked import can_fork, cores
@@ -43,6 +44,26 @@ class Where(Stage):
     def execute(self, context: VerificationContext) -> None:
         type(self).does(context.question.id)
         context.set_result_field("elsewhere", os.getpid() != HERE)
+
+
+class Act(Stage):
+    """Has an agent look at an answer."""
+
+    name = "Act"
+    slot = None
+    requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
+    usage_key = "acting"
+
+    async def execute(self, context: VerificationContext) -> None:
+        await context.agent().run([Message.user(context.question.question)], AgentOptions())
+
+
+class Acts:
+    """A plugin with that stage."""
+
+    @hookimpl
+    def karenina_extra_stages(self) -> Sequence[type[Stage]]:
+        return [Act]
 
 
 class Also:
@@ -189,6 +210,15 @@ def test_only_what_is_not_there_is_asked(folder: Path, whole: Path, lost: str, a
     then = VerificationResultSet.load(whole / "out.jsonl")
     where(then)
     assert said(found) == said(then)
+
+
+def test_work_of_agents_is_not_begun_elsewhere(tmp_path: Path) -> None:
+    gone_on(tmp_path, World(), Acts())
+    forget(tmp_path, "results")
+    world = World()
+    run, found = gone_on(tmp_path, world, Acts())
+
+    assert (where(found), run.tally.made, run.tally.kept) == (0, 0, 3 * ITEMS)
 
 
 def test_a_process_that_dies_costs_no_item(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

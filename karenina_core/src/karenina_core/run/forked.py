@@ -10,8 +10,9 @@ import os
 import random
 import signal
 import sys
+import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
@@ -27,13 +28,14 @@ _EARLY: Final = 4
 """Results for each process that may be there before one that is wanted earlier."""
 _ROOM: Final = 1 << 20
 """Bytes that fit into a pipe: a process goes on while its last result has not been taken."""
+_PATIENCE: Final = 2.0
+"""Seconds that a process has to end what it is doing."""
+_LOOKS: Final = 0.002
 _DEATH_OF_PARENT: Final = 1
 """`PR_SET_PDEATHSIG` of Linux."""
 
 Logged = list[tuple[int, str]]
 """Levels and texts."""
-Work = Callable[[Logged], Callable[[J], R]]
-"""Makes what does jobs."""
 
 logger = logging.getLogger("karenina")
 
@@ -56,6 +58,21 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@dataclass(slots=True)
+class Apart:
+    """What a process knows of its own. `logged` is what was logged during the job; it may be shortened.
+
+    `ending` says that nobody waits for the job any more, so that it may end early, wherever that leaves nothing behind.
+    """
+
+    logged: Logged = field(default_factory=list)
+    ending: bool = False
+
+
+Work = Callable[[Apart], Callable[[J], R]]
+"""Makes what does jobs, in a process of its own."""
+
+
 @dataclass(slots=True, eq=False)
 class _Hand:
     """A process, its pipes, and the numbers of the jobs that it has."""
@@ -71,8 +88,7 @@ class Forked(Generic[J, R]):
 
     `work` is called once in each of them, for what does the jobs there. Jobs are small, because they wait in a pipe;
     what they are about is inherited. A job that raises, or of which a process dies, has no result: whoever gave it does
-    it here, and finds out why. What is logged during the others is logged here; `work` is given the list in which it
-    gathers, level and text, and may take out of it what nobody shall hear twice.
+    it here, and finds out why. What is logged during the others is logged here.
 
     To be made where `can_fork` says so. The processes end with this one, however it ends.
     """
@@ -88,6 +104,8 @@ class Forked(Generic[J, R]):
         try:
             for _ in range(count):
                 self._hands.append(self._forked(work))
+        except OSError as error:  # no room for another one: those that there are have to do
+            logger.debug("a process could not be forked: %s", error)
         except BaseException:
             self.close()
             raise
@@ -101,11 +119,10 @@ class Forked(Generic[J, R]):
         self.close()
 
     def close(self) -> None:
-        """End the processes, whatever they do."""
+        """End the processes. They may end what they are doing, where that does not take long."""
         hands, self._hands = self._hands, []
         ended, self._ended = self._ended, []
-        for hand in (*hands, *ended):
-            _end(hand)
+        _end([*hands, *ended])
 
     def results(self, jobs: Iterator[J]) -> Iterator[tuple[J, R | None]]:
         """The jobs in their order, each with its result, or None where it has none."""
@@ -198,13 +215,30 @@ class Forked(Generic[J, R]):
         return _Hand(pid, jobs, results)
 
 
-def _end(hand: _Hand) -> None:
+def _end(hands: Sequence[_Hand]) -> None:
+    for hand in hands:
+        _send(hand.pid, signal.SIGTERM)
+        hand.jobs.close()
+        hand.results.close()
+    late = time.monotonic() + _PATIENCE
+    left = [hand.pid for hand in hands]
+    while left := [pid for pid in left if not _has_ended(pid)]:
+        if time.monotonic() >= late:
+            for pid in left:
+                _send(pid, signal.SIGKILL)
+        time.sleep(_LOOKS)
+
+
+def _send(pid: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.kill(hand.pid, signal.SIGKILL)
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(hand.pid, 0)
-    hand.jobs.close()
-    hand.results.close()
+        os.kill(pid, number)
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
 
 
 def _widen(pipe: Connection[Any, Any]) -> None:
@@ -217,20 +251,20 @@ def _widen(pipe: Connection[Any, Any]) -> None:
 def _live(parent: int, work: Work[Any, Any], jobs: Connection[Any, Any], results: Connection[Any, Any]) -> NoReturn:
     """The life of a process: it never returns into what its parent was doing."""
     try:
-        _set_apart(parent)
-        logged: Logged = []
-        logger.handlers, logger.propagate = [_Gathering(logged)], False
+        apart = Apart()
+        _set_apart(parent, apart)
+        logger.handlers, logger.propagate = [_Gathering(apart.logged)], False
         do: Callable[[Any], Any] | None = None
         while True:
             job = jobs.recv()
-            logged.clear()
+            apart.logged.clear()
             try:
-                do = do or work(logged)
+                do = do or work(apart)
                 found = do(job)
             except Exception:
                 results.send((None, []))
             else:
-                results.send((found, logged))
+                results.send((found, apart.logged))
     except BaseException:  # noqa: S110 - there is nobody to tell: its parent has ended, or hears that it has
         pass
     finally:
@@ -248,13 +282,16 @@ class _Gathering(logging.Handler):
         self._logged.append((record.levelno, self.format(record)))
 
 
-def _set_apart(parent: int) -> None:
+def _set_apart(parent: int, apart: Apart) -> None:
     """Take from a new process what belongs to its parent: signals, and the garbage that the parent would collect."""
     import ctypes
 
+    def end(_number: int, _frame: object) -> None:
+        apart.ending = True
+
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and says when to end
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, end)
     ctypes.CDLL(None).prctl(_DEATH_OF_PARENT, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)

@@ -183,7 +183,7 @@ def _parts(job: _Job, processes: int) -> Iterator[_Part]:
     if processes < 2 or len(shards) < 2 or not can_fork():
         yield from (_score(job, shard) for shard in shards)
         return
-    work: Work[range, _Part] = lambda _logged: lambda shard: _score(job, shard)  # noqa: E731 - it has no name there
+    work: Work[range, _Part] = lambda _apart: lambda shard: _score(job, shard)  # noqa: E731 - it has no name there
     with Forked(work, min(processes, len(shards))) as forked:
         for shard, part in forked.results(iter(shards)):
             yield part if part is not None else _score(job, shard)

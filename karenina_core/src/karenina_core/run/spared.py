@@ -20,7 +20,7 @@ from karenina_core.run.answering import Answering
 from karenina_core.run.calls import Tally
 from karenina_core.run.continuing import Continuing
 from karenina_core.run.executors import InThisProcess
-from karenina_core.run.forked import Forked, Logged, can_fork, cores
+from karenina_core.run.forked import Apart, Forked, can_fork, cores
 from karenina_core.run.journal import FinishedItem, ItemId, Journal, KeptResult
 from karenina_core.run.ledger import Count, Ledger
 from karenina_core.run.placed import Placed
@@ -36,6 +36,8 @@ _FEWEST: Final = 5 * _SHARE
 """Answers of a run for which it is worth while to fork."""
 _MOST: Final = 4
 """Processes at the most: the one that keeps what they find out has enough to do with so many."""
+_IN_A_ROW: Final = 10
+"""Answers one after another that lack a reply, after which the rest of the share is not looked at."""
 _IN_VAIN: Final = 4
 """Shares one after another, most answers of which lack a reply, after which the rest is not looked at."""
 
@@ -65,12 +67,16 @@ class Counted:
 
 @dataclass(slots=True)
 class Share:
-    """What came of some answers: their results by place, what is to be written of them, and who is left to the run."""
+    """What came of some answers: their results by place, what is to be written of them, and who is left to the run.
+
+    It is `hopeless` where agents are asked, whose work is more than their reply: others would only do a part of it.
+    """
 
     results: list[tuple[int, str]] = field(default_factory=list)
     finished: list[FinishedItem] = field(default_factory=list)
     seen: list[tuple[int, KeptResult]] = field(default_factory=list)
     left: set[int] = field(default_factory=set)
+    hopeless: bool = False
     counted: Counted = field(default_factory=Counted)
 
 
@@ -83,7 +89,7 @@ class Spared:
         self._journal = run.journal
         self._done = bytearray(run.matrix.answers)
         with run.journal.let_go():
-            self._forked: Forked[range, Share] = Forked(lambda logged: _Worker(run, logged).share, count)
+            self._forked: Forked[range, Share] = Forked(lambda apart: _Worker(run, apart).share, count)
 
     def close(self) -> None:
         """End the processes."""
@@ -105,7 +111,7 @@ class Spared:
                     for place, text in share.results:
                         yield Placed(place, VerificationResult.model_validate_json(text), text)
                     vain = vain + 1 if len(share.left) > len(orders) // 2 else 0
-                    if vain >= _IN_VAIN:
+                    if share.hopeless or vain >= _IN_VAIN:
                         return
         finally:
             self.close()
@@ -171,7 +177,7 @@ def _useful(run: Run) -> bool:
 class _Worker:
     """The run as a process has it that was forked: with a journal that is read, and notes what would be written."""
 
-    def __init__(self, run: Run, logged: Logged) -> None:
+    def __init__(self, run: Run, apart: Apart) -> None:
         assert run.journal is not None
         assert run.continuing is not None
         replaying = run.journal.replaying
@@ -183,7 +189,7 @@ class _Worker:
         )
         self._run = run
         self._loop = asyncio.new_event_loop()
-        self._logged = logged
+        self._apart = apart
 
     def share(self, orders: range) -> Share:
         """Work on the answers of these orders."""
@@ -191,16 +197,24 @@ class _Worker:
             return self._loop.run_until_complete(self._share(orders))
 
     async def _share(self, orders: range) -> Share:
-        share = Share()
+        share, in_a_row, logged = Share(), 0, self._apart.logged
         for task in self._run.matrix.part(orders):
+            if self._apart.ending:
+                break
             self._journal.begin_answer()
-            before = len(self._logged)
-            if not await self._answer(task, share):
-                share.left.add(task.order)
-                del self._logged[before:]
+            before = len(logged)
+            if await self._answer(task, share):
+                share.finished += self._journal.finished
+                share.seen += self._journal.were_seen
+                in_a_row = 0
                 continue
-            share.finished += self._journal.finished
-            share.seen += self._journal.were_seen
+            del logged[before:]
+            share.left.add(task.order)
+            in_a_row += 1
+            share.hopeless = self._journal.asked_agent
+            if share.hopeless or in_a_row >= _IN_A_ROW:
+                share.left.update(range(task.order, orders.stop))
+                break
         return share
 
     async def _answer(self, task: AnswerTask, share: Share) -> bool:
@@ -230,6 +244,7 @@ class _Noting(Journal):
     """A journal that is read, and whose readers say what they would have written. `missed`: a reply was not there."""
 
     missed = False
+    asked_agent = False
 
     def begin_answer(self) -> None:
         """Forget what was noted of the last answer."""
@@ -238,10 +253,11 @@ class _Noting(Journal):
         self.were_seen: list[tuple[int, KeptResult]] = []
 
     async def find(self, call: Call) -> Made | None:
-        """What was kept of the call. Raises `Lacking`, also where whoever asks has to be asked what its parts are."""
+        """What was kept of the call. Raises `Lacking`, and for each call of an agent: its parts may be kept, too."""
         if self.replaying:
             return await super().find(call)
-        kept = await super().find(call) if call.target.port != "agent" else None
+        self.asked_agent = self.asked_agent or call.target.port == "agent"
+        kept = await super().find(call) if not self.asked_agent else None
         if kept is None:
             self.missed = True
             raise Lacking
