@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -80,9 +81,14 @@ class Reading(World):
     def __init__(self, root: Path) -> None:
         super().__init__()
         self.root = root
+        self.read_in: set[threading.Thread] = set()
 
     def plugins(self) -> Plugins:
         root = self.root
+
+        def noticed(_name: str) -> bool:
+            self.read_in.add(threading.current_thread())
+            return False
 
         class Investigate(Stage):
             name = "Investigate"
@@ -90,7 +96,7 @@ class Reading(World):
             requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
 
             def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-                return [SourceFolder(root / question.id)]
+                return [SourceFolder(root / question.id, passes_over=noticed)]
 
             async def execute(self, context: VerificationContext) -> None:
                 options = AgentOptions(workspace=root / context.question.id)
@@ -130,3 +136,5 @@ def test_an_item_runs_again_and_its_agent_looks_again_where_a_file_that_its_stag
     (tmp_path / "two/file").write_text("abcde")
     assert lengths() == {"one": "3", "two": "5"}
     assert world.calls == ["look two"], "all other replies still hold"
+    assert world.read_in
+    assert threading.main_thread() not in world.read_in, "what is large would hold up all other items"

@@ -326,6 +326,8 @@ class Run:
 
     async def _answer(self, task: AnswerTask, ready: Ready[Placed]) -> None:
         """Work on one answer, and hand on all its results."""
+        if self.continuing is not None:
+            await self.continuing.fingerprints.look(task.question, self.work.planner.plan(task.question))
         judges, kept = self.todo(task)
         for placed in kept:
             await ready.put(placed)

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from anyio import to_thread
 from pydantic_core import to_jsonable_python
 
 from karenina_core import __version__
@@ -50,6 +51,12 @@ class Fingerprints:
         self._plans: dict[int, tuple[Plan, bytes]] = {}
         self._questions: dict[tuple[int, int], tuple[Question, bytes]] = {}
 
+    async def look(self, question: Question, plan: Plan) -> None:
+        """Read the folders of a question, where it has some, so that `of` does not hold up the event loop with them."""
+        folders = plan.source_folders(self._settings_of, question)
+        if folders and (id(question), id(plan)) not in self._questions:
+            self._note(question, plan, await to_thread.run_sync(digest_of, folders))
+
     def of(self, question: Question, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
         """The fingerprint of the item."""
         models = self._model(answering) + (self._model(judge) if judge is not None else b"")
@@ -58,11 +65,14 @@ class Fingerprints:
     def _question(self, question: Question, plan: Plan) -> bytes:
         at = id(question), id(plan)
         if at not in self._questions:
-            if len(self._questions) >= _AT_ONCE:
-                del self._questions[next(iter(self._questions))]
-            files = digest_of(plan.source_folders(self._settings_of, question)).encode()
-            self._questions[at] = question, question_digest(question) + self._trusted(question) + files
+            self._note(question, plan, digest_of(plan.source_folders(self._settings_of, question)))
         return self._questions[at][1]
+
+    def _note(self, question: Question, plan: Plan, files: str) -> None:
+        if len(self._questions) >= _AT_ONCE:
+            del self._questions[next(iter(self._questions))]
+        digest = question_digest(question) + self._trusted(question) + files.encode()
+        self._questions[id(question), id(plan)] = question, digest
 
     def _trusted(self, question: Question) -> bytes:
         """Which of the question's sources may run: what only trust allowed must not outlive it."""
