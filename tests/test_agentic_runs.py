@@ -462,3 +462,22 @@ def test_a_file_cannot_lead_the_workspace_root_out_of_its_own_folder(
     assert with_own_settings(loaded, own).workspace_root == (folder / "work" if allowed else tmp_path)
     loaded.workspace_root = tmp_path / "mine"
     assert with_own_settings(loaded, own).workspace_root == tmp_path / "mine"
+
+
+def test_an_agent_that_answers_works_in_the_folder_that_its_question_names_though_no_agent_judges(
+    server: RecordingServer, root: Path, builder: Builder
+) -> None:
+    plain = {"id": "a", "interface": "openai", "model_name": "m", "endpoint_base_url": server.url}
+    results = run(server, root, answering_models=[*BUILDING, plain], agentic_parsing=False)
+
+    assert [ANSWER in result.template.raw_llm_response for result in results] == [True, True]
+    assert len(builder.folders) == 1, "the other model gets no folder"
+    assert builder.folders[0].name.startswith("task_run_")
+    assert left_in(root) == ["task"]
+    assert (root / "task/data/code.txt").read_text() == "QX4711"
+
+
+def test_no_folder_is_prepared_where_neither_agents_answer_nor_judge(server: RecordingServer, root: Path) -> None:
+    (result,) = run(server, root / "absent", agentic_parsing=False)
+    assert result.metadata.completed_without_errors
+    assert "PrepareWorkspace" not in {record.name for record in result.stages}

@@ -18,7 +18,13 @@ from karenina_agentic.folders import (
     remove,
     slug,
 )
-from karenina_agentic.settings import AgenticSettings, agentic_traits, looks_into_workspace, parses_agentically
+from karenina_agentic.settings import (
+    AgenticSettings,
+    agentic_traits,
+    looks_into_workspace,
+    parses_agentically,
+    works_in_folders,
+)
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.source_folder import SourceFolder
@@ -32,7 +38,8 @@ class PrepareWorkspace(Stage):
     Copies and empty folders stand in the workspace root beside the question's folder, and are removed after the last
     judge of the answer, unless `workspace_cleanup` is off. With `workspace_copy` off the question's folder itself is
     used, and is never removed. Where nobody will look into a workspace, and neither root nor folder is named, there is
-    none: WORKSPACE_PATH is None.
+    none: WORKSPACE_PATH is None. So it is too where only answering models that are agents themselves want one, for the
+    answers of the others and for questions that name no folder.
 
     A root or folder that is missing or refused (`..`, an absolute path, a link that leaves the root) ends the items of
     the answer in an error, before a model is asked.
@@ -47,11 +54,14 @@ class PrepareWorkspace(Stage):
     settings = AgenticSettings
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Where an agent judges: agentic parsing, or agentic traits."""
-        parsing = parses_agentically(config) or config.section(AgenticSettings).agentic_parsing
-        if parsing or any(agentic_traits(question)):
+        """Where an agent judges (agentic parsing, agentic traits), or answers a question that names a folder."""
+        if _is_for_judges(config, question):
             return True
-        return Skip("agentic_parsing is off, and the question has no agentic traits")
+        if question.workspace_path is None:
+            return Skip("agentic_parsing is off, and the question has neither agentic traits nor a workspace")
+        if any(works_in_folders(config, model) for model in config.core.answering_models):
+            return True
+        return Skip("agentic_parsing is off, the question has no agentic traits, and no answering model is an agent")
 
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
         """The question's folder, where answers get copies of it. Where it cannot be had, no model is asked either."""
@@ -69,7 +79,7 @@ class PrepareWorkspace(Stage):
         settings = cast("AgenticSettings", context.settings)
         question = context.question
         unasked = question.workspace_path is None and not looks_into_workspace(context.config, question)
-        if settings.workspace_root is None and unasked:
+        if (settings.workspace_root is None and unasked) or not self._is_for(context):
             context.set_artifact(Keys.WORKSPACE_PATH, None)
             return
         try:
@@ -78,6 +88,12 @@ class PrepareWorkspace(Stage):
             context.mark_error(str(error))
             return
         context.set_artifact(Keys.WORKSPACE_PATH, workspace)
+
+    @staticmethod
+    def _is_for(context: VerificationContext) -> bool:
+        """Whether the answer wants a workspace: for its judges, or for who gives it."""
+        config = context.config
+        return _is_for_judges(config, context.question) or works_in_folders(config, context.answering_model)
 
     async def _workspace(self, context: VerificationContext, settings: AgenticSettings) -> Path:
         root = existing_root(settings.workspace_root)
@@ -111,6 +127,11 @@ class PrepareWorkspace(Stage):
             context.at_end(removal(context, copy))
         else:
             context.log.info("the workspace %s is kept", copy)
+
+
+def _is_for_judges(config: VerificationConfig, question: Question) -> bool:
+    parsing = parses_agentically(config) or config.section(AgenticSettings).agentic_parsing
+    return parsing or any(agentic_traits(question))
 
 
 async def to_the_end(context: VerificationContext, work: Callable[[*Ts], None], *arguments: *Ts) -> None:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Final, Literal
 from pydantic import BaseModel, Field
 
 from karenina_core import Slot
+from karenina_core.adapters import AgentTier
+from karenina_core.plugins import PluginError
 from karenina_core.rubrics import AgenticRubricTrait
 
 if TYPE_CHECKING:
-    from karenina_core import Question, VerificationConfig
+    from karenina_core import ModelConfig, Question, VerificationConfig
 
 PARSING_STAGE: Final = "AgenticParseTemplate"
 JudgeContext = Literal["workspace_only", "trace_and_workspace", "trace_only"]
@@ -51,6 +53,17 @@ def parses_agentically(config: VerificationConfig) -> bool:
     """Whether templates are parsed by an agent: as `[slots]` says, else as `agentic_parsing` does."""
     named = config.core.slots.get(Slot.PARSE_TEMPLATE.config_name)
     return PARSING_STAGE in named if named is not None else config.section(AgenticSettings).agentic_parsing
+
+
+def works_in_folders(config: VerificationConfig, model: ModelConfig) -> bool:
+    """Whether a model is itself an agent with tools for files, so that it wants the question's folder to answer."""
+    from karenina_core.run.running import plugins_of
+
+    try:
+        spec = plugins_of(config).adapter(model.interface).spec
+    except PluginError:
+        return False  # the run says what is wrong with the model
+    return spec.tier is AgentTier.DEEP_AGENT and not spec.recorded
 
 
 def looks_into_workspace(config: VerificationConfig, question: Question) -> bool:
