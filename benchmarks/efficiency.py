@@ -18,7 +18,6 @@ All are measured in turns on one machine; what is printed are medians, and the r
 from __future__ import annotations
 
 import argparse
-import asyncio
 import statistics
 import tempfile
 import time
@@ -26,24 +25,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-import orjson
 from fake_server import Running, code, running
+from measuring import TEMPLATE, bare_loop, question
 
 from karenina_core import Benchmark, VerificationConfig
-
-TEMPLATE = """
-class Answer(BaseAnswer):
-    word: str = VerifiedField(
-        description="The code word that the response states.", ground_truth="{truth}", verify_with=ExactMatch()
-    )
-"""
-SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
-
-
-def question(item: int) -> str:
-    """The text of a question."""
-    return f"What is the code word of item #{item}?"
 
 
 def benchmark(count: int) -> Benchmark:
@@ -68,41 +53,12 @@ def with_karenina(server: Running, questions: Benchmark, **extra: Any) -> float:
     return seconds
 
 
-def bare(server: Running, count: int, at_once: int) -> float:
-    """Seconds of the bare loop."""
-    url = f"{server.url}/chat/completions"
-
-    async def post(session: aiohttp.ClientSession, body: Any) -> str:
-        async with session.post(url, data=orjson.dumps(body)) as reply:
-            said: str = orjson.loads(await reply.read())["choices"][0]["message"]["content"]
-            return said
-
-    async def work() -> None:
-        items = iter(range(count))
-
-        async def worker() -> None:
-            for item in items:
-                asked = {"model": "fake", "messages": [{"role": "user", "content": question(item)}]}
-                said = await post(session, asked)
-                form = {"type": "json_schema", "json_schema": {"name": "Answer", "schema": SCHEMA}}
-                judged = {"role": "user", "content": f"{question(item)}\n{said}"}
-                found = await post(session, {"model": "fake", "messages": [judged], "response_format": form})
-                assert orjson.loads(found)["word"] == code(item)
-
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-            await asyncio.gather(*(worker() for _ in range(at_once)))
-
-    began = time.perf_counter()
-    asyncio.run(work())
-    return time.perf_counter() - began
-
-
 def compare(name: str, count: int, turns: int, latency: float, at_once: int, allowed: int, *, fixed: bool) -> None:
     """Measure in turns, and print."""
     ideal = 2 * count * latency / at_once
     asked = benchmark(count)
     ways: dict[str, Callable[[Running], float]] = {
-        "bare loop": lambda server: bare(server, count, at_once),
+        "bare loop": lambda server: bare_loop(server.url, count, at_once).wall,
         **({"fixed": lambda server: with_karenina(server, asked, max_concurrency=at_once)} if fixed else {}),
         "found": lambda server: with_karenina(server, asked),
     }

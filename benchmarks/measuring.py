@@ -97,10 +97,14 @@ class Target:
         return self.figure >= self.bound if self.least else self.figure <= self.bound
 
     def __str__(self) -> str:
-        bound = f"{'at least' if self.least else 'at most'} {self.bound:g}{self.unit}"
+        bound = f"{'at least' if self.least else 'at most'} {_shown(self.bound)}{self.unit}"
         if self.figure is None:
             return f"{self.what}: not measured ({bound})"
-        return f"{self.what}: {self.figure:.3g}{self.unit} ({bound}): {'met' if self.met else 'NOT MET'}"
+        return f"{self.what}: {_shown(self.figure)}{self.unit} ({bound}): {'met' if self.met else 'NOT MET'}"
+
+
+def _shown(figure: float) -> str:
+    return f"{figure:,.0f}" if figure >= 1000 else f"{figure:.3g}"
 
 
 def print_targets(targets: Iterable[Target]) -> None:

@@ -24,7 +24,8 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from scripted_run import line, measured, write_questions
+from measuring import Target, print_targets
+from scripted_run import measured, write_questions
 
 RESUMED = 2000.0
 RESCORED = 3000.0
@@ -62,10 +63,16 @@ def main() -> None:
                 rates.append(_rate("rescore", journal, edited, output, "--processes", str(processes)))
             for left in folder.glob("results*.jsonl"):
                 left.unlink()
-    line("resume, all results stored", statistics.median(kept), "items/s", RESUMED, at_least=True)
-    line("resume, the replies alone stored", statistics.median(worked), "items/s", RESUMED, at_least=True)
-    line("rescore, one process", statistics.median(alone), "items/s", RESCORED, at_least=True)
-    line(f"rescore, {cores} processes", statistics.median(shared), "items/s", RESCORED, at_least=True)
+    reached = {
+        "resume, all results stored": (kept, RESUMED),
+        "resume, the replies alone stored": (worked, RESUMED),
+        "rescore, one process": (alone, RESCORED),
+        f"rescore, {cores} processes": (shared, RESCORED),
+    }
+    print_targets(
+        Target(what, statistics.median(found), bound, " items/s", least=True)
+        for what, (found, bound) in reached.items()
+    )
 
 
 def _rate(*arguments: str | Path) -> float:

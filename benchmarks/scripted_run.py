@@ -59,13 +59,6 @@ def measured(*arguments: str | Path) -> dict[str, Any]:
     return said
 
 
-def line(what: str, found: float, unit: str, target: float, *, at_least: bool) -> None:
-    """Print a figure, its target, and whether it is met."""
-    met = found >= target if at_least else found <= target
-    word = "at least" if at_least else "at most"
-    print(f"{what:<58} {found:10,.1f} {unit:<8} {word} {target:,.0f}  {'met' if met else 'NOT MET'}", flush=True)
-
-
 def register() -> None:
     """Have the models that answer at once; none of their requests is kept."""
     from karenina_core import plugins

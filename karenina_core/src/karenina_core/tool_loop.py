@@ -7,7 +7,7 @@ said; `converse` does the rest: turns, tools, limits, and what is kept where it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -67,21 +67,31 @@ async def converse(conversation: Conversation, options: AgentOptions) -> AgentRe
     except ValueError as error:
         raise PortError(f"{conversation.where}: {error}", category=ErrorCategory.PERMANENT) from None
     work = _Work()
-    deadline = asyncio.timeout(options.timeout)
+    return await in_time(conversation.where, options.timeout, _work(conversation, work, options, tools), work.reply)
+
+
+async def in_time(
+    where: str, seconds: float | None, run: Awaitable[AgentReply], so_far: Callable[[], AgentReply]
+) -> AgentReply:
+    """What the agent's `run` brings within its time. Raises `PortError` of category `timeout` when that is over.
+
+    Any `PortError` of the run gets what was done until then, which `so_far` says, as its `partial`.
+    """
+    deadline = asyncio.timeout(seconds)
     try:
         async with deadline:
-            return await _work(conversation, work, options, tools)
+            return await run
     except TimeoutError:
         if not deadline.expired():
             raise
+        done = so_far()
         raise PortError(
-            f"{conversation.where}: the agent did not end within {options.timeout:g} s (it had {work.turns} turns); "
-            "give it more time",
+            f"{where}: the agent did not end within {seconds:g} s (it had {done.usage.calls} turns); give it more time",
             category=ErrorCategory.TIMEOUT,
-            partial=work.reply(),
+            partial=done,
         ) from None
     except PortError as error:
-        error.partial = work.reply()
+        error.partial = so_far()
         raise
 
 
@@ -120,7 +130,6 @@ class _Work:
 
     trace: list[Message] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
-    turns: int = 0
     finish_reason: FinishReason = "other"
     model: str | None = None
     paused: bool = False
@@ -132,7 +141,6 @@ class _Work:
         else:
             self.trace.append(turn.message)
         self.paused = turn.unfinished and not turn.message.tool_calls
-        self.turns += 1
         self.usage += turn.usage
         self.finish_reason = turn.finish_reason
         self.model = turn.model or self.model

@@ -23,6 +23,7 @@ from karenina_core.ports import (
     Turn,
     Usage,
 )
+from karenina_core.tool_loop import in_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,22 +62,7 @@ class ClaudeAgent:
             server=served(brought),
         )
         work = _AgentWork(runner, messages, options, tuple(brought))
-        deadline = asyncio.timeout(options.timeout)
-        try:
-            async with deadline:
-                return await runner.run(setting, wire, work)
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            raise PortError(
-                f"{runner.where}: the agent did not end within {options.timeout:g} s (it had {work.usage.calls} "
-                "turns); give it more time",
-                category=ErrorCategory.TIMEOUT,
-                partial=work.reply(),
-            ) from None
-        except PortError as error:
-            error.partial = work.reply()
-            raise
+        return await in_time(runner.where, options.timeout, runner.run(setting, wire, work), work.reply)
 
     async def aclose(self) -> None:
         """Close what is open."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from karenina_core.ports import FinishReason, Message, Turn, Usage
-from karenina_core.traces.anthropic import read
+from karenina_core.ports import FinishReason, Message, Turn
+from karenina_core.traces.anthropic import read, usage_of
 from karenina_core.traces.errors import TraceFormatError
 from karenina_core.wording import whole, whole_values
 
@@ -95,22 +95,6 @@ def plain(name: str) -> str:
     return name.removeprefix(_PREFIX)
 
 
-def usage_of(counted: Any) -> Usage:
-    """The API counts what it read from its cache, and what it wrote there, apart from the other input."""
-    if not isinstance(counted, Mapping):
-        return Usage(calls=1)
-    cached = _count(counted, "cache_read_input_tokens")
-    written = _count(counted, "cache_creation_input_tokens")
-    return Usage(
-        _count(counted, "input_tokens") + written + cached,
-        _count(counted, "output_tokens"),
-        cached,
-        _count(counted.get("output_tokens_details"), "thinking_tokens"),
-        calls=1,
-        cache_write_tokens=written,
-    )
-
-
 def _blocks_of(message: Message, brought: Sequence[str]) -> list[Wire]:
     if message.role == "tool":
         failed = {"is_error": True} if message.is_error else {}
@@ -130,11 +114,6 @@ def _blocks_of(message: Message, brought: Sequence[str]) -> list[Wire]:
 
 def _is_blank(block: Wire) -> bool:
     return block["type"] == "text" and not str(block["text"]).strip()
-
-
-def _count(counted: Any, key: str) -> int:
-    value = counted.get(key) if isinstance(counted, Mapping) else None
-    return value if isinstance(value, int) and value > 0 else 0
 
 
 def reply_of(turn: Turn, brought: Sequence[str]) -> Wire:

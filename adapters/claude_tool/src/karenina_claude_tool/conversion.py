@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from karenina_core.ports import FinishReason, Message, Usage
-from karenina_core.traces.anthropic import read
+from karenina_core.traces.anthropic import read, usage_of
 from karenina_core.traces.blocks import described
 from karenina_core.traces.errors import TraceFormatError
 from karenina_core.traces.openai_chat import read_arguments
@@ -98,7 +98,7 @@ def from_wire(data: Mapping[str, Any]) -> ClaudeReply:
     return ClaudeReply(
         found[0] if found else Message.assistant(),
         blocks,
-        _usage(data.get("usage")),
+        usage_of(data.get("usage")),
         str(data.get("stop_reason") or ""),
         model if isinstance(model, str) else None,
     )
@@ -129,24 +129,3 @@ def _is_call(block: Block) -> bool:
 
 def _is_blank(block: Block) -> bool:
     return block["type"] == "text" and not str(block.get("text") or "").strip()
-
-
-def _usage(data: Any) -> Usage:
-    """The API counts what it read from its cache, and what it wrote there, apart from the other input."""
-    if not isinstance(data, Mapping):
-        return Usage(calls=1)
-    cached = _count(data, "cache_read_input_tokens")
-    written = _count(data, "cache_creation_input_tokens")
-    return Usage(
-        _count(data, "input_tokens") + written + cached,
-        _count(data, "output_tokens"),
-        cached,
-        _count(data.get("output_tokens_details"), "thinking_tokens"),
-        calls=1,
-        cache_write_tokens=written,
-    )
-
-
-def _count(data: Any, key: str) -> int:
-    value = data.get(key) if isinstance(data, Mapping) else None
-    return value if isinstance(value, int) and value > 0 else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from karenina_core.ports import Message, ToolCall
+from karenina_core.ports import Message, ToolCall, Usage
 from karenina_core.traces.blocks import as_json, described
 from karenina_core.traces.errors import TraceFormatError
 from karenina_core.traces.turns import Turn
@@ -150,3 +150,26 @@ def _blocks(content: Any) -> list[Entry]:
 def _is_own(block: Entry) -> bool:
     kind = block["type"]
     return kind in _THOUGHTS or kind.endswith(("tool_use", "tool_result"))
+
+
+def usage_of(counted: Any) -> Usage:
+    """What one call used, as a reply's `usage` counts it. It counts tokens read from the API's cache, and those written
+    there, apart from the other input; here they are part of it. What it does not tell is 0.
+    """
+    if not isinstance(counted, Mapping):
+        return Usage(calls=1)
+    cached = _count(counted, "cache_read_input_tokens")
+    written = _count(counted, "cache_creation_input_tokens")
+    return Usage(
+        _count(counted, "input_tokens") + written + cached,
+        _count(counted, "output_tokens"),
+        cached,
+        _count(counted.get("output_tokens_details"), "thinking_tokens"),
+        calls=1,
+        cache_write_tokens=written,
+    )
+
+
+def _count(counted: Any, key: str) -> int:
+    value = counted.get(key) if isinstance(counted, Mapping) else None
+    return value if isinstance(value, int) and value > 0 else 0
