@@ -186,6 +186,23 @@ def test_nobody_waits_long_for_a_server_that_is_silent() -> None:
     assert run(many) == 8
 
 
+def test_who_comes_while_a_server_is_silent_does_not_wait_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karenina_core.structured.ways.PATIENCE", 0.2)
+    server = Server(WAYS, seconds=60)
+
+    async def late() -> list[str]:
+        first = asyncio.create_task(server.once())
+        await asyncio.sleep(0.25)
+        second = asyncio.create_task(server.once())
+        await asyncio.sleep(0.05)
+        asked = list(server.asked)
+        first.cancel()
+        second.cancel()
+        return asked
+
+    assert run(late) == ["json_schema"] * 2
+
+
 def test_a_call_that_is_cancelled_makes_room_for_the_next() -> None:
     server = Server(seconds=0.05)
 

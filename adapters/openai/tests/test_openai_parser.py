@@ -70,7 +70,8 @@ async def test_the_best_way_is_found_once(
     assert replies == [expected] * 2
 
 
-async def test_many_at_once_learn_together(server: Scripted, open_port: Keep) -> None:
+async def test_many_at_once_learn_together(server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karenina_core.structured.ways.PATIENCE", 30.0)  # a busy machine refuses late
     server.answer = server_with("prompt")
     port = open_port(OpenAIParser(model(server.url)))
     replies = await asyncio.gather(*[port.parse(ASK, SCHEMA) for _ in range(64)])
@@ -78,7 +79,10 @@ async def test_many_at_once_learn_together(server: Scripted, open_port: Keep) ->
     assert Counter(map(way_of, server.bodies)) == {"json_schema": 1, "tool": 1, "prompt": 64}
 
 
-async def test_two_judges_on_one_server_and_model_learn_together(server: Scripted, open_port: Keep) -> None:
+async def test_two_judges_on_one_server_and_model_learn_together(
+    server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karenina_core.structured.ways.PATIENCE", 30.0)  # a busy machine refuses late
     server.answer = server_with("prompt")
     ports = [open_port(OpenAIParser(model(server.url, temperature=t))) for t in (0.0, 1.0)]
     await asyncio.gather(*[port.parse(ASK, SCHEMA) for port in ports * 8])

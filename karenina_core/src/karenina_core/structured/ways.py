@@ -23,9 +23,10 @@ T = TypeVar("T")
 WAYS: Final[tuple[StructuredWay, ...]] = ("json_schema", "tool", "prompt")
 """All ways, the best one first."""
 
-PATIENCE: Final = 1.0
-"""Seconds that calls wait for the one that finds out whether a way is accepted: servers refuse within moments, and one
-that says nothing for longer has most likely begun to answer."""
+PATIENCE: Final = 0.2
+"""Seconds that calls wait at most for the one that finds out whether a way is accepted, counted from its beginning:
+servers refuse within moments, and one that says nothing for longer has most likely begun to answer. Where that was
+wrong, as many calls as are under way are refused once; that costs no tokens."""
 
 
 class WayMissing(PortError):
@@ -98,13 +99,30 @@ class _Shape:
 
 
 @dataclass(slots=True)
+class _Asking:
+    """A call that finds out about a way; until `silent`, a time of the loop, others wait for what it is told."""
+
+    silent: float
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def over(self, patience: float) -> bool:
+        """Wait until it has ended; whether it has, before it took too long or the waiting call's `patience` ended."""
+        try:
+            async with asyncio.timeout_at(min(self.silent, patience)):
+                await self.ended.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+@dataclass(slots=True)
 class _Known:
     """What is known of one server and model."""
 
     accepted: set[StructuredWay] = field(default_factory=set)
     refused: set[StructuredWay] = field(default_factory=set)
     schemas: dict[StructuredWay, set[int]] = field(default_factory=dict)
-    asking: dict[StructuredWay, asyncio.Event] = field(default_factory=dict)
+    asking: dict[StructuredWay, _Asking] = field(default_factory=dict)
 
     def refuses(self, way: StructuredWay, shape: _Shape) -> bool:
         return way in self.refused or (way in self.schemas and shape.mark in self.schemas[way])
@@ -121,22 +139,20 @@ class _Known:
     @asynccontextmanager
     async def turn(self, way: StructuredWay, shape: _Shape) -> AsyncIterator[None]:
         """The turn to find out about a way: one call has it at a time, until it is known or calls lose patience."""
-        own: asyncio.Event | None = None
-        try:
-            async with asyncio.timeout(PATIENCE):
-                while not (way in self.accepted or self.refuses(way, shape)):
-                    if way not in self.asking:
-                        own = self.asking[way] = asyncio.Event()
-                        break
-                    await self.asking[way].wait()
-        except TimeoutError:
-            pass
+        own: _Asking | None = None
+        patience = asyncio.get_running_loop().time() + PATIENCE
+        while not (way in self.accepted or self.refuses(way, shape)):
+            if way not in self.asking:
+                own = self.asking[way] = _Asking(asyncio.get_running_loop().time() + PATIENCE)
+                break
+            if not await self.asking[way].over(patience):
+                break
         try:
             yield
         finally:
             if own is not None:
                 del self.asking[way]
-                own.set()
+                own.ended.set()
 
 
 _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _Known]] = WeakKeyDictionary()
