@@ -21,7 +21,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 from packaging.utils import canonicalize_name
 
 CORE = "karenina_core"
-CORE_EXTRAS = "[excel]"
+CORE_EXTRAS = "[excel,fast]"
 GROUPS = ("plugins", "adapters")
 ALL = "all"
 

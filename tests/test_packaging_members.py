@@ -58,7 +58,7 @@ def needed(member: str) -> set[str]:
 
 def editable(lines: str) -> set[str]:
     """The folders of the `-e` lines."""
-    return {match[1] for match in re.finditer(r"^\s*-e\s+([\w/]+)(\[\w+\])?\s*$", lines, re.MULTILINE)}
+    return {match[1] for match in re.finditer(r"^\s*-e\s+([\w/]+)(\[[\w,]+\])?\s*$", lines, re.MULTILINE)}
 
 
 def tox() -> configparser.ConfigParser:

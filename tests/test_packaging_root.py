@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("hatch_build.py", "pyproject.toml", "README.md")
-EXTRAS = {"karenina-core": {"excel"}}
+EXTRAS = {"karenina-core": {"excel", "fast"}}
 BUILD_SYSTEM = """
 [build-system]
 requires = ["hatchling"]
@@ -106,7 +106,7 @@ def test_pip_finds_each_member_in_its_folder(checkout: Path) -> None:
     member(checkout, "plugins/checks", "karenina-checks", "default = true")  # stands before the core by name
     for file in checkout.glob("*/**/pyproject.toml"):
         core = file.parent.name == "karenina_core"
-        more = "[project.optional-dependencies]\nexcel = []" if core else ""
+        more = "[project.optional-dependencies]\nexcel = []\nfast = []" if core else ""
         needs = "[project]" if core else '[project]\ndependencies = ["karenina-core==0.1.0"]'
         text = file.read_text("utf-8").replace("[project]", needs)
         file.write_text(f"{BUILD_SYSTEM}{more}\n{text}", "utf-8")

@@ -138,6 +138,7 @@ class Forked(Generic[J, R]):
         heard = {hand.results for hand in self._hands}
         for one in heard:
             loop.add_reader(one.fileno(), said.set)
+            os.set_blocking(one.fileno(), True)  # uvloop has made it the other way, and whole results are read
         try:
             while self._give(jobs):
                 if self._hands:

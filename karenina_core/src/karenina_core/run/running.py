@@ -20,6 +20,7 @@ from karenina_core.plugins import Selection
 from karenina_core.results import Totals, VerificationResult, VerificationResultSet
 from karenina_core.run.collecting import rarely_collected
 from karenina_core.run.engine import Run
+from karenina_core.run.loops import run_in_loop
 from karenina_core.run.output import ResultFile, make_room
 from karenina_core.run.planner import Planner
 from karenina_core.slots import Slot
@@ -298,7 +299,7 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         with rarely_collected(), _nobody_ending_it():
-            return asyncio.run(work())
+            return run_in_loop(work)
     context = contextvars.copy_context()
     outcome: list[T] = []
     failure: list[BaseException] = []
@@ -306,7 +307,7 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     def target() -> None:
         try:
             with rarely_collected(), _nobody_ending_it():
-                outcome.append(context.run(lambda: asyncio.run(work())))
+                outcome.append(context.run(run_in_loop, work))
         except BaseException as error:
             failure.append(error)
 
