@@ -335,9 +335,13 @@ class VerificationContext:
         """
         await self._state.leave_workspace(folder)
 
-    async def in_thread(self, function: Callable[[*Ts], T], *arguments: *Ts) -> T:
-        """Run what computes for more than some milliseconds in a thread, so that other items go on."""
-        return await to_thread.run_sync(function, *arguments)
+    async def in_thread(self, function: Callable[[*Ts], T], *arguments: *Ts, abandon: bool = False) -> T:
+        """Run what computes for more than some milliseconds in a thread, so that other items go on.
+
+        A thread cannot be ended: an item that is cut off (`item_timeout`, Ctrl-C) waits for it, unless `abandon` leaves
+        it to itself, which is for functions of others that change nothing which somebody needs.
+        """
+        return await to_thread.run_sync(function, *arguments, abandon_on_cancel=abandon)
 
     # ---- for the pipeline and the finalizer
 

@@ -217,3 +217,39 @@ def test_tavily_hands_on_what_its_client_finds(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("TAVILY_API_KEY", "k")
     found = asyncio.run(TavilySearch().search("venetoclax"))
     assert found == "BCL2\nOn venetoclax.\nhttps://example.org"
+
+
+# ---- settings of a search that does not take place
+
+
+NO_EFFECT: dict[str, tuple[dict[str, Any], str | None]] = {
+    "off": ({"deep_judgment_search_enabled": True}, "deep_judgment_search_enabled has no effect"),
+    "no excerpts": ({**ON, "deep_judgment_mode": "reasoning_only"}, "deep_judgment_mode is reasoning_only"),
+    "a tool alone": ({"deep_judgment_search_tool": "library"}, "deep_judgment_search_tool has no effect"),
+    "traits off": (
+        {"deep_judgment_rubric_search_enabled": True},
+        "deep_judgment_rubric_search_enabled has no effect: deep_judgment_rubric_mode is disabled",
+    ),
+    "traits by themselves": (
+        {**RUBRIC_ON, "deep_judgment_rubric_mode": "use_checkpoint"},
+        "each trait says for itself",
+    ),
+    "traits without excerpts": ({**RUBRIC_ON, "deep_judgment_rubric_global_excerpts": False}, "nothing is quoted"),
+    "on": (ON, None),
+    "traits on": (RUBRIC_ON, None),
+    "nothing said": ({}, None),
+}
+
+
+@pytest.mark.parametrize("case", NO_EFFECT)
+def test_settings_of_a_search_that_does_not_take_place_are_told_before_the_run(
+    case: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    given, said = NO_EFFECT[case]
+    plugins = Plugins()
+    plugins.register(plugin)
+    with plugin_room.using(plugins):
+        plugins.observers(VerificationConfig(**given))
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == (said is not None)
+    assert said is None or said in told[0]

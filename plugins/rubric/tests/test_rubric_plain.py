@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+import threading
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -9,10 +12,13 @@ from typing import Any
 import pytest
 from rubric_runs import ANSWER, score
 
-from karenina_core import patterns
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Question, patterns
 from karenina_core.rubrics import CallableRubricTrait, RegexRubricTrait
 from karenina_core.templates import Trust, digest_of
-from karenina_core.testing import ScriptedModels
+from karenina_core.testing import ScriptedModels, run_stage
+from karenina_rubric import plugin
+from karenina_rubric.evaluation import RubricEvaluation
 
 DOI = r"doi:10\.\d{4}"
 WORDS = "def words(text):\n    return len(text.split())\n"
@@ -142,10 +148,35 @@ def test_a_trusted_source_that_is_no_function_says_why(source: str, says: str) -
 
 
 def test_functions_do_not_hold_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    import threading
-
     module = ModuleType("rubric_threads")
     vars(module)["elsewhere"] = lambda _text: threading.current_thread() is not threading.main_thread()
-    monkeypatch.setitem(__import__("sys").modules, "rubric_threads", module)
+    monkeypatch.setitem(sys.modules, "rubric_threads", module)
     found = score(CallableRubricTrait(name="c", function="rubric_threads:elsewhere"))
     assert found.field("callable_trait_scores") == {"c": True}
+
+
+def test_an_item_that_is_cut_off_does_not_wait_for_a_function_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on, done = threading.Event(), threading.Event()
+
+    def hangs(_text: str) -> bool:
+        goes_on.wait(20)
+        done.set()
+        return True
+
+    module = ModuleType("rubric_hangs")
+    vars(module)["hangs"] = hangs
+    monkeypatch.setitem(sys.modules, "rubric_hangs", module)
+
+    async def cut_off() -> bool:
+        question = Question(question="Q?", rubric=[CallableRubricTrait(name="c", function="rubric_hangs:hangs")])  # type: ignore[arg-type]  # a list of traits is accepted
+        stage = run_stage(
+            RubricEvaluation, question=question, artifacts={Keys.RAW_LLM_RESPONSE: ANSWER}, plugins=[plugin]
+        )
+        try:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(stage, 0.3)
+            return done.is_set()
+        finally:
+            goes_on.set()
+
+    assert asyncio.run(cut_off()) is False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
 from karenina_core.ports import ErrorCategory, Message, ParserReply, PortError
 from karenina_core.templates import BoundTemplate, Trust, load_template
-from karenina_core.templates.similarity import withdraw_similarity
+from karenina_core.templates.similarity import provide_similarity, withdraw_similarity
 from karenina_core.testing import ScriptedModels, StageRun, run_stage
 from karenina_template.parse import ParseTemplate
 from karenina_template.validate import ValidateTemplate
@@ -316,3 +317,26 @@ def test_what_failed_already_is_not_verified(key: Any) -> None:
 
 def test_what_the_judge_is_asked_is_json() -> None:
     assert json.loads(json.dumps(bound().judge_schema()))["required"] == ["gene", "year"]
+
+
+@pytest.mark.parametrize(("primitive", "in_a_thread"), [("SemanticMatch()", True), ("ExactMatch()", False)])
+def test_what_takes_its_time_is_compared_in_a_thread(primitive: str, in_a_thread: bool) -> None:
+    source = f"""
+class Answer(BaseAnswer):
+    gene: str = VerifiedField(description="The gene", ground_truth="BCL2", verify_with={primitive})
+"""
+    where: list[threading.Thread] = []
+
+    def provider(_one: str, _another: str, _model: str | None) -> float:
+        where.append(threading.current_thread())
+        return 1.0
+
+    withdraw_similarity()
+    provide_similarity(provider)
+    try:
+        found = verify({"gene": "BCL2"}, source)
+    finally:
+        withdraw_similarity()
+    assert found.artifact(Keys.FIELD_VERIFICATION_RESULT) is True
+    assert bool(where) is in_a_thread
+    assert threading.main_thread() not in where

@@ -79,8 +79,9 @@ class Benchmark:
     def save(self, path: str | Path) -> None:
         """Write the benchmark, as JSON-LD, YAML or lines of JSON by the ending of `path`.
 
-        The file is replaced as a whole or not at all. Raises `CheckpointError` for another ending, for a template
-        class whose source cannot be had, and where the file cannot be written.
+        The file is replaced as a whole or not at all. It is written anew: comments and the layout of a YAML file that
+        was loaded are lost. Raises `CheckpointError` for another ending, for a template class whose source cannot be
+        had, and where the file cannot be written.
         """
         from karenina_core.benchmark import files
 

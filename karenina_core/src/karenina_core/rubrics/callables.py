@@ -24,7 +24,8 @@ class CallableRubricTrait(RubricTrait):
 
     The function is named by its import path, or is given as source text, which runs only after the user trusted it.
     Nothing is ever pickled or unpickled: `pickled` only carries what another program stored, so that saving loses
-    nothing, and a trait that has nothing else cannot be scored.
+    nothing, and a trait that has nothing else cannot be scored. A function that may take long limits itself: a run can
+    leave it (`item_timeout`), and cannot end it.
     """
 
     type: Literal["callable"] = "callable"

@@ -121,6 +121,11 @@ class BoundTemplate:
         return bool(self.template.key.rules) or self.answer_class.verify_granular is not BaseAnswer.verify_granular
 
     @property
+    def is_slow(self) -> bool:
+        """Whether a field is compared by a primitive that takes its time."""
+        return any(rule.primitive.is_slow for rule in self.template.key.rules.values())
+
+    @property
     def description(self) -> str | None:
         """The docstring of the template: the author's notes, not for a judge."""
         return self.template.description

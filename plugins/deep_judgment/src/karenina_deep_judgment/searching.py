@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,7 @@ from karenina_core.stage import ServiceNeed
 from karenina_core.structured import object_schema
 from karenina_core.wording import nearest, whole
 from karenina_deep_judgment.prompts import RISK, risk_request
-from karenina_deep_judgment.settings import deep_judgment
+from karenina_deep_judgment.settings import USUAL_TOOL, deep_judgment
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig, VerificationContext
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 RISKS: Final = ("none", "low", "medium", "high")
 LONGEST: Final = 8000
 """Characters of what a search found that a judge is shown for one excerpt."""
+
+logger = logging.getLogger("karenina")
 
 Excerpts = Mapping[str, Sequence[dict[str, Any]]]
 
@@ -46,6 +49,30 @@ def search_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
     tool = _offered(config).get(chosen) if chosen is not None else None
     why = tool.unavailable() if tool is not None else None
     return [ServiceNeed(f"{setting}: the search tool {chosen!r} cannot be used: {why}")] if why is not None else []
+
+
+def warn_of_no_search(config: VerificationConfig) -> None:
+    """Log each setting that asks for a search which this configuration has no place for."""
+    if not config.has("deep_judgment_search_enabled"):
+        return
+    settings = deep_judgment(config)
+    mode, traits = settings.deep_judgment_mode, settings.deep_judgment_rubric_mode
+    if settings.deep_judgment_search_enabled and mode != "full":
+        _warn("deep_judgment_search_enabled", f"deep_judgment_mode is {mode}, and only full has excerpts to look up")
+    if settings.deep_judgment_search_tool != USUAL_TOOL and not settings.deep_judgment_search_enabled:
+        _warn("deep_judgment_search_tool", "deep_judgment_search_enabled is false")
+    if not settings.deep_judgment_rubric_search_enabled:
+        return
+    if traits == "disabled":
+        _warn("deep_judgment_rubric_search_enabled", "deep_judgment_rubric_mode is disabled")
+    elif traits == "use_checkpoint":
+        _warn("deep_judgment_rubric_search_enabled", "with use_checkpoint each trait says for itself what is looked up")
+    elif traits == "enable_all" and not settings.deep_judgment_rubric_global_excerpts:
+        _warn("deep_judgment_rubric_search_enabled", "without deep_judgment_rubric_global_excerpts nothing is quoted")
+
+
+def _warn(name: str, why: str) -> None:
+    logger.warning("%s has no effect: %s", name, why)
 
 
 async def assess(context: VerificationContext, chosen: str | SearchFunction, excerpts: Excerpts) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from karenina_core import VerificationConfig
 
 Mode = Literal["disabled", "reasoning_only", "full"]
+USUAL_TOOL: Final = "tavily"
 RubricMode = Literal["disabled", "enable_all", "use_checkpoint", "custom"]
 
 
@@ -98,7 +99,7 @@ class DeepJudgmentSettings(BaseModel):
         default=False, description="Look excerpts up, and assess the risk that they are invented."
     )
     deep_judgment_search_tool: SearchChoice = Field(
-        default="tavily", description="The search tool by name; in Python also a function from query to text."
+        default=USUAL_TOOL, description="The search tool by name; in Python also a function from query to text."
     )
     deep_judgment_rubric_mode: RubricMode = Field(
         default="disabled",
@@ -124,7 +125,7 @@ class DeepJudgmentSettings(BaseModel):
         default=False, description="Look traits' excerpts up, where neither trait nor configuration says."
     )
     deep_judgment_rubric_search_tool: SearchChoice = Field(
-        default="tavily", description="The search tool for traits, as deep_judgment_search_tool."
+        default=USUAL_TOOL, description="The search tool for traits, as deep_judgment_search_tool."
     )
 
     @field_validator("deep_judgment_mode")

@@ -26,7 +26,8 @@ class EmbeddingSettings(BaseModel):
         default=0.85,
         ge=0,
         le=1,
-        description="From which cosine similarity, 0 to 1, the judge is asked.",
+        description="From which cosine similarity, 0 to 1, the judge is asked; `karenina prompts` shows the request "
+        "with 0.",
         json_schema_extra={"env": "EMBEDDING_CHECK_THRESHOLD"},
     )
 

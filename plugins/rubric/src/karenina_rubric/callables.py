@@ -33,7 +33,8 @@ class CallableTraits:
 
     A function named by its import path is one that the user installed, so it runs; one of Python's own library
     (`os:system`) would turn an answer into a command, so it needs trust like any source. A source runs only where the
-    user trusted exactly it. What was pickled is never loaded. There is no time limit on a function: it is the user's.
+    user trusted exactly it. What was pickled is never loaded. A function has no time limit of its own, because a thread
+    cannot be ended: `item_timeout` and Ctrl-C end the item without it, and the function goes on by itself.
     """
 
     name: ClassVar[str] = "callable"
@@ -49,7 +50,8 @@ class CallableTraits:
         """One score for each."""
 
         async def score(trait: CallableRubricTrait) -> TraitScore:
-            return TraitScore(trait.name, FIELD, await context.in_thread(computed, trait, text, context.trust))
+            given = await context.in_thread(computed, trait, text, context.trust, abandon=True)
+            return TraitScore(trait.name, FIELD, given)
 
         return await each_alone([one for one in traits if isinstance(one, CallableRubricTrait)], FIELD, score)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -91,8 +91,14 @@ class VerifyTemplate(Stage):
         """Skips what an earlier stage has failed already."""
         return unless_failed(context, Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED)
 
-    def execute(self, context: VerificationContext) -> None:
-        """Compare the fields, then search the patterns in the raw response."""
+    def execute(self, context: VerificationContext) -> Awaitable[None] | None:
+        """Compare the fields, then search the patterns in the raw response; in a thread where that takes its time."""
+        if context.get_artifact(Keys.ANSWER_CLASS).is_slow:
+            return context.in_thread(self._compare, context)
+        self._compare(context)
+        return None
+
+    def _compare(self, context: VerificationContext) -> None:
         answer = context.get_artifact(Keys.PARSED_ANSWER)
         self._verify_fields(context, answer)
         context.set_artifact(Keys.COMPOSITION_STRATEGY, context.get_artifact(Keys.ANSWER_CLASS).composition)

@@ -24,6 +24,8 @@ class Primitive(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     reads_trace: ClassVar[bool] = False
+    is_slow: ClassVar[bool] = False
+    """Whether a comparison may take more than some milliseconds: then it is made in a thread, and others go on."""
 
     def check(self, extracted: object, expected: object) -> bool:
         """Whether `extracted` passes for `expected`. None (the judge found nothing) never passes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
@@ -21,6 +21,8 @@ class SemanticMatch(Primitive):
     refused, and every check of a text raises `SimilarityUnavailable`. None and a blank text never pass, and cannot be
     the truth. Similarity does not see a negation: "toxic" and "not toxic" are near.
     """
+
+    is_slow: ClassVar[bool] = True
 
     threshold: Annotated[Number, Field(gt=0, le=1)] = 0.85
     model: str | None = None
