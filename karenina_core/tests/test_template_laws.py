@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karenina_core.templates import Template, Trust, load_template
+from karenina_core.templates import Template, TemplateError, Trust, load_template
 
 # Tokens that occur nowhere by chance.
 TOKENS = st.integers(0, 10**9).map(lambda number: f"tok{number:010d}en")
@@ -102,6 +102,41 @@ def test_a_declaration_means_the_same_when_it_is_executed(template: tuple[str, l
     ]
     assert executed.template.key.strategy == declared.template.key.strategy
     assert [secret for secret in secrets if secret in shown] == []
+
+
+SIMPLE = ["str", "int", "float", "bool", "date", "datetime", "time", "timedelta", "Decimal", "Any", "object", "None"]
+ANNOTATIONS = st.recursive(
+    st.sampled_from([*SIMPLE, "list", "dict", "set", "tuple", 'Literal["a", 1, True]', "Literal[None, 'b']", "'str'"]),
+    lambda inner: st.one_of(
+        st.builds("Union[{}, {}]".format, inner, inner),
+        st.builds("Optional[{}]".format, inner),
+        st.builds("{}[{}]".format, st.sampled_from(["list", "List", "set", "frozenset"]), inner),
+        st.builds("dict[{}, {}]".format, st.sampled_from(["str", "int", "date"]), inner),
+        st.builds("tuple[{}, {}]".format, inner, inner | st.just("...")),
+    ),
+    max_leaves=4,
+)
+
+
+@pytest.mark.filterwarnings("ignore::pydantic.json_schema.PydanticJsonSchemaWarning")
+@given(
+    st.lists(ANNOTATIONS, min_size=1, max_size=3), DESCRIPTIONS.filter(bool), st.sampled_from(["", ", max_length=3"])
+)
+@settings(deadline=None, max_examples=100)
+def test_a_judge_is_asked_for_what_the_executed_class_would_ask(annotations: list[str], said: str, more: str):
+    lines = [f"    f{place}: {one} = Field(description={said!r})\n" for place, one in enumerate(annotations)]
+    lines.append(f"    evidence: list[str] = Field(description={said!r}{more})\n")
+    source = f"class Answer(BaseAnswer):\n    word: str = VerifiedField({said!r}, 'a', ExactMatch())\n{''.join(lines)}"
+    shown, executed = (outcome(text) for text in (source, f"{source}\ndef code(): pass\n"))
+    assert shown == executed
+
+
+def outcome(source: str) -> str:
+    """The schema that a judge gets, or what keeps the source from being a template."""
+    try:
+        return visible(load_template(source, trust=Trust.all()))
+    except TemplateError as error:
+        return type(error).__name__
 
 
 @given(templates())

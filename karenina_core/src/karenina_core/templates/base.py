@@ -1,6 +1,6 @@
 """`BaseAnswer`: what every answer template is a subclass of."""
 
-from __future__ import annotations
+# Annotations are no texts here: pydantic would read those of `BaseAnswer` anew for every class that is made from it.
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final

@@ -134,12 +134,13 @@ def rule_of(info: FieldInfo) -> FieldRule | None:
 class Truths:
     """Turns ground truths into values of their fields' annotations, and refuses those that can never be matched.
 
-    One object serves all templates of a shape; what pydantic builds for a field is built once, when it is needed.
+    One object serves all templates of a shape; what pydantic builds for a field is built once, when it is needed, where
+    it is not among the `adapters`.
     """
 
-    def __init__(self, fields: Mapping[str, FieldInfo]) -> None:
-        self._fields = fields
-        self._adapters: dict[str, TypeAdapter[Any] | None] = {}
+    def __init__(self, fields: Mapping[str, FieldInfo], adapters: Mapping[str, TypeAdapter[Any]] | None = None) -> None:
+        self._fields = dict(fields)
+        self._adapters: dict[str, TypeAdapter[Any] | None] = dict(adapters or {})
 
     def value_of(self, name: str, truth: object, primitive: Primitive) -> object:
         """`truth` as a value of the field `name`: an enum's member for its value, a date for its ISO text.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 
@@ -52,15 +52,28 @@ def judge_schema(cls: type[BaseModel], without: Collection[str]) -> Json:
     properties = {
         name: _nullable(_cleaned(part)) for name, part in root.get("properties", {}).items() if name not in without
     }
+    schema = judge_object(properties)
+    kept = _reachable(schema["properties"], {name: _definition(part) for name, part in definitions.items()})
+    return {**schema, "$defs": kept} if kept else schema
+
+
+def judge_object(properties: Mapping[str, Json]) -> Json:
+    """The schema of an object with these properties, for a judge."""
     ordered = dict(sorted(properties.items(), key=lambda item: not is_reasoning(item[0])))
-    schema: Json = {
+    return {
         "type": "object",
         "properties": ordered,
         "required": list(ordered),
         "additionalProperties": False,
     }
-    kept = _reachable(ordered, {name: _definition(part) for name, part in definitions.items()})
-    return {**schema, "$defs": kept} if kept else schema
+
+
+def judge_part(adapter: TypeAdapter[Any]) -> Json:
+    """What `judge_schema` says of a field of this type, which mentions no model and no enumeration.
+
+    Raises `PydanticInvalidForJsonSchema` for a type that JSON Schema cannot say.
+    """
+    return _nullable(_cleaned(adapter.json_schema(by_alias=False, schema_generator=_NoWarnings)))
 
 
 def is_reasoning(name: str) -> bool:

@@ -9,23 +9,30 @@ import enum
 import json
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, Optional, Union
 
-from pydantic import BaseModel, Field, PydanticUserError, create_model
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, Field, PydanticUserError, TypeAdapter, create_model
+from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic_core import SchemaError
 
 from karenina_core.templates.annotation import Annotation
 from karenina_core.templates.base import OWN_FIELDS, BaseAnswer
 from karenina_core.templates.building import BUILDING
-from karenina_core.templates.declaration import NO_DEFAULT, Declaration, EnumDeclaration, ModelDeclaration
+from karenina_core.templates.declaration import (
+    NO_DEFAULT,
+    Declaration,
+    EnumDeclaration,
+    FieldDeclaration,
+    ModelDeclaration,
+)
 from karenina_core.templates.errors import TemplateError
 from karenina_core.templates.field import Truths
-from karenina_core.templates.schema import judge_schema, with_description
+from karenina_core.templates.schema import judge_object, judge_part, judge_schema, with_description
 
 _KEPT: Final = 1024
 _shapes: OrderedDict[Hashable, Shape] = OrderedDict()
@@ -71,18 +78,11 @@ def shape_of_class(cls: type[BaseAnswer]) -> Shape:
         return own
     with BUILDING:
         key = cls.answer_key()
-        shape = _shape(_nullable(cls), {name for name, rule in key.rules.items() if rule.reads_trace}, cls.model_fields)
+        nullable = _nullable(cls)
+        schema = judge_schema(nullable, OWN_FIELDS.union(name for name, rule in key.rules.items() if rule.reads_trace))
+        shape = Shape(nullable, tuple(schema["properties"]), json.dumps(schema), Truths(cls.model_fields))
         cls.__shape__ = shape  # type: ignore[attr-defined]  # kept on the class so that it goes when the class goes
     return shape
-
-
-def _shape(
-    answer_class: type[BaseAnswer], trace: set[str], fields: Mapping[str, FieldInfo], described: Iterable[str] = ()
-) -> Shape:
-    schema = judge_schema(answer_class, trace | OWN_FIELDS)
-    parts = schema["properties"]
-    parts.update({name: with_description(parts[name], "") for name in described if name in parts})
-    return Shape(answer_class, tuple(schema["properties"]), json.dumps(schema), Truths(dict(fields)))
 
 
 def _nullable(cls: type[BaseAnswer]) -> type[BaseAnswer]:
@@ -96,7 +96,7 @@ def _nullable(cls: type[BaseAnswer]) -> type[BaseAnswer]:
         if info.discriminator is not None:
             annotation = Annotated[annotation, Field(discriminator=info.discriminator)]
         fields[name] = (
-            Optional[annotation],  # noqa: UP045 - `|` fails for annotations that are no classes
+            Optional[annotation],  # noqa: UP045 - as below
             Field(
                 default=None,
                 description=info.description,
@@ -122,10 +122,41 @@ def _created(
 
 
 def _build(declaration: Declaration) -> Shape:
-    built: dict[str, Any] = {}
-    answer_class = _model(declaration.answer, declaration, built)
-    trace = {item.name for item in declaration.answer.fields.values() if item.is_trace}
-    return _shape(answer_class, trace, answer_class.model_fields, declaration.descriptions())
+    answer_class = _model(declaration.answer, declaration, {})
+    fields = declaration.answer.fields
+    plain = {name: found for name, item in fields.items() if (found := _plain_of(item)) is not None}
+    asked = {name for name, item in fields.items() if not item.is_trace}
+    if asked <= plain.keys():
+        schema = judge_object({name: json.loads(part.schema_json) for name, part in plain.items() if name in asked})
+    else:
+        schema = judge_schema(answer_class, OWN_FIELDS.union(fields.keys() - asked))
+    parts = schema["properties"]
+    parts.update({name: with_description(parts[name], "") for name in declaration.descriptions() if name in parts})
+    truths = Truths(answer_class.model_fields, {name: part.adapter for name, part in plain.items()})
+    return Shape(answer_class, tuple(parts), json.dumps(schema), truths)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """What is made once of an annotation, for the fields of all shapes."""
+
+    adapter: TypeAdapter[Any]
+    schema_json: str
+
+
+def _plain_of(item: FieldDeclaration) -> _Plain | None:
+    """What is made of the annotation of a field; None where the field has more to it."""
+    return None if item.constraints or item.annotation.classes() else _plain(item.annotation)
+
+
+@lru_cache(maxsize=_KEPT)
+def _plain(annotation: Annotation) -> _Plain | None:
+    nullable: Any = Optional[_simple_type(annotation)]  # noqa: UP045 - as below
+    adapter: TypeAdapter[Any] = TypeAdapter(nullable)
+    try:
+        return _Plain(adapter, json.dumps(judge_part(adapter)))
+    except PydanticInvalidForJsonSchema:
+        return None  # the schema of the whole class says what is wrong
 
 
 def _model(declared: ModelDeclaration, declaration: Declaration, built: dict[str, Any]) -> Any:
@@ -137,7 +168,7 @@ def _model(declared: ModelDeclaration, declaration: Declaration, built: dict[str
         if is_root:
             constrained = Annotated[annotation, Field(**settings)] if settings else annotation
             fields[item.name] = (
-                Optional[constrained],  # noqa: UP045 - as above
+                Optional[constrained],  # noqa: UP045 - `|` fails for annotations that are no classes
                 Field(default=None),
             )
             continue
@@ -194,13 +225,26 @@ _CONTAINERS: Final[dict[str, Any]] = {"list": list, "dict": dict, "set": set, "f
 
 
 def _type(annotation: Annotation, declaration: Declaration, built: dict[str, Any]) -> Any:
+    return _made(annotation, lambda name: _class(name, declaration, built))
+
+
+def _simple_type(annotation: Annotation) -> Any:
+    """The type that an annotation says which mentions no class of its file."""
+    return _made(annotation, _no_class)
+
+
+def _no_class(name: str) -> Any:
+    raise AssertionError(f"{name} is a class of its file")
+
+
+def _made(annotation: Annotation, class_of: Callable[[str], Any]) -> Any:
     if annotation.kind in _SIMPLE:
         return _SIMPLE[annotation.kind]
     if annotation.kind == "class":
-        return _class(annotation.name, declaration, built)
+        return class_of(annotation.name)
     if annotation.kind == "literal":
         return Literal[tuple(value for _, value in annotation.values)]
-    parts = tuple(_type(part, declaration, built) for part in annotation.parts)
+    parts = tuple(_made(part, class_of) for part in annotation.parts)
     if annotation.kind == "union":
         return Union[parts]  # noqa: UP007 - made from a tuple
     container = _CONTAINERS[annotation.kind]
