@@ -167,6 +167,12 @@ def test_a_source_unlike_the_others_is_read_as_it_is(changed: dict[str, str]):
     assert outcome(load_template, source) == outcome(read_template, source)
 
 
+@pytest.mark.parametrize("text", ['"""' + '\\"""' * 100_000, '"' + '\\"' * 100_000, "'a\n" * 10_000, 'r"" ' * 10_000])
+def test_a_source_is_taken_apart_in_a_time_that_grows_with_its_length_alone(text: str):
+    for source in (text, text[:20_000]):
+        assert outcome(load_template, source) == outcome(read_template, source)
+
+
 def test_a_template_owns_what_is_right_for_it():
     layout = "class Answer(BaseAnswer):\n    names: Any = VerifiedField('d', ['{}', 'b'], LiteralMatch())\n"
     templates = [load_template(layout.format(name)) for name in ("x", "y", "y", "y")]

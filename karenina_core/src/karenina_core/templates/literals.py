@@ -13,22 +13,28 @@ from typing import Final
 
 from karenina_core.templates.building import BUILDING
 
-# It begins with a set of characters, so that what is none of them is passed over at once.
+# It begins with a set of characters, so that what is none of them is passed over at once. A text that does not end is
+# taken up to where it would have to: no source takes longer than in proportion to its length.
 _PIECE: Final = re.compile(
     r"""( [\#"'.0-9] (?:
-      (?<=\#) [^\n]*
-    | (?<=") (?: "" [^\\"]* (?: (?: \\. | "(?!"") ) [^\\"]* )* \"\"\" | (?!"") [^\\"\n]* (?: \\. [^\\"\n]* )* " )
-    | (?<=') (?: '' [^\\']* (?: (?: \\. | '(?!'') ) [^\\']* )* ''' | (?!'') [^\\'\n]* (?: \\. [^\\'\n]* )* ' )
-    | (?<![\w.][.0-9]) (?: (?<=[0-9]) | (?<=\.)[0-9] ) (?: [\w.] | (?<=[eE])[+-] )*
+      (?<=\#) [^\n]*+
+    | (?<=") (?:
+          "" [^\\"]*+ (?: (?: \\. | "(?!"") ) [^\\"]*+ )*+ (?: \"\"\" | \\?\Z )
+        | (?!"") [^\\"\n]*+ (?: \\. [^\\"\n]*+ )*+ (?: " | (?=\n) | \\?\Z )
+      )
+    | (?<=') (?:
+          '' [^\\']*+ (?: (?: \\. | '(?!'') ) [^\\']*+ )*+ (?: \'\'\' | \\?\Z )
+        | (?!'') [^\\'\n]*+ (?: \\. [^\\'\n]*+ )*+ (?: ' | (?=\n) | \\?\Z )
+      )
+    | (?<![\w.][.0-9]) (?: (?<=[0-9]) | (?<=\.)[0-9] ) (?: [\w.] | (?<=[eE])[+-] )*+
     ))""",
     re.VERBOSE | re.DOTALL,
 )
 _AFTER_A_WORD: Final = re.compile(r"\0(?<=\w\0)")
-_PREFIXED: Final = re.compile(r"(?:^|\W)[rRuU]\Z")
 _KINDS: Final = {"#": ";", **dict.fromkeys("'\"", "$"), **dict.fromkeys(".0123456789", "%")}
 _WHOLE: Final = re.compile(r"0|[1-9][0-9]*")
 _FRACTION: Final = re.compile(r"[0-9]+\.[0-9]+")
-_LONGEST: Final = 20_000
+_LONGEST: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +50,20 @@ class Cut:
 
 def cut(source: str) -> Cut | None:
     """`source` taken apart; None where it holds what this cannot tell apart for sure, such as f-strings and bytes."""
-    if "\0" in source or "\r" in source or not _is_text(source):
+    if len(source) > _LONGEST or "\0" in source or "\r" in source or not _is_text(source):
         return None
     parts = _PIECE.split(source)
     literals = tuple(parts[1::2])
     parts[1::2] = [_KINDS[literal[0]] for literal in literals]
     rest = "\0".join(parts)
-    if '"' in rest or "'" in rest or len(rest) > _LONGEST:
-        return None
-    if any(not _PREFIXED.search(rest, 0, found.start()) for found in _AFTER_A_WORD.finditer(rest)):
+    if any(not _is_prefix(rest, found.start()) for found in _AFTER_A_WORD.finditer(rest)):
         return None
     return Cut(rest, literals)
+
+
+def _is_prefix(text: str, end: int) -> bool:
+    """Whether a lone `r` or `u` stands before `end`."""
+    return text[end - 1] in "rRuU" and (end == 1 or not (text[end - 2].isalnum() or text[end - 2] == "_"))
 
 
 def spans(source: str) -> list[tuple[int, int]]:
@@ -75,8 +84,11 @@ def is_comment(literal: str) -> bool:
 def value_of_literal(literal: str, prefix: str = "") -> str | int | float:
     """The value of one literal, before which `prefix` stands. Raises `ValueError` where there is none."""
     quote = literal[0]
-    if quote in "'\"" and ("\\" not in literal or prefix in ("r", "R")):
-        return literal[3:-3] if literal[1] == quote and len(literal) > 2 else literal[1:-1]
+    if quote in "'\"" and "\\" not in literal:
+        width = 3 if literal.startswith(quote * 3) else 1
+        if len(literal) < 2 * width or not literal.endswith(quote * width):
+            raise ValueError(f"{literal!r:.200} does not end")
+        return literal[width:-width]
     if _WHOLE.fullmatch(literal):
         return int(literal)
     if _FRACTION.fullmatch(literal):
