@@ -108,7 +108,7 @@ class Journal:
         with telling(path, "read"):
             self._had_results = database.execute("SELECT 1 FROM results LIMIT 1").fetchone() is not None
             self._had_replies = database.execute("SELECT 1 FROM replies LIMIT 1").fetchone() is not None
-        self._marks = bytearray(_MARKS // 8)
+        self._marks = bytearray(0 if replaying else _MARKS // 8)
         self._ledger: Ledger | None = None
 
     @classmethod

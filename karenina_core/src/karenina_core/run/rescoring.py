@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from karenina_core.templates import Trust
 
 ItemId = tuple[str, str, str, int]
-_SHARD: Final = 500
+_SHARD: Final = 200
 """How many questions a process takes at a time."""
 
 logger = logging.getLogger("karenina")
@@ -111,6 +111,9 @@ class _Job:
     ids: Sequence[str]
 
 
+_Scores = tuple[str, Outcome, Any, Outcome, Any]
+
+
 @dataclass(slots=True)
 class _Part:
     """What came of some questions: outcomes and granular results of each item before and after, and the changes.
@@ -118,9 +121,9 @@ class _Part:
     `lines` are the new results, where they are wanted.
     """
 
-    scores: list[tuple[str, Outcome, Any, Outcome, Any]] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
+    scores: list[_Scores]
+    changes: list[Change]
+    lines: list[str]
 
 
 def rescore(
@@ -200,7 +203,7 @@ async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
 
     with JournalView(job.journal) as view:
         earlier = {item: _Earlier.model_validate_json(text) for item, text in view.results_of(ids)}
-    found: list[tuple[int, VerificationResult]] = []
+    found: list[tuple[int, _Scores, Change | None, str]] = []
     with _Replies.open(job.journal, replaying=not job.ask) as journal:
         journal.missed = set()
         offered = plugins_of(job.config).stages()
@@ -208,25 +211,22 @@ async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
         run = prepare(job.benchmark, job.config, question_ids=ids, trust=job.trust, journal=journal)
         if run.continuing is not None:
             run.continuing = _Anew(journal, run.continuing.fingerprints)
-        looking = nullcontext() if job.ask else journal.reading()
-        with looking:
+        with nullcontext() if job.ask else journal.reading():
             async with aclosing(run.placed_results()) as results:
-                async for place, result in results:
-                    if result.item in earlier:
-                        _refuse_half_done(result, journal)
-                        found.append((place, result))
+                async for place, now in results:
+                    then = earlier.pop(now.item, None)
+                    if then is not None:
+                        _refuse_half_done(now, journal)
+                        granular = then.template.verify_granular_result, now.template.verify_granular_result
+                        scores = (now.question_id, then.outcome, granular[0], now.outcome, granular[1])
+                        line = now.model_dump_json() if job.writes else ""
+                        found.append((place, scores, _change(then, now), line))
     found.sort(key=lambda one: one[0])
-    part = _Part()
-    for _, now in found:
-        then = earlier[now.item]
-        granular = then.template.verify_granular_result, now.template.verify_granular_result
-        part.scores.append((now.question_id, then.outcome, granular[0], now.outcome, granular[1]))
-        change = _change(then, now)
-        if change is not None:
-            part.changes.append(change)
-        if job.writes:
-            part.lines.append(now.model_dump_json())
-    return part
+    return _Part(
+        [scores for _, scores, _, _ in found],
+        [change for _, _, change, _ in found if change is not None],
+        [line for _, _, _, line in found if job.writes],
+    )
 
 
 class _EarlierTemplate(BaseModel):
