@@ -79,10 +79,10 @@ class Site:
         """Run the command."""
         return self._run([SCRIPTS / "karenina", *arguments])
 
-    def printed(self, *arguments: str | Path) -> Any:
-        """The JSON that the command prints; it has to end well."""
+    def printed(self, *arguments: str | Path, code: int = 0) -> Any:
+        """The JSON that the command prints; it has to end well, or with this exit code."""
         done = self.karenina(*arguments, "--json")
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == code, done.stderr
         return json.loads(done.stdout)
 
     def python(self, program: str) -> Any:

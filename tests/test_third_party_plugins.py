@@ -158,7 +158,7 @@ def test_one_line_chooses_the_second_parser(site: Site, wheels: Wheels) -> None:
     usual = site.write("usual.toml", NO_JUDGE)
     chosen = site.write("chosen.toml", 'slots = { parse_template = "OtherParse" }\n' + NO_JUDGE)
 
-    (before,) = site.printed("run", benchmark, "--config", usual)["results"]
+    (before,) = site.printed("run", benchmark, "--config", usual, code=4)["results"]  # nothing could be judged
     (after,) = site.printed("run", benchmark, "--config", chosen)["results"]
 
     assert (before["outcome"], after["outcome"]) == ("parse_error", "correct")
