@@ -61,7 +61,7 @@ def test_ctrl_c_ends_the_workers_and_the_run_goes_on_without_ray(tmp_path: Path)
         out, said = started.communicate(timeout=120)
         assert started.returncode == 130, said
         assert "karenina resume" in said
-        assert out == ""
+        assert 0 < len(json.loads(out)["results"]) < 80
         while is_there(started.pid) and time.monotonic() < end:
             time.sleep(0.02)
         assert not is_there(started.pid), "workers go on"
