@@ -28,7 +28,6 @@ T = TypeVar("T")
 C = ErrorCategory
 
 STATUSES = [
-    (302, C.PERMANENT),
     (400, C.PERMANENT),
     (401, C.PERMANENT),
     (403, C.PERMANENT),
