@@ -41,6 +41,13 @@ async def test_an_error_says_what_the_server_said(kind: str, server: Scripted, o
     assert "answered HTTP 500: sorry, 500 of them" in str(error)
 
 
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_a_redirect_is_an_error(kind: str, server: Scripted, open_port: Keep) -> None:
+    server.says({}, status=302)
+    error = await fails(open_port(LangchainLLM(model(server.url) if kind == "openai" else claude_model(server))))
+    assert (error.category, error.status) == (C.PERMANENT, 302)
+
+
 async def test_an_account_without_credit_is_not_tried_again(server: Scripted, open_port: Keep) -> None:
     server.says({"error": {"message": "quota", "code": "insufficient_quota"}}, status=429)
     error = await fails(open_port(LangchainLLM(model(server.url))))

@@ -36,6 +36,12 @@ async def test_an_error_names_the_model_and_the_server_and_says_what_that_said(
     assert str(error) == f"openai:served at {server.url} answered HTTP 500: sorry, 500 of them"
 
 
+async def test_a_redirect_is_an_error_and_is_not_followed(server: Scripted, open_port: Keep) -> None:
+    server.says(302, {}, {"Location": f"{server.url}/other"})
+    error = await fails(open_port(OpenAILLM(model(server.url))))
+    assert (error.category, error.status) == (C.PERMANENT, 302)
+
+
 async def test_no_secret_and_no_prompt_is_in_an_error(server: Scripted, open_port: Keep) -> None:
     extra = {"headers": {"X-Token": "header-secret"}, "query": {"code": "query-secret"}}
     server.says(400, {"error": {"message": f"{KEY} header-secret query-secret: bad {PROMPT[:50]}! and {PROMPT}"}})
