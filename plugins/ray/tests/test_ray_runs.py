@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 from ray_runs import KEY, benchmark, config, run, serving, told
 
 from karenina_core import Outcome
+from karenina_core import plugins as plugin_room
+from karenina_core.plugins import Plugins
 from karenina_core.run.journal import Journal
 from karenina_core.run.running import collect, prepare
+from karenina_ray.foreman import ExecutorError
+
+TOWN = str(Path(__file__).parent / "town")
 
 pytestmark = pytest.mark.usefixtures("ray")
 
@@ -121,3 +128,40 @@ def test_all_workers_together_keep_to_the_places_of_a_server(caplog: pytest.LogC
 
     assert server.most <= 3
     assert "2 Ray workers instead of 4" in caplog.text
+
+
+def test_a_run_for_whose_workers_there_is_no_room_gives_up_and_says_what_is_missing() -> None:
+    import ray as connected
+
+    @connected.remote(num_cpus=4)
+    class Greedy:
+        def here(self) -> bool:
+            return True
+
+    greedy = Greedy.remote()
+    assert connected.get(greedy.here.remote())
+    try:
+        with (
+            serving() as server,
+            pytest.raises(ExecutorError, match=r"no worker was ready after 0.5 s \(ray_patience\)"),
+        ):
+            run(server, "ray", benchmark(2), ray_patience=0.5)
+    finally:
+        connected.kill(greedy)
+    assert server.heard == []
+
+
+def test_a_worker_with_another_version_of_a_plugin_is_told_and_asks_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "site"
+    shutil.copytree(TOWN, copy)
+    monkeypatch.setattr(sys, "path", [str(copy), *(folder for folder in sys.path if folder != TOWN)])
+    with serving() as server, plugin_room.using(Plugins.discover()):
+        prepared = prepare(benchmark(2), config(server, "ray", ray_workers=1))
+        (copy / "ray_town-1.0.dist-info").rename(copy / "ray_town-1.1.dist-info")
+        (copy / "ray_town-1.1.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: ray-town\nVersion: 1.1\n")
+        with pytest.raises(ExecutorError, match=r"other plugins than this process: .* of ray-town 1\.[01] is") as told:
+            asyncio.run(collect(prepared))
+    assert "install the same versions everywhere" in str(told.value)
+    assert server.heard == []

@@ -16,6 +16,8 @@ _QUIET: Final = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # as Ray will do by default; without it, it warns
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers have the interpreter of the run, and no other
 }
+_AUTH: Final = "RAY_AUTH_MODE"
+"""The variable by which Ray shows its token (of RAY_AUTH_TOKEN or ~/.ray/auth_token) to a cluster."""
 _STORE: Final = 128 * 2**20
 """Bytes of Ray's object store: messages are small and do not stay."""
 
@@ -50,7 +52,8 @@ async def cluster(address: str | None, workers: int | None) -> AsyncGenerator[An
         await asyncio.to_thread(lambda: ray.init(address=address or "local", **options))
     except Exception as error:
         where = f"the Ray cluster {address} (ray_address) cannot be reached" if address else "Ray cannot be started"
-        raise ConfigError([f"executor ray: {where}: {type(error).__name__}: {error}"]) from error
+        token = "" if address is None or os.environ.get(_AUTH) else f"; where it asks for a token, set {_AUTH}=token"
+        raise ConfigError([f"executor ray: {where}: {type(error).__name__}: {error}{token}"]) from error
     try:
         with _no_lines(ray, verbose):
             yield ray
