@@ -11,7 +11,8 @@ A run with models that answer at once fills a journal. Then, each in a process o
 - `rescore` over the benchmark with half of the truths changed, in one process and in as many as there are cores.
 
 No call is made in any of them, which is checked. Rates are items a second of wall time, from the loading of the file to
-the last result written; medians are printed, with the target.
+the last result written; medians are printed, with the target. Processes that help work out what the journal has all
+replies of; the memory of the greatest of them stands beside that of the run, which it shares for the most part.
 """
 
 from __future__ import annotations
@@ -80,7 +81,9 @@ def _rate(*arguments: str | Path) -> float:
     if found["calls"]:
         raise SystemExit(f"{found['calls']} calls were made, and none should have been")
     print(
-        f"  {arguments[0]}: {found['items'] / found['seconds']:,.0f} items a second, {found['peak']:,.0f} MB",
+        f"  {arguments[0]}: {found['items'] / found['seconds']:,.0f} items a second, {found['cpu']:,.1f} s of CPU "
+        f"({found['helpers_cpu']:,.1f} of them in processes that help), {found['peak']:,.0f} MB "
+        f"(in each of those {found['helper_peak']:,.0f})",
         flush=True,
     )
     return float(found["items"] / found["seconds"])
