@@ -11,6 +11,7 @@ import pytest
 from journalled import World, model, words
 
 from karenina_core import ArtifactKeys, Question, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core.errors import RunError
 from karenina_core.plugins import Plugins
 from karenina_core.ports import AgentOptions, CallInfo, Message
 from karenina_core.source_folder import SourceFolder
@@ -138,3 +139,29 @@ def test_an_item_runs_again_and_its_agent_looks_again_where_a_file_that_its_stag
     assert world.calls == ["look two"], "all other replies still hold"
     assert world.read_in
     assert threading.main_thread() not in world.read_in, "what is large would hold up all other items"
+
+
+def test_a_stage_that_cannot_name_its_folders_ends_the_run_and_the_error_says_which(tmp_path: Path) -> None:
+    class Lost(World):
+        def plugins(self) -> Plugins:
+            class Investigate(Stage):
+                name = "Investigate"
+                slot = None
+
+                def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
+                    raise KeyError("root")
+
+                def execute(self, context: VerificationContext) -> None:
+                    """Nothing to do."""
+
+            class Plugin:
+                @hookimpl
+                def karenina_extra_stages(self) -> Sequence[type[Stage]]:
+                    return [Investigate]
+
+            plugins = super().plugins()
+            plugins.register(Plugin(), distribution="reads", version="1")
+            return plugins
+
+    with pytest.raises(RunError, match=r"Investigate of reads 1 cannot say which folders .*'one'.*root"):
+        Lost().run(words("one"), journal=tmp_path / "run.journal")

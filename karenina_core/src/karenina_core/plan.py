@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.artifacts import ANY, AnyKey
-from karenina_core.errors import KareninaError
+from karenina_core.errors import KareninaError, RunError, told
 from karenina_core.ordering import Edge, Node, order
 from karenina_core.selection import Selected, select
 from karenina_core.slots import Slot
@@ -104,13 +104,25 @@ class Plan:
         return tuple(planned for planned in self.stages if planned.stage.scope == scope)
 
     def source_folders(self, config: VerificationConfig, question: Question) -> tuple[SourceFolder, ...]:
-        """The folders outside of the benchmark on whose files the result of `question` depends, as its stages say."""
-        return tuple([folder for stage in self._sourced for folder in stage.source_folders(config, question)])
+        """The folders outside of the benchmark on whose files the result of `question` depends, as its stages say.
+
+        Raises `RunError` where one cannot say it: without it nobody knows whether a kept result still holds.
+        """
+        found: list[SourceFolder] = []
+        for planned in self._sourced:
+            try:
+                found += planned.stage.source_folders(config, question)
+            except Exception as error:
+                raise RunError(
+                    f"{planned.name} of {planned.distribution} {planned.version} cannot say which folders decide the "
+                    f"result of question {question.id!r}: {told(error)}"
+                ) from error
+        return tuple(found)
 
     @cached_property
-    def _sourced(self) -> tuple[Stage, ...]:
-        stages = [planned.stage for planned in self.stages]
-        return tuple(stage for stage in stages if type(stage).source_folders is not Stage.source_folders)
+    def _sourced(self) -> tuple[PlannedStage, ...]:
+        own = Stage.source_folders
+        return tuple(planned for planned in self.stages if type(planned.stage).source_folders is not own)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as `karenina plan --json` prints it."""
