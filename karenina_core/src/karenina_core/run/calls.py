@@ -29,7 +29,7 @@ from karenina_core.ports import (
 )
 from karenina_core.run.events import CallStarted
 from karenina_core.run.limits import Limits, refuses
-from karenina_core.run.replies import Reply, same_error
+from karenina_core.run.replies import Reply, as_bytes, same_error
 from karenina_core.run.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from karenina_core.run.ledger import Ledger
 
 PortKind = Literal["llm", "parser", "agent", "turn", "service"]
-_written = json.JSONEncoder(sort_keys=True, default=str).encode
 R = TypeVar("R", LLMReply, ParserReply, AgentReply, Turn)
 
 
@@ -101,7 +100,7 @@ class Call:
         parts: list[Any] = [[message.to_dict() for message in self.messages], self.asked, info.replicate, info.sample]
         if self.target.by_item:
             parts += [info.question_id, info.question, info.task]
-        return hashlib.sha256(self.target.digest + _written(parts).encode()).digest()
+        return hashlib.sha256(self.target.digest + as_bytes(parts, str)).digest()
 
 
 @dataclass(frozen=True, slots=True)

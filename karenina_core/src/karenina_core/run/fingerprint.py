@@ -12,6 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from karenina_core import __version__
 from karenina_core.config import settings
+from karenina_core.run.replies import as_bytes
 from karenina_core.source_folder import digest_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ _OF_THE_MATRIX: Final = frozenset({"answering_models", "parsing_models", "replic
 _AT_ONCE: Final = 1024
 """How many questions are remembered: more than are under way at once."""
 
-_written: Final = json.JSONEncoder(sort_keys=True, default=str).encode
 _OF_NO_RESULT: Final = {"endpoint_api_key", "request_timeout", "manual_traces", "extra"}
 _OF_NO_JUDGEMENT: Final = {"date_created", "date_modified"}
 
@@ -102,7 +102,7 @@ def question_digest(question: Question) -> bytes:
     if question.answer_class is not None:
         template = question.template()
         said["answer_template"] = template.template_id if template is not None else None
-    return _digest_of_json(said)
+    return hashlib.sha256(as_bytes([__version__, said], str)).digest()
 
 
 def recordings_digest(model: ModelConfig) -> str | None:
@@ -128,11 +128,8 @@ def _settings(config: VerificationConfig) -> dict[str, Any]:
 
 
 def _digest(value: Any) -> bytes:
-    return _digest_of_json(to_jsonable_python(value, fallback=_named))
-
-
-def _digest_of_json(value: Any) -> bytes:
-    return hashlib.sha256(_written([__version__, value]).encode()).digest()
+    plain = to_jsonable_python(value, fallback=_named)
+    return hashlib.sha256(json.dumps([__version__, plain], sort_keys=True).encode()).digest()
 
 
 def _named(value: object) -> str:

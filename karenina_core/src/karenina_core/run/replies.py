@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from karenina_core.ports import AgentReply, ErrorCategory, LLMReply, Message, ParserReply, PortError, Turn, Usage
 from karenina_core.structured.reading import is_complete
 
 Reply = LLMReply | ParserReply | AgentReply | Turn
 
-_written: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _TRUNCATED: Final = ("length", "content_filter")
 
 
@@ -69,13 +70,19 @@ def same_error(error: PortError) -> PortError:
 
 
 def as_text(value: Any) -> str:
-    """`value` as JSON text that every file takes."""
-    text = _written(value)
+    """`value` as JSON text that every file takes. Raises `TypeError` for what is no JSON value."""
+    return as_bytes(value).decode()
+
+
+def as_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) -> bytes:
+    """`value` as JSON in UTF-8, the names of objects in their order; `fallback` stands in for what is no JSON value.
+
+    Raises `TypeError` where there is none.
+    """
     try:
-        text.encode()
-    except UnicodeEncodeError:  # half a character, from a model or a tool
-        return json.dumps(value, separators=(",", ":"))
-    return text
+        return to_json(value, fallback=fallback)
+    except PydanticSerializationError:  # half a character, from a model or a tool
+        return json.dumps(value, separators=(",", ":"), default=fallback).encode()
 
 
 def _common(reply: Reply) -> dict[str, Any]:

@@ -159,4 +159,7 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _Known]] = We
 
 
 def _known(server: Hashable) -> _Known:
-    return _runs.setdefault(asyncio.get_running_loop(), {}).setdefault(server, _Known())
+    run = _runs.setdefault(asyncio.get_running_loop(), {})
+    if server not in run:
+        run[server] = _Known()
+    return run[server]
