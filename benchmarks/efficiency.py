@@ -12,7 +12,8 @@ many workers as calls at once, with the same HTTP client and nothing else.
 - narrow: 100 ms, and a server that answers 429 at once to whatever comes beyond 20. The bare loop knows the number;
   the run does not.
 
-All are measured in turns on one machine; what is printed are medians, and the ratio to the bare loop of the same turn.
+One question is asked before, so that all is imported, as it is for the bare loop. All are measured in turns on one
+machine; what is printed are medians, and the ratio to the bare loop of the same turn.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ def compare(name: str, count: int, turns: int, latency: float, at_once: int, all
         **({"fixed": lambda server: with_karenina(server, asked, max_concurrency=at_once)} if fixed else {}),
         "found": lambda server: with_karenina(server, asked),
     }
+    with running(0.0, allowed) as server:
+        with_karenina(server, benchmark(1))
     seen: dict[str, list[tuple[float, float, int]]] = {way: [] for way in ways}
     for _ in range(turns):
         floor = 0.0

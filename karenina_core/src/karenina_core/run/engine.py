@@ -302,7 +302,8 @@ class Run:
         ready: Ready[Placed] = Ready(_MOST_READY)
 
         def wanted() -> int:
-            return min(limits.could_be_under_way() + 2, MOST_ANSWERS)
+            could = limits.could_be_under_way()  # and some more, since answers also compute and wait for the journal
+            return min(could + max(2, could // 8), MOST_ANSWERS)
 
         if self.spared is not None:
             async with aclosing(self.spared.results()) as results:
