@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journalled import CONFIG, StagesOnly, World, model, words
+from journalled import CONFIG, StagesOnly, World, model, said, words
 
 from karenina_core import Benchmark, ModelConfig
 from karenina_core import plugins as plugin_room
@@ -116,3 +116,18 @@ def test_a_new_truth_is_judged_by_the_replies_of_then(tmp_path: Path) -> None:
     changed.replace(changed.get("a").changed(raw_answer="new"))
 
     assert {one.metadata.raw_answer for one in replay(changed, journal=tmp_path / "j.journal")} == {"new"}
+
+
+def test_half_a_character_in_what_a_model_thought_or_a_call_failed_with_is_kept(tmp_path: Path) -> None:
+    def broken(text: str) -> None:
+        if "b" in text and "many" not in text:
+            raise PortError("half \ud800", category=ErrorCategory.PERMANENT, status=400)
+
+    world = World(on_call=broken)
+    world.answers = lambda text: LLMReply(f"yes to {text}", Usage(5, 5, calls=1), reasoning="half \ud800")
+    journal = tmp_path / "j.journal"
+    first = world.run(words("a", "b"), journal=journal)
+    asked = len(world.calls)
+    assert [one.outcome.judged for one in first if one.question_id == "b"] == [False, False]
+    assert said(replay(words("a", "b"), journal=journal)) == said(first)
+    assert len(world.calls) == asked
