@@ -22,7 +22,6 @@ from karenina_core.run.calls import Made
 from karenina_core.run.command import same_run
 from karenina_core.run.journal_file import JournalError, telling
 from karenina_core.run.ledger import COUNTED, SPENT, line_of
-from karenina_core.run.output import free_name
 from karenina_core.run.replies import error_of, error_text, reply_of, reply_text, usable_again
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ class Journal:
         lock = journal_file.hold(file)
         try:
             if fresh:
-                _put_aside(file)
+                journal_file.put_aside(file)
             database = journal_file.open_to_write(file)
             try:
                 with telling(file, "written"):
@@ -442,17 +441,3 @@ def _missing(path: Path, call: Call) -> NotReplayed:
         "a replay asks nobody: what is sent now was not sent then (another prompt, model, parameter or version), or "
         "the run did not get so far; run without --replay to ask"
     )
-
-
-def _put_aside(path: Path) -> None:
-    """Keep an earlier journal under another name. Its last changes stand in files beside it, which go with it."""
-    if not path.exists():
-        return
-    with telling(path, "kept under another name"):
-        other = free_name(path)
-        for ending in ("-wal", "-shm"):
-            beside = path.with_name(path.name + ending)
-            if beside.exists():
-                beside.rename(other.with_name(other.name + ending))
-        path.rename(other)
-    logger.warning("the earlier journal is kept in %s", other)

@@ -27,6 +27,7 @@ JSON, and nothing in it is ever executed or unpickled:
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sqlite3
@@ -37,6 +38,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import RunError
+from karenina_core.run.output import free_name
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -82,6 +84,9 @@ CREATE TABLE runs (
 """
 
 
+logger = logging.getLogger("karenina")
+
+
 class JournalError(RunError):
     """A journal that cannot be opened, read or written: which one, why, and what to do."""
 
@@ -103,6 +108,23 @@ def telling(path: Path, doing: str = "used") -> Iterator[None]:
         raise JournalError(f"the journal {path} cannot be {doing}: {_in_words(path, error)}") from error
     except OSError as error:
         raise JournalError(f"the journal {path} cannot be {doing}: {error.strerror or error}") from error
+
+
+def put_aside(path: Path) -> None:
+    """Keep an earlier journal under another name. Its last changes stand in files beside it, which go with it.
+
+    Raises `JournalError`.
+    """
+    if not path.exists():
+        return
+    with telling(path, "kept under another name"):
+        other = free_name(path)
+        for ending in ("-wal", "-shm"):
+            beside = path.with_name(path.name + ending)
+            if beside.exists():
+                beside.rename(other.with_name(other.name + ending))
+        path.rename(other)
+    logger.warning("the earlier journal is kept in %s", other)
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:
