@@ -68,3 +68,10 @@ def test_a_result_does_not_outlive_the_trust_that_its_code_had(tmp_path: Path, m
 
     given = Trust(frozenset({digest_of(code)}))
     assert [trusted(given), trusted(Trust()), trusted(given)] == [True, False, True]
+
+
+@pytest.mark.parametrize("made", [with_trait, with_template])
+def test_trust_in_other_code_takes_no_result_away(tmp_path: Path, made: Any) -> None:
+    other = Trust(frozenset({digest_of("def other(text):\n    return True")}))
+    first, again = (Trusting().run(made(), journal=tmp_path / "run.journal", trust=trust) for trust in (Trust(), other))
+    assert again.results == first.results

@@ -27,8 +27,10 @@ class Continuing:
 
     def result(self, task: AnswerTask, judge: int, plan: Plan) -> tuple[VerificationResult, str] | None:
         """The kept result of an item, where it still holds, with its line; None where it has to run, or in a replay."""
+        if self.journal.replaying or not self.journal.had_results:
+            return None
         kept = self.journal.result(task.item(judge), self._fingerprint(task, judge, plan))
-        if kept is None or self.journal.replaying:
+        if kept is None:
             return None
         if kept.again:
             self.again += 1

@@ -31,6 +31,7 @@ _AT_ONCE: Final = 1024
 
 _OF_NO_RESULT: Final = {"endpoint_api_key", "request_timeout", "manual_traces", "extra"}
 _OF_NO_JUDGEMENT: Final = {"date_created", "date_modified"}
+_RUBRICS: Final = ("rubric", "dynamic_rubric")
 
 
 class Fingerprints:
@@ -48,7 +49,7 @@ class Fingerprints:
         self._settings_of = config
         self._config = _digest(_settings(config))
         self._models: dict[int, bytes] = {}
-        self._plans: dict[int, tuple[Plan, bytes]] = {}
+        self._common: dict[tuple[int, int, int], tuple[object, bytes]] = {}
         self._questions: dict[tuple[int, int], tuple[Question, bytes]] = {}
 
     async def look(self, question: Question, plan: Plan) -> None:
@@ -59,32 +60,41 @@ class Fingerprints:
 
     def of(self, question: Question, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
         """The fingerprint of the item."""
-        models = self._model(answering) + (self._model(judge) if judge is not None else b"")
-        return hashlib.sha256(self._question(question, plan) + self._config + self._plan(plan) + models).digest()
+        return hashlib.sha256(self._question(question, plan) + self._others(plan, answering, judge)).digest()
+
+    def _others(self, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
+        """What many items have in common: settings, plan and models."""
+        at = id(plan), id(answering), id(judge)
+        known = self._common.get(at)
+        if known is None:
+            models = self._model(answering) + (self._model(judge) if judge is not None else b"")
+            stages = _digest([[one.name, one.distribution, one.version] for one in plan.stages])
+            known = self._common[at] = (plan, answering, judge), self._config + stages + models
+        return known[1]
 
     def _question(self, question: Question, plan: Plan) -> bytes:
         at = id(question), id(plan)
-        if at not in self._questions:
-            self._note(question, plan, digest_of(plan.source_folders(self._settings_of, question)))
-        return self._questions[at][1]
+        known = self._questions.get(at)
+        if known is not None:
+            return known[1]
+        return self._note(question, plan, digest_of(plan.source_folders(self._settings_of, question)))
 
-    def _note(self, question: Question, plan: Plan, files: str) -> None:
+    def _note(self, question: Question, plan: Plan, files: str) -> bytes:
         if len(self._questions) >= _AT_ONCE:
             del self._questions[next(iter(self._questions))]
         digest = question_digest(question) + self._trusted(question) + files.encode()
         self._questions[id(question), id(plan)] = question, digest
+        return digest
 
     def _trusted(self, question: Question) -> bytes:
         """Which of the question's sources may run: what only trust allowed must not outlive it."""
+        if not (self._trust.everything or self._trust.digests):
+            return b""
         traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
         code = [getattr(trait, name, None) for trait in traits for name in ("source", "function")]
         written = (question.answer_template if question.answer_class is None else None, *code)
-        return bytes(self._trust.covers(source) for source in written if isinstance(source, str))
-
-    def _plan(self, plan: Plan) -> bytes:
-        if id(plan) not in self._plans:
-            self._plans[id(plan)] = plan, _digest([[one.name, one.distribution, one.version] for one in plan.stages])
-        return self._plans[id(plan)][1]
+        covered = [self._trust.covers(source) for source in written if isinstance(source, str)]
+        return bytes(covered) if any(covered) else b""
 
     def _model(self, model: ModelConfig) -> bytes:
         if id(model) not in self._models:
@@ -98,7 +108,10 @@ class Fingerprints:
 
 def question_digest(question: Question) -> bytes:
     """A digest of all that a question says, but of when it was written."""
-    said = question.model_dump(mode="json", exclude=_OF_NO_JUDGEMENT)
+    said = {name: value for name, value in question.__dict__.items() if name not in _OF_NO_JUDGEMENT}
+    for name in _RUBRICS:
+        if said[name] is not None:  # as JSON it would say null of a number that is none
+            said[name] = said[name].model_dump()
     if question.answer_class is not None:
         template = question.template()
         said["answer_template"] = template.template_id if template is not None else None

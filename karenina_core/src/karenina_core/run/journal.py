@@ -320,6 +320,11 @@ class Journal:
 
     # ---- results
 
+    @property
+    def had_results(self) -> bool:
+        """Whether there was any result when the journal was opened."""
+        return self._had_results
+
     def result(self, item: ItemId, fingerprint: bytes) -> KeptResult | None:
         """The result that is kept for an item under this fingerprint, since before the run."""
         if not self._had_results:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
 from array import array
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 from karenina_core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from io import FileIO
     from types import TracebackType
+
+_BUFFER: Final = 1 << 20
+"""Bytes of results that are held at once, while they are written and while they are put in order."""
+_READ_TOGETHER: Final = 128
+"""Lines that are put in order at a time: more than are out of it, since so many items are under way."""
 
 
 def default_output(benchmark: Path) -> Path:
@@ -66,15 +74,19 @@ def free_name(path: Path) -> Path:
 class ResultFile:
     """A file of results while it is written: each line as its item ends, and at the end all in the matrix's order.
 
-    So what a run has found out can be read while it lasts, and two runs that find out the same write the same file. It
-    remembers two numbers a line. Used as a context; leaving it closes the file and leaves the order as it is.
+    So what a run has found out can be read while it lasts, and two runs that find out the same write the same file.
+    Lines that come in one turn of the event loop are written together, before the loop waits for anything: a process
+    that is killed loses those alone, and none where a journal holds them. It remembers two numbers a line. Used as a
+    context, in an event loop; leaving it writes what is left, closes the file, and leaves the order as it is.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file: BinaryIO = path.open("wb")
+        self._file: BinaryIO = path.open("wb", buffering=_BUFFER)
         self._places = array("q")
         self._starts = array("q", [0])
+        self._flushing: asyncio.Handle | None = None
+        self._failure: OSError | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -82,30 +94,66 @@ class ResultFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._flushing is not None:
+            self._flushing.cancel()
         self._file.close()
 
     def write(self, place: int, line: str) -> None:
-        """Add the line of the item at this place of the matrix. Raises `OSError`."""
+        """Add the line of the item at this place of the matrix.
+
+        Raises `OSError` where it, or a line before it, cannot be written.
+        """
+        if self._failure is not None:
+            raise self._failure
         data = line.encode() + b"\n"
         self._file.write(data)
-        self._file.flush()
         self._places.append(place)
         self._starts.append(self._starts[-1] + len(data))
+        if self._flushing is None:
+            self._flushing = asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = None
+        try:
+            self._file.flush()
+        except OSError as error:  # the event loop could do nothing about it; what was not written is still held
+            self._failure = error
 
     def put_in_order(self) -> None:
-        """Put the lines into the order of their places. The file is replaced as a whole, or stays as it is."""
+        """Put the lines into the order of their places. The file is replaced as a whole, or stays as it is.
+
+        Raises `OSError`.
+        """
+        self._file.flush()
         order = sorted(range(len(self._places)), key=self._places.__getitem__)
         if all(line == at for at, line in enumerate(order)):
             return
-        self._file.flush()
         handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
         try:
-            with os.fdopen(handle, "wb") as out, self._path.open("rb") as lines:
-                for line in order:
-                    lines.seek(self._starts[line])
-                    out.write(lines.read(self._starts[line + 1] - self._starts[line]))
+            with os.fdopen(handle, "wb", buffering=_BUFFER) as out, self._path.open("rb", buffering=0) as lines:
+                for at in range(0, len(order), _READ_TOGETHER):
+                    out.writelines(self._read(lines, order[at : at + _READ_TOGETHER]))
             Path(name).chmod(self._path.stat().st_mode & 0o777)
             Path(name).replace(self._path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+    def _read(self, file: FileIO, wanted: Sequence[int]) -> Iterator[bytes | memoryview]:
+        """These lines, as they follow one another in `wanted`: with one look at the file where they are near enough."""
+        starts = self._starts
+        first, last = starts[min(wanted)], starts[max(wanted) + 1]
+        if last - first > _BUFFER:
+            for line in wanted:
+                yield self._piece(file, starts[line], starts[line + 1])
+            return
+        piece = memoryview(self._piece(file, first, last))
+        for line in wanted:
+            yield piece[starts[line] - first : starts[line + 1] - first]
+
+    def _piece(self, file: FileIO, first: int, last: int) -> bytes:
+        file.seek(first)
+        piece = file.read(last - first)
+        if len(piece) < last - first:
+            raise OSError(f"{self._path} was changed by something else while the run wrote it: it lacks lines")
+        return piece
