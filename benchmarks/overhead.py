@@ -6,7 +6,7 @@
 A question is two calls (an answer, and a judge that fills a JSON schema), 50 ms each, 64 at once. For Karenina every
 question has a template and a truth of its own, and the run is that of `karenina run`: the file is loaded and one
 question asked, so that all is imported; then measured are preparing the run, running it through the `openai` adapter
-with the journal on, and writing the file of results.
+with the journal on, and writing the file of results, which is all that the command keeps of them.
 
 All ask the same server, in turns, each in a process of its own; CPU time is that of the process (user and system),
 without its imports. Printed are medians and the ratio to them. Where the peers are: `peers.py`.
@@ -38,8 +38,9 @@ OWN_LOOP, KARENINA = "our own bare loop", "karenina"
 
 def run_karenina(file: Path, url: str, *, journal: bool) -> None:
     """Run the benchmark in `file`, and print the CPU time that it took."""
-    from karenina_core import Benchmark, VerificationConfig, VerificationResultSet
-    from karenina_core.run.running import collect, journal_of, prepare, run_blocking
+    from karenina_core import Benchmark, VerificationConfig
+    from karenina_core.results import Totals
+    from karenina_core.run.running import carry_out, journal_of, prepare, run_blocking
 
     model = {"interface": "openai", "model_name": "fake", "endpoint_base_url": url}
     config = VerificationConfig(
@@ -50,22 +51,22 @@ def run_karenina(file: Path, url: str, *, journal: bool) -> None:
     )
     questions = Benchmark.load(file)
 
-    def measured(name: str, ids: list[str] | None) -> tuple[float, float, VerificationResultSet]:
+    def measured(name: str, ids: list[str] | None) -> tuple[float, float, Totals]:
         output, kept_in = file.with_name(f"r-{name}.results.jsonl"), file.with_name(f"r-{name}.journal")
         gc.collect()
         began = cpu_seconds()
         with journal_of(questions, config, kept_in if journal else None, ids, output) as (kept, command):
             run = prepare(questions, config, question_ids=ids, journal=kept, command=command)
             prepared = cpu_seconds()
-            results = run_blocking(lambda: collect(run, output=output))
-        return prepared - began, cpu_seconds() - began, results
+            totals = run_blocking(lambda: carry_out(run, output=output))
+        return prepared - began, cpu_seconds() - began, totals
 
     measured("first", [next(iter(questions.ids))])  # imports what is imported when it is needed
-    preparing, used, results = measured("all", None)
+    preparing, used, totals = measured("all", None)
     found = {
         "cpu_ms_per_q": 1000 * used / len(questions),
         "prepare_ms_per_q": 1000 * preparing / len(questions),
-        "ok": results.summary().outcomes.get("correct", 0),
+        "ok": totals.summary().outcomes.get("correct", 0),
     }
     print("RESULT " + json.dumps(found))
 

@@ -301,8 +301,27 @@ def test_fields_of_other_distributions_land_in_the_extensions_and_none_is_droppe
 
 
 def test_a_value_that_does_not_fit_its_section_costs_no_result() -> None:
-    (result,) = run(stage("Odd", lambda context: context.set_result_field("llm_trait_scores", "high")))
-    assert result.extensions["karenina-core"]["unfit_fields"] == {"rubric.llm_trait_scores": "high"}
+    def odd(context: VerificationContext) -> None:
+        context.set_result_field("llm_trait_scores", "high")
+        context.set_result_field("llm_trait_labels", {"Tone": "warm"})
+        context.set_result_field("used_full_trace", [1])
+
+    (result,) = run(stage("Odd", odd))
+    assert result.extensions["karenina-core"]["unfit_fields"] == {
+        "rubric.llm_trait_scores": "high",
+        "used_full_trace": [1],
+    }
+    assert result.rubric is not None
+    assert result.rubric.llm_trait_labels == {"Tone": "warm"}
+
+
+def test_the_time_of_an_item_is_that_of_its_answer_and_its_own() -> None:
+    async def wait(context: VerificationContext) -> None:
+        await asyncio.sleep(0.02)
+
+    (result,) = run(stage("Answer", wait, scope="answer"), stage("Judge", wait))
+    answered, judged, _ = (record.seconds for record in result.stages)
+    assert result.metadata.execution_time >= answered + judged > answered > 0
 
 
 def test_answer_stages_run_once_and_their_artifacts_are_read_only_for_the_judges_items() -> None:

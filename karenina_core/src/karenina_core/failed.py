@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from karenina_core.artifacts import AnyKey
     from karenina_core.context import VerificationContext
 
-_FAILS: Final[Mapping[AnyKey, tuple[bool, str]]] = {
-    Keys.RECURSION_LIMIT_REACHED: (True, "the turn limit was reached"),
-    Keys.TRACE_VALIDATION_FAILED: (True, "the trace does not end in an answer"),
-    Keys.ABSTENTION_DETECTED: (True, "the model abstained"),
-    Keys.SUFFICIENCY_DETECTED: (False, "the answer is insufficient"),
+_FAILS: Final[Mapping[str, tuple[bool, str]]] = {
+    Keys.RECURSION_LIMIT_REACHED.name: (True, "the turn limit was reached"),
+    Keys.TRACE_VALIDATION_FAILED.name: (True, "the trace does not end in an answer"),
+    Keys.ABSTENTION_DETECTED.name: (True, "the model abstained"),
+    Keys.SUFFICIENCY_DETECTED.name: (False, "the answer is insufficient"),
 }
 
 
@@ -28,7 +28,7 @@ def unless_failed(context: VerificationContext, *findings: AnyKey) -> bool | Ski
     first that fails is named.
     """
     for finding in findings:
-        failing, why = _FAILS[finding]
+        failing, why = _FAILS[finding.name]
         if context.find_artifact(finding) is failing:
             return Skip(why)
     return True

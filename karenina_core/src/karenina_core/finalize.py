@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
-from pydantic_core import to_json, to_jsonable_python
+from pydantic_core import from_json, to_json, to_jsonable_python
 
 from karenina_core.artifacts import ANY, ArtifactKey
 from karenina_core.context import State, VerificationContext
 from karenina_core.hookspecs import hookimpl
 from karenina_core.keys import ArtifactKeys as Keys
 from karenina_core.keys import standard_keys
-from karenina_core.models import ModelConfig
 from karenina_core.outcome import Outcome
 from karenina_core.ports import NO_USAGE, Message, Usage
 from karenina_core.results.result import VerificationResult
-from karenina_core.results.sections import (
-    SECTIONS,
-    ModelIdentity,
-    RevisionRecord,
-    Section,
-    VerificationResultMetadata,
-    VetoRecord,
-)
+from karenina_core.results.sections import ROOT_FIELDS, SECTIONS
 from karenina_core.slots import Slot
 from karenina_core.stage import Stage
 from karenina_core.wording import whole_values
@@ -86,25 +78,33 @@ def make_result(state: State) -> VerificationResult:
         for section in list(sections)
         if section.startswith("extensions:")
     }
-    made: dict[str, Any] = {name: _section(name, jsonable(values), extensions) for name, values in sections.items()}
-    return VerificationResult(
-        metadata=_metadata(state),
-        outcome=outcome(state, verdict),
-        vetoes=[VetoRecord(stage=veto.stage, reason=veto.reason, outcome=veto.outcome) for veto in state.all_vetoes()],
-        revisions=[
-            RevisionRecord(
-                artifact=change.artifact,
-                stage=change.stage,
-                before=jsonable(change.before),
-                after=jsonable(change.after),
-                reason=change.reason,
-            )
-            for change in state.revisions
-        ],
-        extensions=jsonable(extensions),
-        **made,
-        **root,
+    text = _json(
+        {
+            **root,
+            **sections,
+            "metadata": _metadata(state),
+            "outcome": outcome(state, verdict),
+            "vetoes": [
+                {"stage": veto.stage, "reason": veto.reason, "outcome": veto.outcome} for veto in state.all_vetoes()
+            ],
+            "revisions": [
+                {
+                    "artifact": change.artifact,
+                    "stage": change.stage,
+                    "before": change.before,
+                    "after": change.after,
+                    "reason": change.reason,
+                }
+                for change in state.revisions
+            ],
+            "stages": [],  # a default that is a list is copied, which takes longer
+            "extensions": extensions,
+        }
     )
+    try:
+        return VerificationResult.model_validate_json(text)
+    except ValidationError as error:
+        return VerificationResult.model_validate(_without_unfit(from_json(text), error))
 
 
 def verify_result(state: State) -> bool | None:
@@ -138,16 +138,12 @@ def outcome(state: State, verdict: bool | None) -> Outcome:
     return Outcome.SCORED if verdict is None else Outcome.WRONG
 
 
-def jsonable(value: Any) -> Any:
-    """`value` as JSON values; what JSON has no word for becomes its text, so that nothing is lost and nothing fails."""
-    if not value and isinstance(value, dict):
-        return {}
-    plain = to_jsonable_python(value, fallback=str, inf_nan_mode="strings")
+def _json(values: dict[str, Any]) -> bytes:
+    """`values` as JSON; what JSON has no word for becomes its text, so that nothing is lost and nothing fails."""
     try:
-        to_json(plain)
+        return to_json(values, fallback=str, inf_nan_mode="strings")
     except (ValueError, UnicodeError):  # half of a character somewhere: it is looked for only then
-        return whole_values(plain)
-    return plain
+        return to_json(whole_values(to_jsonable_python(values, fallback=str, inf_nan_mode="strings")))
 
 
 def _sections(state: State) -> dict[str, dict[str, Any]]:
@@ -165,15 +161,19 @@ def _sections(state: State) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _section(section: str, values: dict[str, Any], extensions: dict[str, dict[str, Any]]) -> Section:
-    """The section with what fits it; a value of a wrong type is kept among the extensions, and costs no result."""
-    try:
-        return SECTIONS[section].model_validate(values)
-    except ValidationError as error:
-        unfit = {str(problem["loc"][0]) for problem in error.errors(include_url=False)}
-        kept = extensions.setdefault("karenina-core", {}).setdefault("unfit_fields", {})
-        kept.update({f"{section}.{name}": values[name] for name in unfit if name in values})
-        return SECTIONS[section].model_validate({name: value for name, value in values.items() if name not in unfit})
+def _without_unfit(values: dict[str, Any], error: ValidationError) -> dict[str, Any]:
+    """The values of a result without those of a wrong type: they are kept among the extensions, and cost no result."""
+    fit = {**values, **{section: dict(values[section]) for section in SECTIONS if section in values}}
+    unfit: dict[str, Any] = {}
+    for problem in error.errors(include_url=False):
+        section, *field = (str(part) for part in problem["loc"])
+        if section in SECTIONS and field and field[0] in fit[section]:
+            unfit[f"{section}.{field[0]}"] = fit[section].pop(field[0])
+        elif section in ROOT_FIELDS and section in fit:
+            unfit[section] = fit.pop(section)
+    own = fit["extensions"].get("karenina-core", {})
+    kept = {**own, "unfit_fields": {**own.get("unfit_fields", {}), **unfit}}
+    return {**fit, "extensions": {**fit["extensions"], "karenina-core": kept}}
 
 
 def _parsed(state: State) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def _usage_json(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _metadata(state: State) -> VerificationResultMetadata:
+def _metadata(state: State) -> dict[str, Any]:
     item = state.item
     question = item.question
     judge = item.parsing_model or item.answering_model
@@ -222,32 +222,32 @@ def _metadata(state: State) -> VerificationResultMetadata:
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
     now = datetime.now(UTC).isoformat(timespec="microseconds")
     identity = "\x1f".join((question.id, item.answering_model.id, judge.id, now, str(item.replicate)))
-    seconds = sum(record.seconds for level in (state.parent, state) if level for record in level.records)
-    return VerificationResultMetadata(
-        question_id=question.id,
-        template_id=bound.template_id if bound is not None else NO_TEMPLATE,
-        result_id=sha256(identity.encode()).hexdigest()[:16],
-        question_text=question.question,
-        raw_answer=question.raw_answer,
-        keywords=list(question.keywords) or None,
-        run_name=item.run_name,
-        replicate=item.replicate,
-        answering_id=item.answering_model.id,
-        parsing_id=judge.id,
-        answering=_identity(item.answering_model),
-        parsing=ModelIdentity(interface=judge.interface, model_name=judge.model_name),
-        answering_system_prompt=item.answering_model.system_prompt,
-        parsing_system_prompt=judge.system_prompt,
-        completed_without_errors=error is None,
-        error=f"{error.stage}: {error.message}" if error is not None else None,
-        execution_time=seconds or max(0.0, time.monotonic() - state.started),
-        timestamp=now,
-    )
-
-
-def _identity(model: ModelConfig) -> ModelIdentity:
-    servers: Mapping[str, str] = model.mcp_urls_dict or {}
-    return ModelIdentity(interface=model.interface, model_name=model.model_name, tools=sorted(servers))
+    answered = sum(record.seconds for record in state.parent.records) if state.parent is not None else 0.0
+    answering, servers = item.answering_model, item.answering_model.mcp_urls_dict or {}
+    return {
+        "question_id": question.id,
+        "template_id": bound.template_id if bound is not None else NO_TEMPLATE,
+        "result_id": sha256(identity.encode()).hexdigest()[:16],
+        "question_text": question.question,
+        "raw_answer": question.raw_answer,
+        "keywords": list(question.keywords) or None,
+        "run_name": item.run_name,
+        "replicate": item.replicate,
+        "answering_id": answering.id,
+        "parsing_id": judge.id,
+        "answering": {
+            "interface": answering.interface,
+            "model_name": answering.model_name,
+            "tools": sorted(servers),
+        },
+        "parsing": {"interface": judge.interface, "model_name": judge.model_name},
+        "answering_system_prompt": answering.system_prompt,
+        "parsing_system_prompt": judge.system_prompt,
+        "completed_without_errors": error is None,
+        "error": f"{error.stage}: {error.message}" if error is not None else None,
+        "execution_time": answered + max(0.0, time.monotonic() - state.started),
+        "timestamp": now,
+    }
 
 
 __all__ = ["VERIFICATION_RESULT", "FinalizeResult", "make_result", "outcome", "plugin", "verify_result"]

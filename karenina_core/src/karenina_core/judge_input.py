@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from karenina_core.context import VerificationContext
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JudgeInput:
     """The text for a judge; or `error`, why the final message could not be had."""
 

@@ -44,7 +44,7 @@ class Outcome(StrEnum):
     @property
     def has_verdict(self) -> bool:
         """Whether the item counts in a pass rate: judged, and not merely scored."""
-        return self.judged and self is not Outcome.SCORED
+        return self not in NO_VERDICT
 
 
 NOT_JUDGED: Final = frozenset(
@@ -56,3 +56,4 @@ NOT_JUDGED: Final = frozenset(
         Outcome.TIMED_OUT,
     }
 )
+NO_VERDICT: Final = NOT_JUDGED | {Outcome.SCORED}

@@ -7,7 +7,9 @@ import inspect
 import logging
 import time
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import TypeAdapter
 
 from karenina_core.context import Item, ItemError, State, VerificationContext
 from karenina_core.errors import MissingProduct, OutOfTime, told
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from karenina_core.results import VerificationResult
 
 logger = logging.getLogger("karenina")
+
+_RECORDS: Final = TypeAdapter(list[StageRecord])
 
 
 class Pipeline:
@@ -88,37 +92,44 @@ class Pipeline:
 
         What was started for agents in workspaces ends with them: an answer's tools change nothing under its judges.
         """
+        task = asyncio.current_task()
+        said: list[dict[str, Any]] = []
         try:
-            records = [await self._run_one(planned, state) for planned in stages]
+            for planned in stages:
+                said.append(await self._run_one(planned, state, task))  # noqa: PERF401 - that would be one coroutine more
         finally:
             for folder in list(state.workspaces):
                 await state.leave_workspace(folder)
+        records = _RECORDS.validate_python(said)
         state.records += records
         return records
 
-    async def _run_one(self, planned: PlannedStage, state: State) -> StageRecord:
+    async def _run_one(self, planned: PlannedStage, state: State, task: asyncio.Task[Any] | None) -> dict[str, Any]:
+        """Run one stage, in `task`, where it is to run; what its record says."""
         context = VerificationContext(state, planned)
-        skip = self._skip(planned, state, context)
+        skip = self._skip(planned, state, context, task)
         if skip is not None:
             logger.debug("[%s] %s skipped: %s", state.item.question.id, planned.name, skip.why)
-            return StageRecord(**self._facts[planned.name], status="skipped", reason=skip.why)
+            return {**self._facts[planned.name], "status": "skipped", "reason": skip.why}
         event = StageStarted(planned.name, state.item) if self._observers.of_stages else None
         if event is not None:
             self._observers.stage_started(event)
         began = time.monotonic()
-        error = await self._execute(planned, state, context)
-        record = StageRecord(
+        error = await self._execute(planned, state, context, task)
+        said = {
             **self._facts[planned.name],
-            status="failed" if error is not None else "ran",
-            error=error,
-            seconds=time.monotonic() - began,
+            "status": "failed" if error is not None else "ran",
+            "error": error,
+            "seconds": time.monotonic() - began,
             **_called(context),
-        )
+        }
         if event is not None:
-            self._observers.stage_finished(event, record)
-        return record
+            self._observers.stage_finished(event, StageRecord(**said))
+        return said
 
-    def _skip(self, planned: PlannedStage, state: State, context: VerificationContext) -> Skip | None:
+    def _skip(
+        self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
+    ) -> Skip | None:
         """Why the stage does not run for this item, or None where it does."""
         stage = planned.stage
         error = state.first_error()
@@ -130,7 +141,7 @@ class Pipeline:
         try:
             answer = stage.should_run(context)
         except BaseException as failure:
-            if from_outside(failure, asyncio.current_task()):
+            if from_outside(failure, task):
                 raise
             self._fail(planned, state, failure)
             return Skip(f"it could not say whether it runs: {told(failure)}")
@@ -138,9 +149,11 @@ class Pipeline:
             return None
         return answer if isinstance(answer, Skip) else Skip("it says that there is nothing to do")
 
-    async def _execute(self, planned: PlannedStage, state: State, context: VerificationContext) -> str | None:
+    async def _execute(
+        self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
+    ) -> str | None:
         """Run the stage; the error where it failed."""
-        stage, task = planned.stage, asyncio.current_task()
+        stage = planned.stage
         known = state.first_error()
         try:
             waiting = stage.execute(context)

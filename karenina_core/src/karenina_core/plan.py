@@ -61,7 +61,7 @@ class PlannedStage:
     revises: frozenset[str] = field(default=frozenset())
     reads_everything: bool = False
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The stage's name."""
         return self.stage.name
@@ -71,20 +71,22 @@ class PlannedStage:
         """The slot that it fills."""
         return self.stage.slot
 
-    @property
+    @cached_property
     def usage_key(self) -> str:
         """Under which its model calls are counted."""
         return self.stage.usage_key or self.stage.name
 
     def reads_setting(self, name: str) -> bool:
         """Whether it may read the configuration name: the core's, its own, and what it lists in `reads`."""
+        return name in self._readable
+
+    @cached_property
+    def _readable(self) -> frozenset[str]:
         from karenina_core.config import CoreSettings
 
         own = self.stage.settings
-        return (
-            name in CoreSettings.model_fields
-            or name in self.stage.reads
-            or (own is not None and name in own.model_fields)
+        return frozenset(
+            {*CoreSettings.model_fields, *self.stage.reads, *(own.model_fields if own is not None else ())}
         )
 
 

@@ -154,7 +154,7 @@ class CallNotes:
         self.seconds += other.seconds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CallInfo:
     """For which item a call is made. It is for look-ups and bookkeeping, and is never sent to a model.
 
@@ -182,7 +182,7 @@ class CallInfo:
 NO_INFO = CallInfo()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LLMReply:
     """What a model said. `model` is the name that the provider reports, where it reports one."""
 
@@ -193,7 +193,7 @@ class LLMReply:
     reasoning: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ParserReply:
     """What a judge said when it was asked for JSON: the raw `text`, and `way`, how the adapter asked for it.
 

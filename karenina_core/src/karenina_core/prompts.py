@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 
 from karenina_core.ports import Message
@@ -47,9 +48,14 @@ def assemble(
     task: PromptTask, user: str, *, added: Sequence[str] = (), user_instructions: Mapping[str, str] | None = None
 ) -> list[Message]:
     """The messages of one prompt: instructions of the task, of plugins and of the user, then the item's part."""
-    parts = [task.instructions.strip(), *(text.strip() for text in added)]
     own = user_instructions or {}
     keys = dict.fromkeys(key for key in (task.family, task.name) if key is not None)
-    parts += [own[key].strip() for key in keys if key in own]
-    system = "\n\n".join(part for part in parts if part)
-    return [Message.system(system), Message.user(user)] if system else [Message.user(user)]
+    system = _system(task.instructions, *added, *[own[key] for key in keys if key in own])
+    return [system, Message.user(user)] if system is not None else [Message.user(user)]
+
+
+@lru_cache(maxsize=256)
+def _system(*parts: str) -> Message | None:
+    """The constant part of a prompt, which is the same for all items; None where nothing is said in it."""
+    text = "\n\n".join(part for one in parts if (part := one.strip()))
+    return Message.system(text) if text else None

@@ -48,7 +48,7 @@ class ServiceNeed:
 Need = ModelNeed | ServiceNeed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Skip:
     """Why a stage is left out of a plan or does not run for an item. It is falsy."""
 

@@ -62,7 +62,7 @@ class PortProvider(Protocol):
         """Note that it has no more; after the last item, what was started in the workspace ends."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Item:
     """Of which question, models and replicate a state holds the facts. An answer has no judge yet.
 

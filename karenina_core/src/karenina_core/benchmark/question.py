@@ -103,12 +103,12 @@ class Question(BaseModel):
     @property
     def answer_class(self) -> type[Any] | None:
         """The template class that the caller gave, where it was a class and not source."""
-        return self._answer_class
+        return (self.__pydantic_private__ or {}).get("_answer_class")  # an attribute of pydantic's is slow here
 
     @property
     def has_template(self) -> bool:
         """Whether there is an answer template, be it a class or source. Reads nothing."""
-        return self._answer_class is not None or self.answer_template is not None
+        return self.answer_class is not None or self.answer_template is not None
 
     @property
     def template_source(self) -> str | None:
@@ -116,7 +116,7 @@ class Question(BaseModel):
 
         Raises `TemplateError` for a class whose source cannot be had.
         """
-        if self._answer_class is None:
+        if self.answer_class is None:
             return self.answer_template
         loaded = self.template()
         return None if loaded is None else loaded.source
@@ -130,11 +130,12 @@ class Question(BaseModel):
         from karenina_core import templates
 
         wanted = trust if trust is not None else templates.NO_TRUST
-        loaded = self._loaded
+        loaded: tuple[Trust | None, Template] | None = (self.__pydantic_private__ or {}).get("_loaded")
         if loaded is not None and (loaded[0] is None or loaded[0] == wanted):
             return loaded[1]
-        if self._answer_class is not None:
-            template = templates.Template.from_class(self._answer_class)
+        given = self.answer_class
+        if given is not None:
+            template = templates.Template.from_class(given)
         elif self.answer_template is not None:
             template = templates.load_template(self.answer_template, trust=wanted, name=self.id)
         else:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from karenina_core.results import VerificationResult
     from karenina_core.run.calls import Calls, Keeper
     from karenina_core.run.matrix import AnswerTask
+    from karenina_core.source_folder import SourceFolder
     from karenina_core.templates import Trust
 
 logger = logging.getLogger("karenina")
@@ -87,13 +88,14 @@ class Answering:
 
     async def _answer(self, task: AnswerTask, judges: Sequence[int], done: Done) -> None:
         pipeline = self.planner.pipeline(task.question)
-        whole = self._item(task, None)
+        sources = pipeline.plan.source_folders(self.config, task.question)
+        whole = self._item(task, None, sources)
         with self._observers.answering(whole):
             answer = await pipeline.answer(whole)
             try:
 
                 async def judge(which: int) -> None:
-                    item = self._item(task, which)
+                    item = self._item(task, which, sources)
                     if self._observers.of_items:
                         self._observers.item_started(ItemStarted(item))
                     await done(which, await pipeline.judge(answer, item))
@@ -115,13 +117,15 @@ class Answering:
 
     def failed(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
         """The result of an item that could not be worked on, and why; when the run goes on it is tried again."""
-        return self.planner.pipeline(task.question).failed(self._item(task, judge), message)
+        pipeline = self.planner.pipeline(task.question)
+        sources = pipeline.plan.source_folders(self.config, task.question)
+        return pipeline.failed(self._item(task, judge, sources), message)
 
     async def aclose(self) -> None:
         """Close all ports and tools."""
         await self._hub.aclose()
 
-    def _item(self, task: AnswerTask, judge: int | None) -> Item:
+    def _item(self, task: AnswerTask, judge: int | None, sources: tuple[SourceFolder, ...]) -> Item:
         return Item(
             question=task.question,
             answering_model=task.answering_model,
@@ -132,5 +136,5 @@ class Answering:
             trust=self._trust,
             run_name=self.config.core.run_name,
             order=task.order,
-            sources=self.planner.plan(task.question).source_folders(self.config, task.question),
+            sources=sources,
         )

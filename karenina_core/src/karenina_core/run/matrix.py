@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AnswerTask:
     """One answer to get, and the judges that will look at it (one None where the run has no judge).
 

@@ -12,7 +12,7 @@ from karenina_core.pipeline import Pipeline
 from karenina_core.plan import Plan, PlanError, arrange
 from karenina_core.selection import select
 from karenina_core.slots import SLOT_RULES
-from karenina_core.stage import Stage
+from karenina_core.stage import Skip, Stage
 
 if TYPE_CHECKING:
     from karenina_core.benchmark import Question
@@ -93,7 +93,7 @@ class Planner:
         traits = [one for rubric in (question.rubric, question.dynamic_rubric) if rubric for one in rubric.traits]
         try:
             return (
-                tuple([stage.included(self._config, question) for stage in self._choosers]),
+                tuple([_claim(stage.included(self._config, question)) for stage in self._choosers]),
                 frozenset([tuple([stage.scores(trait) for stage in self._scorers]) for trait in traits]),
             )
         except Exception:
@@ -107,6 +107,11 @@ class Planner:
         if key not in self._pipelines:
             self._pipelines[key] = Pipeline(arrange(selection.stages, selection.left_out), self._observers)
         return self._pipelines[key]
+
+
+def _claim(answer: bool | Skip) -> bool | str:
+    """What a stage said, as something that is compared at once."""
+    return answer.why if isinstance(answer, Skip) else answer
 
 
 class Asked(Sequence["Question"]):

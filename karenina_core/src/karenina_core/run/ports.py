@@ -289,7 +289,8 @@ class _LLM(_Passing):
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         async def ask() -> LLMReply:
             reply: LLMReply = await self._port.invoke(messages, info=info)
-            return replace(reply, text=whole(reply.text))
+            text = whole(reply.text)
+            return reply if text is reply.text else replace(reply, text=text)
 
         return await self._calls.make(Call(self._target, messages, info), ask)
 
@@ -302,7 +303,8 @@ class _Parser(_Passing):
     ) -> ParserReply:
         async def ask() -> ParserReply:
             reply: ParserReply = await self._port.parse(messages, schema, info=info)
-            return replace(reply, text=whole(reply.text))
+            text = whole(reply.text)
+            return reply if text is reply.text else replace(reply, text=text)
 
         return await self._calls.make(Call(self._target, messages, info, schema), ask)
 

@@ -55,7 +55,7 @@ class StructuredError(Exception):
         self.complete = complete
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Structured(Generic[T]):
     """What a judge said, validated.
 

@@ -91,11 +91,11 @@ class BaseAnswer(BaseModel):
 
     def field_results(self) -> dict[str, bool]:
         """Whether each verified field passes."""
-        return self._answer_key().results(self._values(), self._response)
+        return self._answer_key().results(self._values(), self._said())
 
     def field_scores(self) -> dict[str, float]:
         """The credit of each verified field, 0 to 1."""
-        return self._answer_key().scores(self._values(), self._response)
+        return self._answer_key().scores(self._values(), self._said())
 
     def verify_regex(self, raw_response: str) -> RegexReport:
         """Look for the patterns of `self.regex` in `raw_response`; see `verify_patterns` for what they may say."""
@@ -103,11 +103,15 @@ class BaseAnswer(BaseModel):
 
     def _credits(self, results: Mapping[str, bool]) -> dict[str, float]:
         """`field_scores`, where it is known which fields pass."""
-        return self._answer_key().credits(results, self._values(), self._response)
+        return self._answer_key().credits(results, self._values(), self._said())
 
     def _answer_key(self) -> AnswerKey:
         own: AnswerKey | None = (self.__pydantic_private__ or {}).get("_key")  # an attribute of pydantic's is slow here
         return own if own is not None else type(self).answer_key()
+
+    def _said(self) -> str:
+        response: str = (self.__pydantic_private__ or {}).get("_response", "")
+        return response
 
     def _values(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in self._answer_key().rules}

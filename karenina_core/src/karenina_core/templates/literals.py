@@ -37,7 +37,7 @@ _FRACTION: Final = re.compile(r"[0-9]+\.[0-9]+")
 _LONGEST: Final = 50_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Cut:
     """A source without its literals and comments (`rest`, which says where one of which kind stood), and these.
 

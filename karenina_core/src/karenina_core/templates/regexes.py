@@ -17,7 +17,7 @@ MATCH_TYPES = ("exact", "contains", "count", "all")
 _KEYS = ("pattern", "expected", "match_type")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RegexReport:
     """What became of a template's patterns.
 
