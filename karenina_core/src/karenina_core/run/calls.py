@@ -124,8 +124,8 @@ class Keeper(Protocol):
         Raises `PortError` where no call may be made and none was kept.
         """
 
-    async def store(self, call: Call, made: Made) -> None:
-        """Keep what became of a call. When this returns it is safe, whatever happens to the process."""
+    def store(self, call: Call, made: Made) -> Awaitable[None]:
+        """Keep what became of a call. When the awaitable returns it is safe, whatever happens to the process."""
 
     def leave(self, call: Call) -> None:
         """Be told that a call that was not found is not made after all, or that nothing could be kept of it."""
@@ -187,20 +187,15 @@ class Calls:
         `ask` is one request, which may be made several times. Where the same call is under way, its reply serves both.
         Raises `PortError` where all tries failed.
         """
-        if self.keeper is None:
-            return await self._observed(call, ask)
-        while True:
-            other = self._under_way.get(call.key)
-            if other is None:
-                return await self._lead(call, ask, self.keeper)
+        keeper = self.keeper
+        if keeper is None:
+            return await self._made(call, ask)
+        while (other := self._under_way.get(call.key)) is not None:
             await other.wait()
             if other.made is not None:
-                reply: R = self._spared(call, other.made)
-                return reply
+                shared: R = self._spared(call, other.made)
+                return shared
             # Who made it was cancelled: now one of those who waited makes it.
-
-    async def _lead(self, call: Call, ask: Callable[[], Awaitable[R]], keeper: Keeper) -> R:
-        """Take what was kept of the call, or make it and keep what it brings, while others may wait for it."""
         mine = self._under_way[call.key] = _UnderWay()
         try:
             kept = await keeper.find(call)
@@ -210,15 +205,11 @@ class Calls:
                 return found
             try:
                 try:
-                    reply = await self._observed(call, ask)
+                    reply = await self._made(call, ask)
                 except PortError as error:
-                    made = Made(None, error, call.notes)
-                    await self._keep(keeper, call, made)
-                    mine.made = made
+                    await self._keep(keeper, call, mine, Made(None, error, call.notes))
                     raise
-                made = Made(reply, None, call.notes)
-                await self._keep(keeper, call, made)
-                mine.made = made
+                await self._keep(keeper, call, mine, Made(reply, None, call.notes))
                 return reply
             finally:
                 if mine.made is None:
@@ -227,17 +218,21 @@ class Calls:
             del self._under_way[call.key]
             mine.end()
 
-    async def _keep(self, keeper: Keeper, call: Call, made: Made) -> None:
+    async def _keep(self, keeper: Keeper, call: Call, mine: _UnderWay, made: Made) -> None:
+        """Keep what became of the call, and then have it for those who wait."""
         self.storing += 1
         try:
             await keeper.store(call, made)
         finally:
             self.storing -= 1
+        mine.made = made
+
+    def _made(self, call: Call, ask: Callable[[], Awaitable[R]]) -> Awaitable[R]:
+        """Make the call; observers are told of it, where there are some."""
+        return self._observed(call, ask) if self.observers.of_calls else self._noted(call, ask)
 
     async def _observed(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
         """Make the call, and tell observers of it."""
-        if not self.observers.of_calls:
-            return await self._noted(call, ask)
         event = CallStarted(call)
         self.observers.call_started(event)
         reply: R | None = None
@@ -254,20 +249,25 @@ class Calls:
     async def _noted(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
         """Make the call; what it took is added to what its stage has noted."""
         try:
-            if call.parts:
-                return await ask()
-            if not call.of_model:
-                return await self._consulted(call, ask)
-            reply = await (self._ask(call, ask) if self.budget is None else self._covered(call, ask, self.budget))
+            reply = await self._asked(call, ask)
         except PortError:
             self.tally.failed += not call.parts
             raise
         finally:
             if call.info.notes is not None:
                 call.info.notes.add(call.notes)
-        self.tally.made += reply.usage.calls
-        self.tally.used += reply.usage
+        if call.of_model and not call.parts:
+            self.tally.made += reply.usage.calls
+            self.tally.used += reply.usage
         return reply
+
+    def _asked(self, call: Call, ask: Callable[[], Awaitable[R]]) -> Awaitable[R]:
+        """Have the call go the way of its kind."""
+        if call.parts:
+            return ask()
+        if not call.of_model:
+            return self._consulted(call, ask)
+        return self._ask(call, ask) if self.budget is None else self._covered(call, ask, self.budget)
 
     async def _consulted(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
         """Ask a service, as often as the retries allow."""

@@ -10,7 +10,7 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from karenina_core.run.calls import Made
 from karenina_core.run.command import same_run
 from karenina_core.run.journal_file import JournalError, telling
 from karenina_core.run.ledger import COUNTED, SPENT, line_of
+from karenina_core.run.marks import Marks
 from karenina_core.run.replies import error_of, error_text, reply_of, reply_text, usable_again
 
 if TYPE_CHECKING:
@@ -35,11 +36,8 @@ if TYPE_CHECKING:
 ItemId = tuple[str, str, str, int]
 """Question, answering model, judge and replicate, as `VerificationResult.item` gives them."""
 
-GATHERING: Final = 0.005
+GATHERING: Final = 0.01
 """Seconds between two commits, at the least: what comes in between is written together."""
-
-_MARKS: Final = 1 << 25
-"""Bits that tell which keys were written: 4 MB, of which a million keys set one in thirty."""
 
 _REPLY: Final = (
     "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
@@ -107,7 +105,7 @@ class Journal:
         with telling(path, "read"):
             self._had_results = database.execute("SELECT 1 FROM results LIMIT 1").fetchone() is not None
             self._had_replies = database.execute("SELECT 1 FROM replies LIMIT 1").fetchone() is not None
-        self._marks = bytearray(0 if replaying else _MARKS // 8)
+        self._marks = Marks() if not replaying else None
         self._ledger: Ledger | None = None
 
     @classmethod
@@ -263,8 +261,8 @@ class Journal:
             return Made(None, error_of(text), notes)
         return Made(reply_of(call.target.port, text), None, notes)
 
-    async def store(self, call: Call, made: Made) -> None:
-        """Keep what became of a call. When this returns it is in the file, whatever happens to the process."""
+    def store(self, call: Call, made: Made) -> Awaitable[None]:
+        """Keep what became of a call. When the awaitable returns it is in the file, whatever happens to the process."""
         reply, notes = made.reply, made.notes
         info, model = call.info, call.target.model
         if reply is not None:
@@ -275,8 +273,9 @@ class Journal:
             assert made.error is not None
             text, finish, reusable, spent = error_text(made.error), None, False, (0, 0, 0)
         self._keys.add(call.key)
-        self._note(call.key)
-        await self._write(
+        if self._marks is not None:
+            self._marks.add(call.key)
+        return self._write(
             _REPLY,
             (
                 *(call.key, call.target.port, model.id, model.interface, model.model_name),
@@ -305,18 +304,8 @@ class Journal:
         return self.replaying
 
     def _may_hold(self, key: bytes) -> bool:
-        """Whether a reply to a call with this key may be there. A few that are not there seem to be.
-
-        A call that is new, as most are, is looked for in memory alone: a bit for each key that was written.
-        """
-        if self._had_replies or self.replaying:
-            return True
-        place, bit = _mark(key)
-        return bool(self._marks[place] & bit)
-
-    def _note(self, key: bytes) -> None:
-        place, bit = _mark(key)
-        self._marks[place] |= bit
+        """Whether a reply to a call with this key may be there: one to a new call, as most are, is not looked for."""
+        return self._had_replies or self._marks is None or key in self._marks
 
     # ---- results
 
@@ -337,11 +326,11 @@ class Journal:
             ).fetchone()
         return KeptResult(row[0], row[1], bool(row[2]), row[3], row[4]) if row is not None else None
 
-    async def finish(
+    def finish(
         self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
-    ) -> None:
-        """Keep the result of an item, as its JSON line. When this returns it is in the file."""
-        await self._write(_RESULT, self._result_row(place, item, fingerprint, outcome, text, again))
+    ) -> Awaitable[None]:
+        """Keep the result of an item, as its JSON line. When the awaitable returns it is in the file."""
+        return self._write(_RESULT, self._result_row(place, item, fingerprint, outcome, text, again))
 
     def add(self, finished: FinishedItem) -> None:
         """Keep a result that another process has found out. It is in the file after the next `flush`."""
@@ -392,13 +381,14 @@ class Journal:
     def _spent(self, line: Line) -> tuple[Any, ...]:
         return (self.session, *line.names, *(getattr(line.made, name) for name in COUNTED))
 
-    async def _write(self, statement: str, row: tuple[Any, ...]) -> None:
+    def _write(self, statement: str, row: tuple[Any, ...]) -> asyncio.Future[None]:
+        """Have the row written with the next commit, which the future waits for."""
         if self.broken is not None:
             raise self.broken
-        done = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._add(statement, row)
         self._waiting.append(done)
-        await done
+        return done
 
     def _add(self, statement: str, row: tuple[Any, ...]) -> None:
         self._rows.setdefault(statement, []).append(row)
@@ -428,12 +418,6 @@ class Journal:
                 if database.in_transaction:
                     database.execute("ROLLBACK")
                 raise
-
-
-def _mark(key: bytes) -> tuple[int, int]:
-    """Byte and bit of a key, which is a digest, among the marks."""
-    number = int.from_bytes(key[:4], "big") % _MARKS
-    return number >> 3, 1 << (number & 7)
 
 
 def _missing(path: Path, call: Call) -> NotReplayed:
