@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import sqlite3
@@ -9,14 +10,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 from journalled import World, said, words
 
-from karenina_core.run.journal import Journal, JournalError
+from karenina_core.run.journal import GATHERING, Journal, JournalError
 from karenina_core.run.journal_file import JournalInUse
 from karenina_core.run.journal_view import JournalView
+from karenina_core.testing.virtual_time import run_in_virtual_time
 
 HOLDER = """
 import sys, time
@@ -172,3 +175,28 @@ def test_a_journal_that_was_cut_off_is_told_as_damaged_and_how_to_go_on(tmp_path
             opening(journal)
     Journal.open(journal, fresh=True).close()
     assert (tmp_path / "j-1.journal").read_bytes() == cut
+
+
+async def _seconds(journal: Journal, *under_way: int) -> float:
+    """How long results that come at once wait to be kept after one that was, while so many calls are being answered."""
+    loop = asyncio.get_running_loop()
+    await journal.finish(0, ("q0", "a", "j", 1), b"f", "correct", "{}", again=False)
+    began = loop.time()
+    waiting = []
+    for place, calls in enumerate(under_way, start=1):
+        journal.answering = partial(int, calls)
+        waiting.append(journal.finish(place, (f"q{place}", "a", "j", 1), b"f", "correct", "{}", again=False))
+    await asyncio.gather(*waiting)
+    return loop.time() - began
+
+
+@pytest.mark.parametrize(
+    ("under_way", "waited"),
+    [((5, 4, 3), GATHERING), ((0,), 0.0), ((2, 1, 0), 0.0)],
+    ids=["others may come", "nobody else is waited for", "the last one has come"],
+)
+def test_what_comes_while_models_answer_is_committed_together_and_nobody_waits_for_nothing(
+    under_way: tuple[int, ...], waited: float, tmp_path: Path
+) -> None:
+    with Journal.open(tmp_path / "j.journal") as journal:
+        assert run_in_virtual_time(_seconds(journal, *under_way)) == pytest.approx(waited)

@@ -179,7 +179,11 @@ class Calls:
     @property
     def under_way(self) -> int:
         """Calls that a model or a service is answering, and replies that are not yet kept."""
-        return self.limits.held + self.consulting + self.storing
+        return self.answering() + self.storing
+
+    def answering(self) -> int:
+        """Calls that a model or a service is answering."""
+        return self.limits.held + self.consulting
 
     async def make(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
         """The reply to `call`: kept from earlier, or what `ask` brings.

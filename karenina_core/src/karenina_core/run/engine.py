@@ -298,6 +298,8 @@ class Run:
     async def here(self) -> AsyncGenerator[Placed]:
         """The results, worked out in this process and event loop."""
         core, limits = self.config.core, self.limits
+        if self.journal is not None:
+            self.journal.answering = self.work.calls.answering
         limits.prepare((*core.answering_models, *core.parsing_models))
         ready: Ready[Placed] = Ready(_MOST_READY)
 

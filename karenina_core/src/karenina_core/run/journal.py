@@ -10,7 +10,7 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,8 +36,12 @@ if TYPE_CHECKING:
 ItemId = tuple[str, str, str, int]
 """Question, answering model, judge and replicate, as `VerificationResult.item` gives them."""
 
-GATHERING: Final = 0.01
-"""Seconds between two commits, at the least: what comes in between is written together."""
+GATHERING: Final = 0.02
+"""Seconds between two commits, at the least, while models are answering: what comes in between is written together.
+
+So what waited goes on together, too. A processor that does the same work for several items one after another has it at
+hand: a question takes a twentieth less of its time than with a quarter of this.
+"""
 
 _REPLY: Final = (
     "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
@@ -95,13 +99,15 @@ class Journal:
         self.run_id = 0
         self.session = 0
         self.broken: JournalError | None = None
+        self.answering: Callable[[], int] | None = None
+        """How many calls are being answered. Set by a run: where there are none, nobody is waited for any longer."""
         self._database = database
         self._lock = lock
         self._rows: dict[str, list[tuple[Any, ...]]] = {}
         self._keys: set[bytes] = set()
         self._waiting: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
-        self._committed = 0.0
+        self._committed = self._due = 0.0
         with telling(path, "read"):
             self._had_results = database.execute("SELECT 1 FROM results LIMIT 1").fetchone() is not None
             self._had_replies = database.execute("SELECT 1 FROM replies LIMIT 1").fetchone() is not None
@@ -392,9 +398,12 @@ class Journal:
 
     def _add(self, statement: str, row: tuple[Any, ...]) -> None:
         self._rows.setdefault(statement, []).append(row)
-        if self._timer is None:
-            loop = asyncio.get_running_loop()
-            rest = self._committed + GATHERING - loop.time()
+        loop = asyncio.get_running_loop()
+        due = self._committed + GATHERING if self.answering is None or self.answering() else 0.0
+        if self._timer is None or due < self._due:
+            if self._timer is not None:
+                self._timer.cancel()
+            rest, self._due = due - loop.time(), due
             self._timer = loop.call_later(rest, self._tick) if rest > 0 else loop.call_soon(self._tick)
 
     def _tick(self) -> None:
