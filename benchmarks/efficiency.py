@@ -12,8 +12,9 @@ many workers as calls at once, with the same HTTP client and nothing else.
 - narrow: 100 ms, and a server that answers 429 at once to whatever comes beyond 20. The bare loop knows the number;
   the run does not.
 
-One question is asked before, so that all is imported, as it is for the bare loop. All are measured in turns on one
-machine; what is printed are medians, and the ratio to the bare loop of the same turn.
+The runs keep a journal and write a file of results, as `karenina run` does. One question is asked before, so that all
+is imported, as it is for the bare loop. All are measured in turns on one machine; what is printed are medians, and the
+ratio to the bare loop of the same turn. Other frameworks (`peers.py`) do the wide comparison too, with fewer questions.
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import peers
 from fake_server import Running, code, running
-from measuring import TEMPLATE, bare_loop, question
+from measuring import TEMPLATE, Target, bare_loop, machine, print_targets, question
 
 from karenina_core import Benchmark, VerificationConfig
+
+WIDE, AT_ONCE = 0.5, 256
+NARROW, ALLOWED = 0.1, 20
 
 
 def benchmark(count: int) -> Benchmark:
@@ -41,12 +46,13 @@ def benchmark(count: int) -> Benchmark:
 
 
 def with_karenina(server: Running, questions: Benchmark, **extra: Any) -> float:
-    """Seconds of a run, its results written to a file."""
+    """Seconds of a run, with a journal, its results written to a file."""
     model = {"interface": "openai", "model_name": "fake", "endpoint_base_url": server.url, "extra": extra}
     config = VerificationConfig(answering_models=[{"id": "a", **model}], parsing_models=[{"id": "j", **model}])
     with tempfile.TemporaryDirectory() as folder:
+        output, journal = Path(folder) / "r.results.jsonl", Path(folder) / "r.journal"
         began = time.perf_counter()
-        results = questions.run_verification(config, output=Path(folder) / "results.jsonl")
+        results = questions.run_verification(config, output=output, journal=journal)
         seconds = time.perf_counter() - began
     wrong = [one for one in results if not one.template.verify_result]
     if wrong:
@@ -54,8 +60,10 @@ def with_karenina(server: Running, questions: Benchmark, **extra: Any) -> float:
     return seconds
 
 
-def compare(name: str, count: int, turns: int, latency: float, at_once: int, allowed: int, *, fixed: bool) -> None:
-    """Measure in turns, and print."""
+def compare(
+    name: str, count: int, turns: int, latency: float, at_once: int, allowed: int, *, fixed: bool
+) -> dict[str, tuple[float, float]]:
+    """Measure in turns, and print. By way: ideal time / wall, and that as a share of the bare loop's."""
     ideal = 2 * count * latency / at_once
     asked = benchmark(count)
     ways: dict[str, Callable[[Running], float]] = {
@@ -74,19 +82,44 @@ def compare(name: str, count: int, turns: int, latency: float, at_once: int, all
                 floor = floor or seconds
                 seen[way].append((seconds, floor / seconds, server.counts()["refused"]))
     print(f"{name}: {count} questions, {latency * 1000:g} ms, {at_once} at once; ideal {ideal:.2f} s")
+    found: dict[str, tuple[float, float]] = {}
     for way, runs in seen.items():
         seconds, ratio, refused = (statistics.median(one) for one in zip(*runs, strict=True))
         efficiency = f"efficiency {ideal / seconds:.2f}, {ratio:.2f} of the bare loop's"
         print(f"  {way:10} {seconds:7.2f} s  {efficiency}; {refused:g} calls refused")
+        found[way] = ideal / seconds, ratio
+    return found
+
+
+def others(given: argparse.Namespace) -> None:
+    """Print what other frameworks reach in the wide comparison."""
+    counts = dict.fromkeys(peers.PEERS, given.peer_questions) | {"floor": given.questions}
+    with peers.serving(given, WIDE) as (url, _):
+        for way in peers.ways(given, counts, AT_ONCE, WIDE):
+            reached = statistics.median(way.figures(url)["eff"] for _ in range(given.turns))
+            print(f"  {way.name}: efficiency {reached:.2f}, {way.count} questions")
+
+
+def main(given: argparse.Namespace) -> None:
+    """Make the comparisons, and print what was to be reached."""
+    print(f"ideal time / wall; {machine()}")
+    targets: list[Target] = []
+    if given.only != "narrow":
+        found = compare("wide", given.questions, given.turns, WIDE, AT_ONCE, 0, fixed=True)
+        others(given)
+        targets.append(Target("efficiency to the bare loop's", found["fixed"][1], 0.9, least=True))
+    if given.only != "wide":
+        found = compare("narrow", max(1, given.questions // 3), given.turns, NARROW, ALLOWED, ALLOWED, fixed=False)
+        over = 100 / found["found"][0] - 100
+        targets.append(Target("above the ideal time, where the server refuses", over, 15, "%"))
+    print_targets(targets)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=2000, help="of the wide comparison; the narrow has a third")
+    parser.add_argument("--peer-questions", type=int, default=512, help="of the frameworks, which take longer")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--only", choices=("wide", "narrow"))
-    given = parser.parse_args()
-    if given.only != "narrow":
-        compare("wide", given.questions, given.turns, 0.5, 256, 0, fixed=True)
-    if given.only != "wide":
-        compare("narrow", max(1, given.questions // 3), given.turns, 0.1, 20, 20, fixed=False)
+    peers.add_options(parser)
+    main(parser.parse_args())
