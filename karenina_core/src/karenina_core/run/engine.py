@@ -305,7 +305,7 @@ class Run:
 
         def wanted() -> int:
             could = limits.could_be_under_way()  # and some more, since answers also compute and wait for the journal
-            return min(could + max(2, could // 8), MOST_ANSWERS)
+            return min(could + max(2, could // 4), MOST_ANSWERS)
 
         if self.spared is not None:
             async with aclosing(self.spared.results()) as results:
