@@ -1,4 +1,4 @@
-"""Karenina adapter for OpenAI-compatible servers, over aiohttp and without an SDK."""
+"""Karenina adapter for OpenAI-compatible servers, over HTTP and without an SDK."""
 
 from __future__ import annotations
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
 import orjson
 
 from karenina_core.failures import CURES, HTTPFailure, http_failure, shown_text
 from karenina_core.hosts import is_loopback
 from karenina_core.ports import ErrorCategory, Message, PortError, category_of_status
+from karenina_openai.http1 import Broken, Connection
+from karenina_openai.server import NoConnection, Reply, Server
 from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_openai.streaming import BrokenStream, Patience, Silence, assembled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import AsyncIterator, Sequence
 
     from karenina_core.models import ModelConfig
 
@@ -49,7 +49,7 @@ class _Dialect:
 
 
 class Client:
-    """Posts chat requests. Made without I/O; the session is opened by the first call, inside the loop that runs it.
+    """Posts chat requests. Made without I/O; connections are opened by the calls, inside the loop that runs them.
 
     `watch` is shown each good reply as it came: some servers tell more than a port hands on.
     """
@@ -64,17 +64,15 @@ class Client:
         self.where = f"{model.display_string} at {base_url}"
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self._first = extra.first_token_timeout or self.timeout
-        self._url = f"{base_url}/chat/completions"
         self._host = f"{url.hostname}:{url.port or (443 if url.scheme == 'https' else 80)}"
-        self._query = {name: value.get_secret_value() for name, value in extra.query.items()}
+        query = {name: value.get_secret_value() for name, value in extra.query.items()}
         own = {name: value.get_secret_value() for name, value in extra.headers.items()}
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "karenina"}
+        headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "karenina"}
         if key is not None and "authorization" not in {name.lower() for name in own}:
-            self._headers["Authorization"] = f"Bearer {key}"
-        self._headers.update(own)
-        self._secrets = [value for value in (key or "", *own.values(), *self._query.values()) if len(value) > 3]
-        self._proxy = None if is_loopback(url.hostname or "") else _proxy(url.scheme, url.hostname or "")
-        self._session: aiohttp.ClientSession | None = None
+            headers["Authorization"] = f"Bearer {key}"
+        self._secrets = [value for value in (key or "", *own.values(), *query.values()) if len(value) > 3]
+        proxy = None if is_loopback(url.hostname or "") else _proxy(url.scheme, url.hostname or "")
+        self._server = Server(f"{base_url}/chat/completions", {**headers, **own}, query, proxy)
         self._closed = False
         self._dialect = _Dialect(extra.max_tokens_field or "max_tokens")
         self._base: dict[str, Any] = {"model": model.model_name}
@@ -108,9 +106,7 @@ class Client:
     async def aclose(self) -> None:
         """Close the connections. A call after it raises `PortError`."""
         self._closed = True
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        await self._server.aclose()
 
     def unusable(self, why: str) -> PortError:
         """The error for a reply with status 200 that is none."""
@@ -137,12 +133,14 @@ class Client:
         return _dumps(body)
 
     async def _post(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
-        session = self._opened()
+        if self._closed:
+            raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
         try:
             if self.extra.stream:
-                return await self._streamed(session, messages, body)
-            async with self._request(session, body) as response:
-                return self._read(response, await response.read(), messages)
+                return await self._streamed(messages, body)
+            async with asyncio.timeout(self.timeout):
+                reply = await self._server.post(body)
+            return self._read(reply, messages)
         except Silence as silence:
             what = "fell silent for" if silence.began else "did not begin to answer within"
             setting = "request_timeout" if silence.began or self._first == self.timeout else "extra.first_token_timeout"
@@ -154,63 +152,53 @@ class Client:
                 f"{self.where} did not answer within {self.timeout:g} s; raise request_timeout",
                 category=ErrorCategory.TIMEOUT,
             ) from None
-        except (aiohttp.ClientSSLError, aiohttp.InvalidURL) as error:
+        except NoConnection as error:
+            if error.hopeless:
+                raise PortError(
+                    f"{self.where}: no connection to {self._host} is possible ({self._shown(error)})",
+                    category=ErrorCategory.PERMANENT,
+                ) from None
             raise PortError(
-                f"{self.where}: no connection to {self._host} is possible ({self._shown(error)})",
-                category=ErrorCategory.PERMANENT,
-            ) from None
-        except aiohttp.ClientConnectorError as error:
-            raise PortError(
-                f"{self.where}: no connection to {self._host} ({self._shown(error.os_error)}); is the server running, "
+                f"{self.where}: no connection to {self._host} ({self._shown(error)}); is the server running, "
                 "and is endpoint_base_url right?",
                 category=ErrorCategory.CONNECTION,
             ) from None
-        except (aiohttp.ClientError, OSError, BrokenStream) as error:
+        except (Broken, BrokenStream) as error:
             raise PortError(
                 f"{self.where}: the connection to {self._host} broke ({self._shown(error)})",
                 category=ErrorCategory.CONNECTION,
             ) from None
 
-    def _request(
-        self, session: aiohttp.ClientSession, body: bytes, **more: Any
-    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        return session.post(
-            self._url, data=body, params=self._query or None, proxy=self._proxy, allow_redirects=False, **more
-        )
-
-    async def _streamed(
-        self, session: aiohttp.ClientSession, messages: Sequence[Message], body: bytes
-    ) -> dict[str, Any]:
+    async def _streamed(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
         """The reply put together from its pieces; a server that does not stream gives it in one."""
-        async with (
-            Patience(self._first, self.timeout) as patience,
-            self._request(session, body, timeout=aiohttp.ClientTimeout(total=None)) as response,
-        ):
-            if response.status >= 300 or response.content_type != "text/event-stream":
-                return self._read(response, await response.read(), messages)
+        async with Patience(self._first, self.timeout) as patience, self._server.stream(body) as connection:
+            kind = connection.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if connection.status >= 300 or kind != "text/event-stream":
+                reply = Reply(connection.status, connection.headers, await connection.rest())
+                return self._read(reply, messages)
             try:
-                data, last = await assembled(response.content.iter_any(), patience, _loads)
+                data, last = await assembled(_pieces(connection), patience, _loads)
             except ValueError:
                 raise self.unusable("a piece of its stream is not a JSON object") from None
             if "error" in data:
                 raise self._error_in_200(data["error"], last, messages)
             patience.came(answer=True)
-            with suppress(TimeoutError, aiohttp.ClientError):
+            with suppress(TimeoutError, Broken):
                 async with asyncio.timeout(min(_DRAINING, self.timeout / 2)):
-                    await response.read()
+                    await connection.rest()
             return data
 
-    def _read(self, response: aiohttp.ClientResponse, raw: bytes, messages: Sequence[Message]) -> dict[str, Any]:
-        if response.status >= 300:
-            raise self._failure(response.status, response.headers, raw, messages)
+    def _read(self, reply: Reply, messages: Sequence[Message]) -> dict[str, Any]:
+        if reply.status >= 300:
+            raise self._failure(reply.status, reply.headers, reply.body, messages)
         try:
-            data = _loads(raw)
+            data = _loads(reply.body)
         except ValueError:
             raise self.unusable("its body is not JSON") from None
         if not isinstance(data, dict):
             raise self.unusable("its body is not a JSON object")
         if data.get("error") and not data.get("choices"):
-            raise self._error_in_200(data["error"], raw, messages)
+            raise self._error_in_200(data["error"], reply.body, messages)
         return data
 
     def _error_in_200(self, error: object, raw: bytes, messages: Sequence[Message]) -> PortError:
@@ -224,30 +212,23 @@ class Client:
             )
         return self.unusable(shown)
 
-    def _opened(self) -> aiohttp.ClientSession:
-        if self._closed:
-            raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers=self._headers,
-                timeout=aiohttp.ClientTimeout(total=self.timeout),
-                trust_env=False,
-            )
-        return self._session
-
     def _failure(self, status: int, headers: Mapping[str, str], raw: bytes, messages: Sequence[Message]) -> HTTPFailure:
         body = raw.decode("utf-8", "replace")
-        return http_failure(self.where, status, headers, body, self._secrets, messages, _CURES)
+        named = {name.title() if name == "retry-after" else name: value for name, value in headers.items()}
+        return http_failure(self.where, status, named, body, self._secrets, messages, _CURES)
 
     def _shown(self, error: BaseException) -> str:
         return shown_text(str(error), self._secrets) or type(error).__name__
 
 
 def _proxy(scheme: str, host: str) -> str | None:
-    """The proxy that the environment names for `host`; netrc files, which aiohttp would read as well, are not used."""
+    """The proxy that the environment names for `host`."""
     return None if proxy_bypass(host) else getproxies().get(scheme)
+
+
+async def _pieces(connection: Connection) -> AsyncIterator[bytes]:
+    while piece := await connection.piece():
+        yield piece
 
 
 def _dumps(body: Mapping[str, Any]) -> bytes:
