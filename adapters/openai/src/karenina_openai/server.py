@@ -65,8 +65,7 @@ class Server:
             target = f"http://{authority}{target}"
             sent |= _credentials(self._proxy)
         sent |= {name.lower(): value for name, value in headers.items()}
-        lines = [f"POST {target} HTTP/1.1", *(f"{name.title()}: {value}" for name, value in sent.items())]
-        self._head = "\r\n".join(lines).encode() + b"\r\nContent-Length: "
+        self._head = b"%b\r\nContent-Length: " % _head(f"POST {target}", sent)
         self._idle: deque[Connection] = deque()
         self._busy: set[Connection] = set()
         self._lookup: asyncio.Task[Sequence[AddrInfoType]] | None = None
@@ -155,9 +154,7 @@ class Server:
             return connection
         try:
             place = _authority(self._host, self._port)
-            lines = [f"CONNECT {place} HTTP/1.1", f"Host: {place}"]
-            lines += [f"{name}: {value}" for name, value in _credentials(proxy).items()]
-            connection.send("\r\n".join([*lines, "\r\n"]).encode())
+            connection.send(b"%b\r\n\r\n" % _head(f"CONNECT {place}", {"host": place, **_credentials(proxy)}))
             await connection.head()
             if connection.status != 200:
                 raise NoConnection(f"the proxy answered HTTP {connection.status}")
@@ -220,6 +217,11 @@ def _place(url: SplitResult) -> tuple[str, int]:
 def _authority(host: str, port: int | None) -> str:
     name = f"[{host}]" if ":" in host else host
     return name if port is None else f"{name}:{port}"
+
+
+def _head(asked: str, headers: Mapping[str, str]) -> bytes:
+    lines = [f"{asked} HTTP/1.1", *(f"{name.title()}: {value}" for name, value in headers.items())]
+    return "\r\n".join(lines).encode()
 
 
 def _credentials(proxy: SplitResult) -> dict[str, str]:

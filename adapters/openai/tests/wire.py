@@ -1,0 +1,140 @@
+"""A server that is told byte for byte what to say, for the tests of connections."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from openai_servers import completion
+
+BODY = json.dumps(completion()).encode()
+RESET = struct.pack("ii", 1, 0)  # a socket that lingers for no time is reset, not closed
+
+
+def reply(body: bytes = BODY, *headers: str, status: str = "200 OK") -> bytes:
+    """A reply whose length is given."""
+    lines = [f"HTTP/1.1 {status}", "Content-Type: application/json", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join([*lines, "\r\n"]).encode() + body
+
+
+def chunked(body: bytes = BODY, size: int = 10) -> bytes:
+    """A reply in chunks."""
+    parts = [body[start : start + size] for start in range(0, len(body), size)]
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in [*parts, b""])
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks
+
+
+@dataclass
+class Caller:
+    """One connection, as the server sees it."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def request(self) -> tuple[list[str], bytes]:
+        """The lines of a request's head, and its body."""
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")[:-2]
+        lengths = [line.partition(":")[2] for line in head if line.lower().startswith("content-length:")]
+        return head, await self.reader.readexactly(int(lengths[0]) if lengths else 0)
+
+    async def says(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def hears_the_end(self) -> None:
+        """Wait until the other side has closed the connection."""
+        while await self.reader.read(65536):
+            pass
+        self.gone.set()
+
+    def reset(self) -> None:
+        self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+
+
+@dataclass
+class Wire:
+    """A server at `url`; `heads` are those of all requests, `callers` all connections; `asked` is set by `silence`."""
+
+    url: str = ""
+    port: int = 0
+    heads: list[list[str]] = field(default_factory=list)
+    callers: list[Caller] = field(default_factory=list)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+Script = Callable[[Wire, Caller], Awaitable[None]]
+
+
+def each(*replies: bytes) -> Script:
+    """Answers the requests of each connection with `replies`, and closes it after the last."""
+
+    async def script(wire: Wire, caller: Caller) -> None:
+        for data in replies:
+            wire.heads.append((await caller.request())[0])
+            await caller.says(data)
+
+    return script
+
+
+def always(data: bytes = b"") -> Script:
+    """Answers all requests with `data`."""
+
+    async def script(wire: Wire, caller: Caller) -> None:
+        while True:
+            wire.heads.append((await caller.request())[0])
+            await caller.says(data or reply())
+
+    return script
+
+
+def silence(begun: bytes = b"") -> Script:
+    """Takes a request and answers with no more than `begun`."""
+
+    async def script(wire: Wire, caller: Caller) -> None:
+        await caller.request()
+        await caller.says(begun)
+        wire.asked.set()
+        await caller.hears_the_end()
+
+    return script
+
+
+@asynccontextmanager
+async def served(script: Script, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> AsyncIterator[Wire]:
+    """A server that does as `script` says with each connection, and closes it then."""
+    wire = Wire()
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        caller = Caller(reader, writer)
+        wire.callers.append(caller)
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        try:
+            await script(wire, caller)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            caller.gone.set()
+        except asyncio.CancelledError:  # the test is over
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, host, 0, ssl=tls, limit=2**24)
+    wire.port = server.sockets[0].getsockname()[1]
+    name = f"[{host}]" if ":" in host else host
+    wire.url = f"{'http' if tls is None else 'https'}://{name}:{wire.port}/v1"
+    try:
+        yield wire
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
