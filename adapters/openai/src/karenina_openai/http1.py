@@ -33,7 +33,7 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._busy = self._begun = self._ended = self._keeps = self._interim = False
-        self._error: Broken | None = None
+        self._error: str | None = None
         self._body: list[bytes] = []
         self._unpacked: _Unpacked | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -87,7 +87,7 @@ class Connection(asyncio.Protocol):
 
     async def _more(self, until: _Until) -> None:
         if self._error is not None:
-            raise self._error
+            raise Broken(self._error)
         self._until = until
         self._waiter = asyncio.get_running_loop().create_future()
         try:
@@ -101,7 +101,7 @@ class Connection(asyncio.Protocol):
 
     def _fail(self, why: str) -> None:
         if self._error is None:
-            self._error = Broken(why)
+            self._error = why
             self._wake(_Until.END)
 
     def _unpack(self, raw: bytes) -> bytes:
