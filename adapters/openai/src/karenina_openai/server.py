@@ -97,6 +97,7 @@ class Server:
     async def aclose(self) -> None:
         """End all connections; what is under way is `Broken`."""
         self._closed = True
+        self._settle()
         for connection in (*self._idle, *self._busy):
             connection.abort()
         self._idle.clear()
@@ -112,16 +113,21 @@ class Server:
 
     def _rested(self) -> Connection | None:
         """The connection that rested for the shortest time, if any is still good."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # connections of a loop that has ended are of no use
-            self._loop, self._lookup = loop, None
-            self._idle.clear()
+        self._settle()
         while self._idle:
             connection = self._idle.pop()
-            if connection.usable() and loop.time() - connection.idle_since < _IDLE:
+            if connection.usable() and _now() - connection.idle_since < _IDLE:
                 return connection
             connection.abort()
         return None
+
+    def _settle(self) -> None:
+        """Give up what belongs to another loop: it has ended, and its connections cannot even be closed."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._loop, self._lookup = loop, None
+            self._idle.clear()
+            self._busy.clear()
 
     def _let_go(self, connection: Connection) -> None:
         self._busy.discard(connection)
