@@ -18,7 +18,8 @@ from servers import recording_server
 
 HEAVY = (
     *("numpy", "torch", "pandas", "sentence_transformers", "transformers", "xllamacpp", "huggingface_hub"),
-    *("aiohttp", "httptools", "httpx", "httpx2", "requests", "openai", "anthropic", "langchain_core", "mcp", "claude_agent_sdk"),
+    *("aiohttp", "httptools", "httpx", "httpx2", "requests"),
+    *("openai", "anthropic", "langchain_core", "mcp", "claude_agent_sdk"),
     "opentelemetry",
 )
 QUESTIONS = """karenina: 1
