@@ -87,7 +87,7 @@ def test_entry_points_load_nothing_heavy() -> None:
         "import sys; from karenina_local import plugin; from karenina_local.commands import commands;"
         "plugin.karenina_adapters();"
         "print([name for name in ('xllamacpp', 'httptools', 'karenina_openai', 'typer', 'rich', 'numpy',"
-        " 'platformdirs')
+        " 'platformdirs')"
         " if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
