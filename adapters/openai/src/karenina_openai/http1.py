@@ -9,6 +9,9 @@ from typing import cast
 
 import httptools
 
+_LONGEST_HEAD = 65536  # bytes: what goes on for longer is no head, and would fill the memory
+_MOST_PARTS = 1024  # of a packed body: each costs a copy of all that follows
+
 
 class Broken(Exception):
     """Raised for a connection that ended, or said what is not HTTP, before its reply was complete."""
@@ -32,6 +35,10 @@ class Connection(asyncio.Protocol):
         self.idle_since = 0.0
         self.transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
+        self._parser.set_dangerous_leniencies(  # dangerous where others' requests come over the same connection
+            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
+        self._heard = 0
         self._busy = self._begun = self._ended = self._keeps = self._interim = False
         self._error: str | None = None
         self._body: list[bytes] = []
@@ -42,7 +49,7 @@ class Connection(asyncio.Protocol):
     def send(self, request: bytes) -> None:
         """Send `request`, as it goes over the wire. Raises nothing: see the reply."""
         self.status, self.headers, self._body, self._unpacked = 0, {}, [], None
-        self._busy, self._begun, self._ended, self._keeps = True, False, False, False
+        self._busy, self._begun, self._ended, self._keeps, self._heard = True, False, False, False, 0
         if self.transport is not None and self._error is None:
             self.transport.write(request)
 
@@ -71,9 +78,13 @@ class Connection(asyncio.Protocol):
         return self._unpack(raw) + self._unpack_rest()
 
     def rested(self) -> bool:
-        """Whether the reply is complete and the connection can carry another request, which it then waits for."""
+        """Whether the reply is complete and the connection can carry another request, which it then waits for.
+
+        A server that answered before it had heard all might never hear the next request.
+        """
         self._busy = False
-        return self._ended and self._keeps and self.usable()
+        sent = self.transport is not None and self.transport.get_write_buffer_size() == 0
+        return self._ended and self._keeps and sent and self.usable()
 
     def usable(self) -> bool:
         """Whether the connection stands, as far as is known here."""
@@ -107,10 +118,10 @@ class Connection(asyncio.Protocol):
     def _unpack(self, raw: bytes) -> bytes:
         if self._unpacked is None:
             encoding = self.headers.get("content-encoding", "identity").strip().lower()
-            if encoding in ("identity", ""):
-                return raw
-            if encoding not in ("gzip", "x-gzip", "deflate"):
+            if encoding in ("br", "zstd", "compress", "x-compress"):
                 raise Broken(f"its reply is packed as {encoding!r}, which was not asked for")
+            if encoding not in ("gzip", "x-gzip", "deflate"):
+                return raw  # some servers name what is no packing, such as utf-8
             self._unpacked = _Unpacked()
         return self._unpacked.add(raw)
 
@@ -134,11 +145,16 @@ class Connection(asyncio.Protocol):
             if not self._ended:
                 self.abort(f"what came is not HTTP: {error}")
             self._keeps = False
+        if not self._begun:
+            self._heard += len(data)
+            if self._heard > _LONGEST_HEAD:
+                self.abort("the head of its reply does not end")
 
     def connection_lost(self, error: Exception | None) -> None:
         """End the reply: with its body, where nothing else says where that ends, else as broken."""
-        lengths = ("content-length", "transfer-encoding")
-        if error is None and self._begun and not self._ended and not any(name in self.headers for name in lengths):
+        packing = self.headers.get("transfer-encoding", "").lower()
+        told = packing.rpartition(",")[2].strip() == "chunked" if packing else "content-length" in self.headers
+        if error is None and self._begun and not self._ended and not told:
             self._ended = True  # the end of the connection is that of the body
             self._wake(_Until.END)
         middle = "in the middle of" if self._begun else "before"
@@ -152,7 +168,9 @@ class Connection(asyncio.Protocol):
             raise Broken("more came than was asked for")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; of several of one name, the first counts."""
+        """Take a header; of several of one name, the first counts. What follows the body is none."""
+        if self._begun:
+            return
         self.headers.setdefault(name.decode("latin-1").lower(), value.decode("utf-8", "surrogateescape"))
 
     def on_headers_complete(self) -> None:
@@ -184,6 +202,7 @@ class _Unpacked:
     def __init__(self) -> None:
         self._unpacker = zlib.decompressobj(32 + zlib.MAX_WBITS)
         self._first = True
+        self._parts = 1
 
     def add(self, raw: bytes) -> bytes:
         if self._first and raw:
@@ -193,6 +212,9 @@ class _Unpacked:
         try:
             found = self._unpacker.decompress(raw)
             while self._unpacker.eof and self._unpacker.unused_data.startswith(b"\x1f\x8b"):  # gzip may have parts
+                self._parts += 1
+                if self._parts > _MOST_PARTS:
+                    raise Broken("its reply is packed in too many parts")
                 raw, self._unpacker = self._unpacker.unused_data, zlib.decompressobj(32 + zlib.MAX_WBITS)
                 found += self._unpacker.decompress(raw)
         except zlib.error as error:
