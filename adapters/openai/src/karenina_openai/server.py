@@ -57,7 +57,7 @@ class Server:
         parts = urlsplit(url)
         self._secure = parts.scheme == "https"
         self._host, self._port = _place(parts)
-        self._proxy = None if proxy is None else urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        self._proxy = None if proxy is None else _proxy(proxy)
         authority = _authority(self._host, parts.port if parts.port != _PORTS[parts.scheme] else None)
         target = quote(parts.path, safe=_PATH) + (f"?{urlencode(query)}" if query else "")
         sent = {"host": authority, "accept-encoding": "gzip, deflate"}
@@ -146,14 +146,16 @@ class Server:
         except (ssl.SSLError, UnicodeError) as error:
             raise NoConnection(str(error), hopeless=True) from None
         except OSError as error:
-            raise NoConnection(str(error)) from None
+            raise NoConnection(str(error) or "it was closed while it was being made") from None
 
     async def _direct(self) -> Connection:
         return await self._connected(self._host, self._port, self._tls if self._secure else None)
 
     async def _through(self, proxy: SplitResult) -> Connection:
-        if proxy.scheme not in _PORTS or not proxy.hostname:
+        if proxy.scheme not in _PORTS:
             raise NoConnection(f"a proxy of the kind {proxy.scheme}:// is not known here", hopeless=True)
+        if not proxy.hostname:
+            raise NoConnection("the environment's proxy is not a URL with a host and a port", hopeless=True)
         host, port = _place(proxy)
         connection = await self._connected(host, port, self._tls if proxy.scheme == "https" else None)
         if not self._secure:
@@ -164,10 +166,12 @@ class Server:
             await connection.head()
             if connection.status != 200:
                 raise NoConnection(f"the proxy answered HTTP {connection.status}")
+            if not connection.usable():
+                raise NoConnection("the proxy closed the connection")
             tunnel = Connection()
             assert connection.transport is not None
             loop = asyncio.get_running_loop()
-            transport = await loop.start_tls(connection.transport, tunnel, self._tls, server_hostname=self._host)
+            transport = await loop.start_tls(connection.transport, tunnel, self._tls, server_hostname=_name(self._host))
             if transport is None:
                 raise NoConnection("the proxy closed the connection")
             tunnel.connection_made(transport)
@@ -180,7 +184,7 @@ class Server:
         loop = asyncio.get_running_loop()
         addresses = await self._addresses(host, port)
         made = await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS, interleave=1, loop=loop)
-        name = None if tls is None else host
+        name = None if tls is None else _name(host)
         _, connection = await loop.create_connection(Connection, sock=made, ssl=tls, server_hostname=name)
         return connection
 
@@ -220,13 +224,30 @@ def _place(url: SplitResult) -> tuple[str, int]:
     return host, url.port or _PORTS[url.scheme]
 
 
+def _proxy(url: str) -> SplitResult:
+    """Its parts; those of no URL where it is none, which is told when it is used."""
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url.removeprefix('//')}")
+        _ = parts.port
+    except ValueError:
+        return urlsplit("http:")
+    return parts
+
+
+def _name(host: str) -> str:
+    """As certificates and servers know it: a dot at its end is for the lookup alone."""
+    return host.removesuffix(".")
+
+
 def _authority(host: str, port: int | None) -> str:
-    name = f"[{host}]" if ":" in host else host
+    name = f"[{host}]" if ":" in host else _name(host)
     return name if port is None else f"{name}:{port}"
 
 
 def _head(asked: str, headers: Mapping[str, str]) -> bytes:
     lines = [f"{asked} HTTP/1.1", *(f"{name.title()}: {value}" for name, value in headers.items())]
+    if any(character in line for line in lines for character in "\r\n\0"):
+        raise ValueError("a header holds a line break or a zero byte")  # and would be several, or none
     return "\r\n".join(lines).encode()
 
 

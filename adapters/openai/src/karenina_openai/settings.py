@@ -42,6 +42,14 @@ class OpenAIExtra(servers.ToolLoopExtra):
             raise ValueError("first_token_timeout is for streamed replies; set stream to true as well")
         return self
 
+    @field_validator("headers")
+    @classmethod
+    def _length_is_ours(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name in headers:
+            if name.lower() in ("content-length", "transfer-encoding"):
+                raise ValueError(f"headers.{name} is set by Karenina; remove it")
+        return headers
+
     @field_validator("body")
     @classmethod
     def _not_ours(cls, body: dict[str, Any]) -> dict[str, Any]:

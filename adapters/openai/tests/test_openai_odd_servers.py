@@ -1,0 +1,189 @@
+"""Servers and proxies that are odd, careless or hostile: what is forgiven, and what is not."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import importlib.util
+from pathlib import Path
+
+import pytest
+import trustme
+from openai_servers import model
+from test_openai_ways import context, tunnel
+from wire import BODY, Caller, Wire, always, chunked, each, reply, served
+
+from karenina_core.adapters import AdapterConfigError
+from karenina_core.ports import ErrorCategory, Message, PortError
+from karenina_openai.llm import OpenAILLM
+
+pytestmark = pytest.mark.anyio
+ASK = [Message.user("Where is the Louvre?")]
+C = ErrorCategory
+TRAILER = b"Content-Encoding: gzip\r\nContent-Type: text/plain\r\n\r\n"
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
+    """Runs use either loop."""
+    if request.param == "uvloop" and importlib.util.find_spec("uvloop") is None:
+        pytest.skip("uvloop is not installed")
+    return "asyncio", {"use_uvloop": request.param == "uvloop"}
+
+
+async def fails(port: OpenAILLM) -> PortError:
+    with pytest.raises(PortError) as caught:
+        await port.invoke(ASK)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(reply().partition(b"\r\n\r\n")[0].replace(b"\r\n", b"\n") + b"\n\n" + BODY, id="lines end in LF"),
+        pytest.param(reply(BODY, "X-Long: one\r\n two"), id="a header of two lines"),
+        pytest.param(reply(BODY, "X-Odd: \x01"), id="a control character"),
+        pytest.param(chunked().replace(b"a\r\n", b"a  \r\n"), id="padded sizes of chunks"),
+        pytest.param(chunked()[:-2] + TRAILER, id="headers after the body"),
+        pytest.param(reply(BODY, "Content-Encoding: utf-8"), id="an encoding that is no packing"),
+        pytest.param(reply(BODY, "X-Long: " + "x" * 30_000), id="a long header"),
+    ],
+)
+async def test_what_other_clients_forgive_is_forgiven(data: bytes) -> None:
+    async with served(always(data)) as wire:
+        port = OpenAILLM(model(wire.url, request_timeout=10))
+        assert [(await port.invoke(ASK)).text for _ in range(2)] == ["Paris."] * 2
+        assert len(wire.callers) == 1
+        await port.aclose()
+
+
+async def test_a_body_may_end_with_its_connection_where_its_packing_does_not_tell() -> None:
+    async with served(each(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\n" + BODY)) as wire:
+        port = OpenAILLM(model(wire.url))
+        assert (await port.invoke(ASK)).text == "Paris."
+        await port.aclose()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        reply().replace(b"Content-Length", b"Transfer-Encoding: chunked\r\nContent-Length"),
+        chunked().replace(b"chunked", b"chunked\r\nContent-Length: 5"),
+    ],
+)
+async def test_a_body_whose_length_is_told_in_two_ways_is_not_read(data: bytes) -> None:
+    async with served(each(data)) as wire:
+        port = OpenAILLM(model(wire.url))
+        assert "not HTTP" in str(await fails(port))
+        await port.aclose()
+
+
+@pytest.mark.parametrize("line", [b"X-Endless: yes\r\n", b"x", b"HTTP/1.1 100 Continue\r\n\r\n"])
+async def test_a_head_without_an_end_is_given_up(line: bytes) -> None:
+    async def script(wire: Wire, caller: Caller) -> None:
+        await caller.request()
+        if not line.startswith(b"HTTP"):
+            await caller.says(b"HTTP/1.1 200 OK\r\nX-Long: ")
+        while not caller.writer.is_closing():
+            await caller.says(line * 10_000)
+            await asyncio.sleep(0)
+
+    async with served(script) as wire:
+        port = OpenAILLM(model(wire.url, request_timeout=20))
+        error = await fails(port)
+        assert (error.category, "does not end" in str(error)) == (C.CONNECTION, True)
+        await port.aclose()
+
+
+async def test_a_body_packed_in_very_many_parts_is_given_up() -> None:
+    packed = gzip.compress(b"") * 2000 + gzip.compress(BODY)
+    async with served(each(reply(packed, "Content-Encoding: gzip"))) as wire:
+        port = OpenAILLM(model(wire.url))
+        assert "too many parts" in str(await fails(port))
+        await port.aclose()
+
+
+async def test_a_server_that_did_not_hear_a_request_out_gets_the_next_over_another_connection() -> None:
+    async def script(wire: Wire, caller: Caller) -> None:
+        head = await caller.reader.readuntil(b"\r\n\r\n")
+        long = b"Content-Length: 2000" in head
+        caller.writer.transport.pause_reading()  # type: ignore[attr-defined]  # typed as one that only writes
+        await caller.says(reply(b"{}", status="413 Content Too Large") if long else reply())
+        await asyncio.sleep(30)
+
+    async with served(script) as wire:
+        port = OpenAILLM(model(wire.url, request_timeout=5))
+        with pytest.raises(PortError, match="HTTP 413"):
+            await port.invoke([Message.user("x" * 20_000_000)])
+        assert (await port.invoke(ASK)).text == "Paris."
+        assert len(wire.callers) == 2
+        await port.aclose()
+
+
+@pytest.mark.parametrize("key", ["sk\r\nX-Other: 1", "sk\n", "sk\0"])
+def test_no_header_can_become_two(key: str) -> None:
+    with pytest.raises(ValueError, match="line break") as caught:
+        OpenAILLM(model("http://127.0.0.1:1/v1", endpoint_api_key=key))
+    assert key not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["Content-Length", "transfer-encoding"])
+def test_the_length_of_a_request_is_not_for_settings(name: str) -> None:
+    with pytest.raises(AdapterConfigError, match=rf"headers\.{name} is set by Karenina"):
+        OpenAILLM(model("http://127.0.0.1:1/v1", extra={"headers": {name: "5"}}))
+
+
+async def test_a_dot_at_the_end_of_a_name_is_for_the_lookup_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "authority.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    async with served(always(), tls=context(authority, "model.example")) as wire, served(tunnel(wire.port)) as proxy:
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.port}")
+        port = OpenAILLM(model("https://model.example./v1", request_timeout=10))
+        assert (await port.invoke(ASK)).text == "Paris."
+        assert "Host: model.example" in wire.heads[0]
+        await port.aclose()
+
+
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:port", "http://127.0.0.1:99999", "http://[::1", "http://"])
+async def test_a_proxy_that_is_no_url_is_refused_for_good(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.setenv("http_proxy", proxy)
+    port = OpenAILLM(model("http://model.example/v1"))
+    error = await fails(port)
+    assert (error.category, "proxy is not a URL" in str(error)) == (C.PERMANENT, True)
+    await port.aclose()
+
+
+@pytest.mark.parametrize("form", ["127.0.0.1:{}", "//127.0.0.1:{}", "HTTP://127.0.0.1:{}/"])
+async def test_a_proxy_may_be_named_in_short(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    async with served(always()) as proxy:
+        monkeypatch.setenv("http_proxy", form.format(proxy.port))
+        port = OpenAILLM(model("http://model.example/v1"))
+        assert (await port.invoke(ASK)).text == "Paris."
+        await port.aclose()
+
+
+async def test_a_connection_that_ends_while_it_is_made_says_so() -> None:
+    async def script(wire: Wire, caller: Caller) -> None:
+        await caller.reader.read(10)
+
+    async with served(script) as wire:
+        port = OpenAILLM(model(wire.url.replace("http:", "https:"), request_timeout=10))
+        error = await fails(port)
+        assert error.category is C.CONNECTION
+        assert "NoConnection" not in str(error)
+        await port.aclose()
+
+
+async def test_a_proxy_that_closes_what_it_opened_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    async with served(each(b"HTTP/1.1 200 OK\r\n\r\n")) as proxy:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.port}")
+        port = OpenAILLM(model("https://model.example/v1", request_timeout=10))
+        assert (await fails(port)).category is C.CONNECTION
+        await port.aclose()
