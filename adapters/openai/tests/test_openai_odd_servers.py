@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import importlib.util
+import queue
+import threading
 from pathlib import Path
 
 import pytest
@@ -187,3 +190,53 @@ async def test_a_proxy_that_closes_what_it_opened_is_not_waited_for(monkeypatch:
         port = OpenAILLM(model("https://model.example/v1", request_timeout=10))
         assert (await fails(port)).category is C.CONNECTION
         await port.aclose()
+
+
+async def test_a_port_that_nobody_closed_leaves_no_connection() -> None:
+    async def script(wire: Wire, caller: Caller) -> None:
+        await caller.request()
+        await caller.says(reply())
+        await caller.hears_the_end()
+
+    async with served(script) as wire:
+        port = OpenAILLM(model(wire.url))
+        await port.invoke(ASK)
+        del port
+        gc.collect()
+        await asyncio.wait_for(wire.callers[0].gone.wait(), 5)
+
+
+def test_a_connection_serves_only_the_loop_it_was_made_in() -> None:
+    """A call that began in one loop ends while the port is used in another."""
+    over = threading.Event()
+    urls: queue.Queue[str] = queue.Queue()
+
+    async def script(wire: Wire, caller: Caller) -> None:
+        while True:
+            await caller.request()
+            await asyncio.sleep(0.1)
+            await caller.says(reply())
+
+    async def serve() -> None:
+        async with served(script) as wire:
+            urls.put(wire.url)
+            await asyncio.to_thread(over.wait)
+
+    server = threading.Thread(target=asyncio.run, args=(serve(),))
+    server.start()
+    port = OpenAILLM(model(urls.get(timeout=10), request_timeout=5))
+    try:
+        with asyncio.Runner() as one, asyncio.Runner() as other:
+            call = one.get_loop().create_task(port.invoke(ASK))
+            one.run(asyncio.sleep(0.02))
+            assert other.run(port.invoke(ASK)).text == "Paris."
+
+            async def ended() -> str:
+                return (await call).text
+
+            assert one.run(ended()) == "Paris."
+            assert other.run(port.invoke(ASK)).text == "Paris."
+            other.run(port.aclose())
+    finally:
+        over.set()
+        server.join()

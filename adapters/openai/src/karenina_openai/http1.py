@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from contextlib import suppress
 from enum import IntEnum
 from typing import cast
 
@@ -26,10 +27,12 @@ class _Until(IntEnum):
 class Connection(asyncio.Protocol):
     """Carries one request at a time. What goes wrong is raised where the reply is awaited, as `Broken`.
 
-    `status` and `headers` (their names in lower case) are those of the reply, once its head has come.
+    `status` and `headers` (their names in lower case) are those of the reply, once its head has come. It lives in
+    `loop`, and can be used nowhere else.
     """
 
     def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
         self.status = 0
         self.headers: dict[str, str] = {}
         self.idle_since = 0.0
@@ -96,11 +99,16 @@ class Connection(asyncio.Protocol):
         if self.transport is not None:
             self.transport.abort()
 
+    def abandon(self) -> None:
+        """End the connection from outside of its loop, which may have ended, and the connection with it."""
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self.abort)
+
     async def _more(self, until: _Until) -> None:
         if self._error is not None:
             raise Broken(self._error)
         self._until = until
-        self._waiter = asyncio.get_running_loop().create_future()
+        self._waiter = self.loop.create_future()
         try:
             await self._waiter
         finally:

@@ -54,6 +54,12 @@ class Server:
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], query: Mapping[str, str], proxy: str | None) -> None:
+        self._idle: deque[Connection] = deque()
+        self._busy: set[Connection] = set()
+        self._lookup: asyncio.Task[Sequence[AddrInfoType]] | None = None
+        self._looked_up = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
         parts = urlsplit(url)
         self._secure = parts.scheme == "https"
         self._host, self._port = _place(parts)
@@ -66,12 +72,11 @@ class Server:
             sent |= _credentials(self._proxy)
         sent |= {name.lower(): value for name, value in headers.items()}
         self._head = b"%b\r\nContent-Length: " % _head(f"POST {target}", sent)
-        self._idle: deque[Connection] = deque()
-        self._busy: set[Connection] = set()
-        self._lookup: asyncio.Task[Sequence[AddrInfoType]] | None = None
-        self._looked_up = 0.0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._closed = False
+
+    def __del__(self) -> None:
+        """End the connections of one that nobody closed: else the loop would keep them."""
+        for connection in self._idle:
+            connection.abandon()
 
     async def post(self, body: bytes) -> Reply:
         """The reply to `body`."""
@@ -113,26 +118,31 @@ class Server:
 
     def _rested(self) -> Connection | None:
         """The connection that rested for the shortest time, if any is still good."""
-        self._settle()
+        loop = self._settle()
         while self._idle:
             connection = self._idle.pop()
+            if connection.loop is not loop:  # another thread's, which came meanwhile
+                connection.abandon()
+                continue
             if connection.usable() and _now() - connection.idle_since < _IDLE:
                 return connection
             connection.abort()
         return None
 
-    def _settle(self) -> None:
-        """Give up what belongs to another loop: it has ended, and its connections cannot even be closed."""
+    def _settle(self) -> asyncio.AbstractEventLoop:
+        """Give up what belongs to another loop, which mostly has ended."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._lookup = loop, None
-            self._idle.clear()
+            while self._idle:
+                self._idle.pop().abandon()
             self._busy.clear()
+        return loop
 
     def _let_go(self, connection: Connection) -> None:
         self._busy.discard(connection)
         now = _now()
-        if connection.rested() and not self._closed:
+        if connection.rested() and connection.loop is self._loop and not self._closed:
             connection.idle_since = now
             self._idle.append(connection)
         else:
