@@ -86,8 +86,9 @@ class Connection(asyncio.Protocol):
         A server that answered before it had heard all might never hear the next request.
         """
         self._busy = False
-        sent = self.transport is not None and self.transport.get_write_buffer_size() == 0
-        return self._ended and self._keeps and sent and self.usable()
+        if not (self._ended and self._keeps and self.usable()):
+            return False
+        return self.transport is not None and self.transport.get_write_buffer_size() == 0
 
     def usable(self) -> bool:
         """Whether the connection stands, as far as is known here."""
