@@ -5,7 +5,7 @@
 
 Each question is answered and judged: two calls, through the `openai` adapter, each question with a template and a
 truth of its own. The ideal time is calls x latency / calls at once. The bare loop sends the same two requests from as
-many workers as calls at once, with the same HTTP client and nothing else.
+many workers as calls at once, with aiohttp and nothing else.
 
 - wide: 500 ms, 256 at once. `fixed` is a run whose models say `max_concurrency = 256`, `found` one without any
   configuration, which begins with 32 and finds 256 by itself.

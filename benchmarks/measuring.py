@@ -44,7 +44,7 @@ class Spent:
 
 
 def bare_loop(url: str, count: int, at_once: int) -> Spent:
-    """What asking and judging `count` questions takes with the same HTTP client and nothing else.
+    """What asking and judging `count` questions takes with aiohttp and nothing else.
 
     So many workers as calls at once send an answer's request and then its judge's, and look at the code word.
     """
