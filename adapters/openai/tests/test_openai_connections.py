@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import importlib.util
 import json
 import queue
 import socket
@@ -14,28 +13,14 @@ from typing import Any
 
 import pytest
 from openai_servers import chunk, completion, model
-from wire import BODY, Caller, Wire, always, chunked, each, reply, served, silence
+from wire import ASK, BODY, Caller, Wire, always, chunked, each, fails, reply, served, silence
+from wire import either_loop as anyio_backend  # noqa: F401 - a fixture
 
-from karenina_core.ports import ErrorCategory, Message, PortError
+from karenina_core.ports import ErrorCategory, Message
 from karenina_openai.llm import OpenAILLM
 
 pytestmark = pytest.mark.anyio
-ASK = [Message.user("Where is the Louvre?")]
 C = ErrorCategory
-
-
-@pytest.fixture(params=["asyncio", "uvloop"])
-def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
-    """Runs use either loop."""
-    if request.param == "uvloop" and importlib.util.find_spec("uvloop") is None:
-        pytest.skip("uvloop is not installed")
-    return "asyncio", {"use_uvloop": request.param == "uvloop"}
-
-
-async def fails(port: OpenAILLM) -> PortError:
-    with pytest.raises(PortError) as caught:
-        await port.invoke(ASK)
-    return caught.value
 
 
 async def nothing_is_left() -> None:

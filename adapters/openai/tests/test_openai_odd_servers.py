@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import gzip
-import importlib.util
 import queue
 import threading
 from pathlib import Path
@@ -13,31 +12,16 @@ from pathlib import Path
 import pytest
 import trustme
 from openai_servers import model
-from test_openai_ways import context, tunnel
-from wire import BODY, Caller, Wire, always, chunked, each, reply, served
+from wire import ASK, BODY, Caller, Wire, always, chunked, context, each, fails, reply, served, tunnel
+from wire import either_loop as anyio_backend  # noqa: F401 - a fixture
 
 from karenina_core.adapters import AdapterConfigError
 from karenina_core.ports import ErrorCategory, Message, PortError
 from karenina_openai.llm import OpenAILLM
 
 pytestmark = pytest.mark.anyio
-ASK = [Message.user("Where is the Louvre?")]
 C = ErrorCategory
 TRAILER = b"Content-Encoding: gzip\r\nContent-Type: text/plain\r\n\r\n"
-
-
-@pytest.fixture(params=["asyncio", "uvloop"])
-def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
-    """Runs use either loop."""
-    if request.param == "uvloop" and importlib.util.find_spec("uvloop") is None:
-        pytest.skip("uvloop is not installed")
-    return "asyncio", {"use_uvloop": request.param == "uvloop"}
-
-
-async def fails(port: OpenAILLM) -> PortError:
-    with pytest.raises(PortError) as caught:
-        await port.invoke(ASK)
-    return caught.value
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import datetime
-import importlib.util
 import ssl
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +15,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from openai_servers import model
-from wire import Caller, Script, Wire, always, each, reply, served, silence
+from wire import ASK, Caller, Wire, always, context, each, reply, served, silence, tunnel
+from wire import either_loop as anyio_backend  # noqa: F401 - a fixture
 
-from karenina_core.ports import ErrorCategory, Message, PortError
+from karenina_core.ports import ErrorCategory, PortError
 from karenina_openai.llm import OpenAILLM
 
 pytestmark = pytest.mark.anyio
-ASK = [Message.user("Where is the Louvre?")]
 C = ErrorCategory
 VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "http_proxy", "https_proxy", "no_proxy", "all_proxy", "REQUEST_METHOD")
-
-
-@pytest.fixture(params=["asyncio", "uvloop"])
-def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
-    """Runs use either loop."""
-    if request.param == "uvloop" and importlib.util.find_spec("uvloop") is None:
-        pytest.skip("uvloop is not installed")
-    return "asyncio", {"use_uvloop": request.param == "uvloop"}
 
 
 @pytest.fixture(autouse=True)
@@ -55,13 +45,6 @@ def trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     authority.cert_pem.write_to_path(path)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
     return authority
-
-
-def context(authority: trustme.CA, *names: str) -> ssl.SSLContext:
-    """For a server that shows a certificate for `names`."""
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(*names).configure_cert(made)
-    return made
 
 
 async def ask(url: str, **fields: Any) -> str:
@@ -146,25 +129,6 @@ async def test_a_cancelled_call_frees_its_connection_under_tls_too(trusted: trus
         with pytest.raises(asyncio.CancelledError):
             await call
         await asyncio.wait_for(wire.callers[0].gone.wait(), 5)
-
-
-def tunnel(port: int) -> Script:
-    """A proxy: leads every CONNECT to `port` of this machine."""
-
-    async def script(wire: Wire, caller: Caller) -> None:
-        wire.heads.append((await caller.request())[0])
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        await caller.says(b"HTTP/1.1 200 Connection established\r\n\r\n")
-
-        async def lead(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-            with suppress(ConnectionError):
-                while data := await source.read(65536):
-                    target.write(data)
-            target.close()
-
-        await asyncio.gather(lead(caller.reader, writer), lead(reader, caller.writer))
-
-    return script
 
 
 CREDENTIALS = f"Proxy-Authorization: Basic {base64.b64encode(b'me:p@ss').decode()}"

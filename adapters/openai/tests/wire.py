@@ -1,20 +1,42 @@
-"""A server that is told byte for byte what to say, for the tests of connections."""
+"""A server that is told byte for byte what to say, a proxy, and who asks them: for the tests of connections."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
 import socket
 import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
+import pytest
+import trustme
 from openai_servers import completion
 
+from karenina_core.ports import Message, PortError
+from karenina_openai.llm import OpenAILLM
+
+ASK = [Message.user("Where is the Louvre?")]
 BODY = json.dumps(completion()).encode()
 RESET = struct.pack("ii", 1, 0)  # a socket that lingers for no time is reset, not closed
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def either_loop(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
+    """For `anyio_backend`: runs use either loop."""
+    if request.param == "uvloop" and importlib.util.find_spec("uvloop") is None:
+        pytest.skip("uvloop is not installed")
+    return "asyncio", {"use_uvloop": request.param == "uvloop"}
+
+
+async def fails(port: OpenAILLM) -> PortError:
+    """The error of a call."""
+    with pytest.raises(PortError) as caught:
+        await port.invoke(ASK)
+    return caught.value
 
 
 def reply(body: bytes = BODY, *headers: str, status: str = "200 OK") -> bytes:
@@ -138,3 +160,29 @@ async def served(script: Script, *, tls: ssl.SSLContext | None = None, host: str
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def context(authority: trustme.CA, *names: str) -> ssl.SSLContext:
+    """For a server that shows a certificate for `names`."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(*names).configure_cert(made)
+    return made
+
+
+def tunnel(port: int) -> Script:
+    """A proxy: leads every CONNECT to `port` of this machine."""
+
+    async def script(wire: Wire, caller: Caller) -> None:
+        wire.heads.append((await caller.request())[0])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        await caller.says(b"HTTP/1.1 200 Connection established\r\n\r\n")
+
+        async def lead(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+            with suppress(ConnectionError):
+                while data := await source.read(65536):
+                    target.write(data)
+            target.close()
+
+        await asyncio.gather(lead(caller.reader, writer), lead(reader, caller.writer))
+
+    return script
