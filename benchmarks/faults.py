@@ -9,7 +9,8 @@ while it starts and while it asks, and given again; the last time it may end. Th
 without faults does the same work, and these must hold, or the script ends with 1:
 
 - every item has one result, and the results say the same as the undisturbed run's, tokens included;
-- no call came again after its reply, unless it was in flight at a kill;
+- no call came again after its reply, unless it was in flight at a kill: begun before it, answered at most a moment
+  before it, and not in the journal, which is looked into after every kill;
 - the same command once more makes no call, and a replay without the server writes the same file to the byte.
 """
 
@@ -17,16 +18,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import hashlib
 import json
 import random
 import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,6 +39,17 @@ IN_FLIGHT: Final = 0.25
 FAULTS: Final = {"refused": 0.10, "broken": 0.05, "hangs": 0.02, "closed": 0.02, "cut": 0.02}
 USAGE: Final = {"prompt_tokens": 60, "completion_tokens": 12, "total_tokens": 72}
 RESULT: Final = ("outcome", "template", "vetoes")
+
+Asked = tuple[str, bool]
+"""Which call it is: the question's id, and whether it is the judge's."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """When a run was killed, and the calls whose replies were in its journal then."""
+
+    time: float
+    kept: frozenset[Asked]
 
 
 def code(item: int) -> str:
@@ -52,7 +66,7 @@ class Server:
     url: str = ""
     requests: int = 0
     failed: dict[str, int] = field(default_factory=dict)
-    replied: dict[bytes, list[tuple[float, float]]] = field(default_factory=dict)
+    replied: dict[Asked, list[tuple[float, float]]] = field(default_factory=dict)
     asked: threading.Event = field(default_factory=threading.Event)
     draw: random.Random = field(default_factory=lambda: random.Random(7))
 
@@ -106,7 +120,8 @@ class Server:
             await self.send(writer, 200, content[: len(content) // 2])
             return True
         await self.send(writer, 200, content)
-        self.replied.setdefault(hashlib.sha256(body).digest(), []).append((came, time.monotonic()))
+        asked = f"q{int(re.findall(rb'#([0-9]+)', body)[-1])}", b"json_schema" in body
+        self.replied.setdefault(asked, []).append((came, time.monotonic()))
         return True
 
     def kind(self) -> str | None:
@@ -156,8 +171,8 @@ def command(file: Path, server: Server, output: str, *more: str) -> list[str]:
     return [*run, "--set", "request_timeout=2", "--quiet", *more]
 
 
-def killed(given: list[str], folder: Path, server: Server, draw: random.Random) -> float | None:
-    """Give the command and kill it at a random moment; when that was, or None where it had ended."""
+def killed(given: list[str], folder: Path, server: Server, draw: random.Random) -> Kill | None:
+    """Give the command and kill it at a random moment; None where it had ended."""
     server.asked.clear()
     process = subprocess.Popen(given, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     if draw.random() < 0.2:
@@ -167,10 +182,22 @@ def killed(given: list[str], folder: Path, server: Server, draw: random.Random) 
         time.sleep(1.2 * draw.random())
     ended = process.poll() is not None
     process.kill()
+    at = time.monotonic()
     _, said = process.communicate()
     if ended and process.returncode != 0:
         raise SystemExit(f"the run failed ({process.returncode}): {said.decode()}")
-    return None if ended else time.monotonic()
+    return None if ended else Kill(at, kept(folder / "out.journal"))
+
+
+def kept(journal: Path) -> frozenset[Asked]:
+    """The calls whose replies a journal holds, so that nobody has to make them again."""
+    if not journal.is_file() or not journal.stat().st_size:
+        return frozenset()
+    with closing(sqlite3.connect(f"{journal.as_uri()}?mode=ro", uri=True)) as database:
+        if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'replies'").fetchone() is None:
+            return frozenset()
+        rows = database.execute("SELECT question_id, port FROM replies WHERE reusable").fetchall()
+    return frozenset((question, port == "parser") for question, port in rows)
 
 
 def finished(given: list[str], folder: Path) -> str:
@@ -193,14 +220,19 @@ def results(file: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def asked_twice(server: Server, kills: list[float]) -> tuple[int, int]:
-    """How many calls came once more after a reply, and how many of those were not in flight at a kill before."""
+def asked_twice(server: Server, kills: list[Kill]) -> tuple[int, int, float]:
+    """How many calls came once more after a reply, how many of those were not in flight at a kill between the two, and
+    the longest time in seconds by which a reply had left the server when a kill lost it."""
     twice = wrongly = 0
-    for times in server.replied.values():
-        for came, left in times[:-1]:
+    longest = 0.0
+    for asked, times in server.replied.items():
+        for (came, left), (again, _) in pairwise(times):
             twice += 1
-            wrongly += not any(came <= kill <= left + IN_FLIGHT for kill in kills)
-    return twice, wrongly
+            until = min(again, left + IN_FLIGHT)
+            lost = [kill.time for kill in kills if came <= kill.time <= until and asked not in kill.kept]
+            wrongly += not lost
+            longest = max([longest, *(kill - left for kill in lost[:1])])
+    return twice, wrongly, longest
 
 
 def main() -> None:
@@ -219,7 +251,7 @@ def main() -> None:
         folder = Path(name)
         write_benchmark(folder / "words.jsonl", chosen.questions)
         given = command(folder / "words.jsonl", server, "out.jsonl")
-        kills: list[float] = []
+        kills: list[Kill] = []
         while len(kills) < chosen.kills:
             kill = killed(given, folder, server, draw)
             if kill is None:
@@ -237,7 +269,7 @@ def main() -> None:
         finished(command(folder / "words.jsonl", server, replayed.name, "--replay", "--journal", "out.journal"), folder)
         quiet = server.requests == seen
         finished(command(folder / "words.jsonl", calm, "calm.jsonl", "--no-journal"), folder)
-        twice, wrongly = asked_twice(server, kills)
+        twice, wrongly, longest = asked_twice(server, kills)
         found, expected = results(folder / "out.jsonl"), results(folder / "calm.jsonl")
         report = {
             "kills": len(kills),
@@ -248,6 +280,7 @@ def main() -> None:
             "calls answered": len(server.replied),
             "answered twice, in flight at a kill": twice - wrongly,
             "answered twice otherwise": wrongly,
+            "longest from a reply to the kill that lost it, ms": round(1000 * longest),
             "same as undisturbed": found == expected,
             "again without a call": quiet,
             "replay is the same to the byte": replayed.read_bytes() == (folder / "out.jsonl").read_bytes(),
