@@ -9,8 +9,8 @@ while it starts and while it asks, and given again; the last time it may end. Th
 without faults does the same work, and these must hold, or the script ends with 1:
 
 - every item has one result, and the results say the same as the undisturbed run's, tokens included;
-- no call came again after its reply, unless it was in flight at a kill: begun before it, answered at most a moment
-  before it, and not in the journal, which is looked into after every kill;
+- no call came again after its reply, unless it was in flight at a kill: begun before it, and its reply neither in the
+  journal, which is looked into after every kill, nor used: no call to the judge had come, and no result was there;
 - the same command once more makes no call, and a replay without the server writes the same file to the byte.
 """
 
@@ -33,9 +33,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-IN_FLIGHT: Final = 0.25
-"""Seconds between a reply that leaves the server and the commit of the journal, at the most, on a busy machine."""
-
 FAULTS: Final = {"refused": 0.10, "broken": 0.05, "hangs": 0.02, "closed": 0.02, "cut": 0.02}
 USAGE: Final = {"prompt_tokens": 60, "completion_tokens": 12, "total_tokens": 72}
 RESULT: Final = ("outcome", "template", "vetoes")
@@ -46,10 +43,11 @@ Asked = tuple[str, bool]
 
 @dataclass(frozen=True)
 class Kill:
-    """When a run was killed, and the calls whose replies were in its journal then."""
+    """When a run was killed, and what its journal held then: the calls with replies, and the items with results."""
 
     time: float
-    kept: frozenset[Asked]
+    kept: frozenset[Asked] = frozenset()
+    ended: frozenset[str] = frozenset()
 
 
 def code(item: int) -> str:
@@ -66,6 +64,7 @@ class Server:
     url: str = ""
     requests: int = 0
     failed: dict[str, int] = field(default_factory=dict)
+    came: dict[Asked, list[float]] = field(default_factory=dict)
     replied: dict[Asked, list[tuple[float, float]]] = field(default_factory=dict)
     asked: threading.Event = field(default_factory=threading.Event)
     draw: random.Random = field(default_factory=lambda: random.Random(7))
@@ -102,6 +101,8 @@ class Server:
         self.requests += 1
         self.asked.set()
         came = time.monotonic()
+        asked = f"q{int(re.findall(rb'#([0-9]+)', body)[-1])}", b"json_schema" in body
+        self.came.setdefault(asked, []).append(came)
         kind = self.kind()
         if kind is not None:
             self.failed[kind] = self.failed.get(kind, 0) + 1
@@ -120,7 +121,6 @@ class Server:
             await self.send(writer, 200, content[: len(content) // 2])
             return True
         await self.send(writer, 200, content)
-        asked = f"q{int(re.findall(rb'#([0-9]+)', body)[-1])}", b"json_schema" in body
         self.replied.setdefault(asked, []).append((came, time.monotonic()))
         return True
 
@@ -186,18 +186,19 @@ def killed(given: list[str], folder: Path, server: Server, draw: random.Random) 
     _, said = process.communicate()
     if ended and process.returncode != 0:
         raise SystemExit(f"the run failed ({process.returncode}): {said.decode()}")
-    return None if ended else Kill(at, kept(folder / "out.journal"))
+    return None if ended else looked_into(folder / "out.journal", at)
 
 
-def kept(journal: Path) -> frozenset[Asked]:
-    """The calls whose replies a journal holds, so that nobody has to make them again."""
+def looked_into(journal: Path, at: float) -> Kill:
+    """A kill at this moment, with what the journal holds."""
     if not journal.is_file() or not journal.stat().st_size:
-        return frozenset()
+        return Kill(at)
     with closing(sqlite3.connect(f"{journal.as_uri()}?mode=ro", uri=True)) as database:
-        if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'replies'").fetchone() is None:
-            return frozenset()
-        rows = database.execute("SELECT question_id, port FROM replies WHERE reusable").fetchall()
-    return frozenset((question, port == "parser") for question, port in rows)
+        if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'results'").fetchone():
+            return Kill(at)
+        replies = database.execute("SELECT question_id, port FROM replies WHERE reusable").fetchall()
+        results = database.execute("SELECT question_id FROM results WHERE NOT again").fetchall()
+    return Kill(at, frozenset((id, port == "parser") for id, port in replies), frozenset(id for (id,) in results))
 
 
 def finished(given: list[str], folder: Path) -> str:
@@ -228,18 +229,26 @@ def asked_twice(server: Server, kills: list[Kill]) -> tuple[int, int, float]:
     for asked, times in server.replied.items():
         for (came, left), (again, _) in pairwise(times):
             twice += 1
-            until = min(again, left + IN_FLIGHT)
-            lost = [kill.time for kill in kills if came <= kill.time <= until and asked not in kill.kept]
-            wrongly += not lost
-            longest = max([longest, *(kill - left for kill in lost[:1])])
+            kill = next((one for one in kills if came <= one.time <= again), None)
+            if kill is None or asked in kill.kept or used(asked, left, kill, server):
+                wrongly += 1
+            else:
+                longest = max(longest, kill.time - left)
     return twice, wrongly, longest
+
+
+def used(asked: Asked, left: float, kill: Kill, server: Server) -> bool:
+    """Whether something had come of a reply, which left the server then, before the kill: a judge's call, a result."""
+    id, of_judge = asked
+    judged = () if of_judge else server.came.get((id, True), ())
+    return id in kill.ended or any(left <= came <= kill.time for came in judged)
 
 
 def main() -> None:
     """Do it, print what was seen, and end with 1 where something does not hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--questions", type=int, default=800)
+    parser.add_argument("--questions", type=int, default=1000)
     parser.add_argument("--latency", type=float, default=0.3, help="seconds")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
