@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from journalled import World, said, words
@@ -200,3 +201,23 @@ def test_what_comes_while_models_answer_is_committed_together_and_nobody_waits_f
 ) -> None:
     with Journal.open(tmp_path / "j.journal") as journal:
         assert run_in_virtual_time(_seconds(journal, *under_way)) == pytest.approx(waited)
+
+
+def test_ctrl_c_just_when_a_transaction_has_begun_loses_nothing(tmp_path: Path) -> None:
+    def interrupt(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "c_return" and frame.f_code.co_name == "_writing":  # BEGIN has been said
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    async def work(journal: Journal) -> None:
+        waiting = journal.finish(0, ("q", "a", "j", 1), b"f", "correct", "{}", again=False)
+        sys.setprofile(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            journal.flush()
+        journal.flush()
+        asyncio.ensure_future(waiting).cancel()
+
+    with Journal.open(tmp_path / "j.journal") as journal:
+        asyncio.run(work(journal))
+    with closing(sqlite3.connect(tmp_path / "j.journal")) as database:
+        assert database.execute("SELECT question_id FROM results").fetchall() == [("q",)]

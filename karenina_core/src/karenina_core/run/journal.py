@@ -419,8 +419,10 @@ class Journal:
         """One transaction: all of it or nothing."""
         database = self._database
         with telling(self.path, "written"):
-            database.execute("BEGIN IMMEDIATE")
             try:
+                if database.in_transaction:  # Ctrl-C came between the beginning and what was to be written
+                    database.execute("ROLLBACK")
+                database.execute("BEGIN IMMEDIATE")
                 yield
                 database.execute("COMMIT")
             except BaseException:
