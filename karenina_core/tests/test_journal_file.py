@@ -15,11 +15,15 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
-from journalled import World, said, words
+from journalled import CONFIG, World, said, words
 
+from karenina_core import VerificationConfig
+from karenina_core import plugins as plugin_room
+from karenina_core.run.engine import Run
 from karenina_core.run.journal import GATHERING, Journal, JournalError
 from karenina_core.run.journal_file import JournalInUse
 from karenina_core.run.journal_view import JournalView
+from karenina_core.run.running import collect, prepare
 from karenina_core.testing.virtual_time import run_in_virtual_time
 
 HOLDER = """
@@ -221,3 +225,13 @@ def test_ctrl_c_just_when_a_transaction_has_begun_loses_nothing(tmp_path: Path) 
         asyncio.run(work(journal))
     with closing(sqlite3.connect(tmp_path / "j.journal")) as database:
         assert database.execute("SELECT question_id FROM results").fetchall() == [("q",)]
+
+
+def test_a_run_whose_models_answer_at_once_waits_for_no_commit(tmp_path: Path) -> None:
+    async def seconds(run: Run) -> float:
+        await collect(run)
+        return asyncio.get_running_loop().time()
+
+    with plugin_room.using(World().plugins()), Journal.open(tmp_path / "j.journal") as journal:
+        run = prepare(words(*"abcdefgh"), VerificationConfig(**CONFIG), journal=journal)
+        assert run_in_virtual_time(seconds(run)) == 0
