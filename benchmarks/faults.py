@@ -9,8 +9,9 @@ while it starts and while it asks, and given again; the last time it may end. Th
 without faults does the same work, and these must hold, or the script ends with 1:
 
 - every item has one result, and the results say the same as the undisturbed run's, tokens included;
-- no call came again after its reply, unless it was in flight at a kill: begun before it, and its reply neither in the
-  journal, which is looked into after every kill, nor used: no call to the judge had come, and no result was there;
+- no call came again after its reply, unless it was in flight when its run was killed: its reply neither in the journal,
+  which is looked into after every kill, nor used: that run had not asked the judge, and no result was there. Which run
+  a request is of, its API key says: it may reach the server when the run that sent it is dead;
 - the same command once more makes no call, and a replay without the server writes the same file to the byte.
 """
 
@@ -19,6 +20,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
+import os
 import random
 import re
 import sqlite3
@@ -37,8 +40,20 @@ FAULTS: Final = {"refused": 0.10, "broken": 0.05, "hangs": 0.02, "closed": 0.02,
 USAGE: Final = {"prompt_tokens": 60, "completion_tokens": 12, "total_tokens": 72}
 RESULT: Final = ("outcome", "template", "vetoes")
 
+ENDED: Final = 0
+"""The number of every run that is let end; those that are killed count from 1."""
+
 Asked = tuple[str, bool]
 """Which call it is: the question's id, and whether it is the judge's."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A reply that left the server: to which run, when, and whether the client was still there."""
+
+    run: int
+    left: float
+    heard: bool
 
 
 @dataclass(frozen=True)
@@ -64,8 +79,8 @@ class Server:
     url: str = ""
     requests: int = 0
     failed: dict[str, int] = field(default_factory=dict)
-    came: dict[Asked, list[float]] = field(default_factory=dict)
-    replied: dict[Asked, list[tuple[float, float]]] = field(default_factory=dict)
+    came: dict[Asked, set[int]] = field(default_factory=dict)
+    replied: dict[Asked, list[Reply]] = field(default_factory=dict)
     asked: threading.Event = field(default_factory=threading.Event)
     draw: random.Random = field(default_factory=lambda: random.Random(7))
 
@@ -89,20 +104,22 @@ class Server:
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = re.search(rb"(?i)content-length: *(\d+)", head)
                 body = await reader.readexactly(int(length[1]) if length else 0)
-                if not await self.answer(body, writer):
+                if not await self.answer(head, body, reader, writer):
                     return
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             writer.close()
 
-    async def answer(self, body: bytes, writer: asyncio.StreamWriter) -> bool:
+    async def answer(
+        self, head: bytes, body: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
         """Answer one request; whether the connection stays."""
         self.requests += 1
         self.asked.set()
-        came = time.monotonic()
+        run = int(re.findall(rb"(?i)bearer run-(\d+)", head)[0])
         asked = f"q{int(re.findall(rb'#([0-9]+)', body)[-1])}", b"json_schema" in body
-        self.came.setdefault(asked, []).append(came)
+        self.came.setdefault(asked, set()).add(run)
         kind = self.kind()
         if kind is not None:
             self.failed[kind] = self.failed.get(kind, 0) + 1
@@ -120,8 +137,9 @@ class Server:
         if kind == "cut":
             await self.send(writer, 200, content[: len(content) // 2])
             return True
+        heard = not reader.at_eof()
         await self.send(writer, 200, content)
-        self.replied.setdefault(asked, []).append((came, time.monotonic()))
+        self.replied.setdefault(asked, []).append(Reply(run, time.monotonic(), heard))
         return True
 
     def kind(self) -> str | None:
@@ -171,10 +189,17 @@ def command(file: Path, server: Server, output: str, *more: str) -> list[str]:
     return [*run, "--set", "request_timeout=2", "--quiet", *more]
 
 
-def killed(given: list[str], folder: Path, server: Server, draw: random.Random) -> Kill | None:
+def environment(run: int) -> dict[str, str]:
+    """What a run is given, so that the server knows its requests."""
+    return {**os.environ, "OPENAI_API_KEY": f"run-{run}"}
+
+
+def killed(given: list[str], folder: Path, server: Server, draw: random.Random, run: int) -> Kill | None:
     """Give the command and kill it at a random moment; None where it had ended."""
     server.asked.clear()
-    process = subprocess.Popen(given, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        given, cwd=folder, env=environment(run), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
     if draw.random() < 0.2:
         time.sleep(2 * draw.random())
     else:
@@ -203,7 +228,7 @@ def looked_into(journal: Path, at: float) -> Kill:
 
 def finished(given: list[str], folder: Path) -> str:
     """Give the command and let it end; what it printed."""
-    done = subprocess.run(given, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(given, cwd=folder, env=environment(ENDED), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"the run failed ({done.returncode}): {done.stderr}")
     return done.stdout + done.stderr
@@ -221,27 +246,28 @@ def results(file: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def asked_twice(server: Server, kills: list[Kill]) -> tuple[int, int, float]:
+def asked_twice(server: Server, kills: dict[int, Kill]) -> tuple[int, int, float]:
     """How many calls came once more after a reply, how many of those were not in flight at a kill between the two, and
     the longest time in seconds by which a reply had left the server when a kill lost it."""
     twice = wrongly = 0
     longest = 0.0
-    for asked, times in server.replied.items():
-        for (came, left), (again, _) in pairwise(times):
+    for asked, replies in server.replied.items():
+        for reply, again in pairwise(sorted(replies, key=lambda one: one.run or math.inf)):  # those let end came last
             twice += 1
-            kill = next((one for one in kills if came <= one.time <= again), None)
-            if kill is None or asked in kill.kept or used(asked, left, kill, server):
+            kill = kills.get(reply.run) if again.run != reply.run else None
+            if kill is None:
+                wrongly += reply.heard  # a client that had given up (a time-out) asks again, and rightly
+            elif asked in kill.kept or used(asked, reply, kill, server):
                 wrongly += 1
             else:
-                longest = max(longest, kill.time - left)
+                longest = max(longest, kill.time - reply.left)
     return twice, wrongly, longest
 
 
-def used(asked: Asked, left: float, kill: Kill, server: Server) -> bool:
-    """Whether something had come of a reply, which left the server then, before the kill: a judge's call, a result."""
+def used(asked: Asked, reply: Reply, kill: Kill, server: Server) -> bool:
+    """Whether something had come of a reply before its run was killed: a judge's call, a result."""
     id, of_judge = asked
-    judged = () if of_judge else server.came.get((id, True), ())
-    return id in kill.ended or any(left <= came <= kill.time for came in judged)
+    return id in kill.ended or (not of_judge and reply.run in server.came.get((id, True), ()))
 
 
 def main() -> None:
@@ -260,13 +286,13 @@ def main() -> None:
         folder = Path(name)
         write_benchmark(folder / "words.jsonl", chosen.questions)
         given = command(folder / "words.jsonl", server, "out.jsonl")
-        kills: list[Kill] = []
+        kills: dict[int, Kill] = {}
         while len(kills) < chosen.kills:
-            kill = killed(given, folder, server, draw)
+            kill = killed(given, folder, server, draw, run := len(kills) + 1)
             if kill is None:
                 print(f"the run ended after {len(kills)} kills: give it more --questions")
                 break
-            kills.append(kill)
+            kills[run] = kill
         for _ in range(10):  # an item whose call failed in all its tries runs again
             finished(given, folder)
             status = json.loads(finished([*_tool(), "status", "out.journal", "--json"], folder))
