@@ -37,6 +37,11 @@ def calls_of(budget: int, places: int) -> Calls:
     return Calls(Limits(lambda _: Bounds(places, places)), ledger=ledger, budget=Budget(budget, ledger))
 
 
+def budget_of(calls: Calls) -> Budget:
+    assert isinstance(calls.budget, Budget)
+    return calls.budget
+
+
 def call(order: int, *, begins: bool = False) -> Call:
     info = CallInfo(str(order), order=order, stage="S", shared=begins)
     return Call(Target("llm", MODEL, "scripted 1", {}), [Message.user("Which gene?")], info)
@@ -44,8 +49,7 @@ def call(order: int, *, begins: bool = False) -> Call:
 
 async def make(calls: Calls, one: Call, output: int) -> bool:
     async def ask() -> LLMReply:
-        assert calls.budget is not None
-        assert calls.budget.reserved > 0
+        assert budget_of(calls).reserved > 0
         await asyncio.sleep(0)
         return LLMReply("BCL2", Usage(10, output, calls=1))
 
@@ -67,8 +71,7 @@ def test_a_budget_is_not_exceeded_where_calls_cost_what_they_may(
     outputs: list[int], limit: int, places: int, begins: int
 ) -> None:
     calls = calls_of(limit * 10**6, places)
-    budget = calls.budget
-    assert budget is not None
+    budget = budget_of(calls)
 
     async def all_at_once() -> list[bool]:
         return await asyncio.gather(
@@ -88,8 +91,8 @@ def test_a_budget_is_not_exceeded_where_calls_cost_what_they_may(
 def test_a_call_that_is_not_covered_waits_for_those_under_way() -> None:
     async def three() -> list[bool]:
         calls = calls_of(350 * 10**6, 8)
-        assert calls.budget is not None
-        assert 2 * calls.budget.most(call(1)) <= calls.budget.limit < 3 * calls.budget.most(call(1))
+        most = budget_of(calls).most(call(1))
+        assert 2 * most <= budget_of(calls).limit < 3 * most
         return await asyncio.gather(make(calls, call(1), 20), make(calls, call(2), 20), make(calls, call(3), 20))
 
     assert asyncio.run(three()) == [True, True, True]
@@ -118,10 +121,25 @@ def test_what_is_waited_for_in_vain_is_not_held() -> None:
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        assert calls.budget is not None
-        return calls.budget.reserved
+        return budget_of(calls).reserved
 
     assert asyncio.run(run()) == 0
+
+
+def test_what_nobody_knows_the_cost_of_is_spent_and_wakes_those_who_wait() -> None:
+    async def run() -> tuple[int, bool]:
+        budget = budget_of(calls_of(350 * 10**6, 8))
+        lost = [await budget.take(call(order)) for order in (1, 2)]
+        waiting = asyncio.create_task(budget.take(call(3)))
+        await asyncio.sleep(0)
+        for reserved in lost:
+            budget.forfeit(reserved)
+        with pytest.raises(OverBudget):
+            await waiting
+        assert budget.reserved == 0
+        return budget.spent - sum(lost), budget.exhausted
+
+    assert asyncio.run(run()) == (0, True)
 
 
 PRICED: dict[str, Any] = {

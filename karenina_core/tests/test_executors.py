@@ -116,6 +116,20 @@ def test_an_executor_owns_settings_and_checks_them_before_the_run() -> None:
         run_of("lighthouse", plugins, lamps=0)
 
 
+def test_a_run_with_a_budget_is_refused_where_the_executor_does_not_keep_to_it() -> None:
+    plugins = world(Lighthouse())
+    money = {"prices": {id: {"input": 1, "output": 1} for id in ("a", "j", "k")}, "budget": "1"}
+
+    with pytest.raises(ConfigError, match="the executor 'lighthouse' does not keep to a budget: remove the budget, or"):
+        run_of("lighthouse", plugins, **money)
+
+    class Thrifty(Lighthouse):
+        keeps_budgets: ClassVar[bool] = True
+
+    run = run_of("lighthouse", world(Thrifty()), **money)
+    assert run.budget is not None
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

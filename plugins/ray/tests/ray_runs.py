@@ -92,6 +92,7 @@ def config(server: Server, executor: str, **values: Any) -> VerificationConfig:
             "model_name": id,
             "endpoint_base_url": server.url,
             "endpoint_api_key": KEY,
+            "max_tokens": 8,
         }
         for id in ("mayor", "baker", "smith")
     ]

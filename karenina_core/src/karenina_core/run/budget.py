@@ -8,7 +8,6 @@ whatever is not covered then ends without a result, to go on when the budget is 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.errors import Unfinished
 from karenina_core.ports import Usage
 from karenina_core.prices import in_words
+from karenina_core.run.bulk import FRAME
 
 if TYPE_CHECKING:
     from karenina_core.run.calls import Call
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 OUTPUT: Final = 1024
 """The output tokens that a call is taken to have at the most, until some were seen, where the model has no limit."""
 
-_PER_CHARACTER: Final = 0.5  # tokens: more than any prompt of some length has, of texts in alphabets
-_PER_SIGN: Final = 2.0  # of texts in other scripts
-_FRAME: Final = 64  # tokens that a server adds to what was sent
 _SEEN: Final = 3  # replies after which what was seen is believed
 _MARGIN: Final = 1.25
 
@@ -93,13 +90,18 @@ class Budget:
         seen = self._of(call)
         seen.replies += 1
         seen.output = max(seen.output, usage.output_tokens)
-        seen.density = max(seen.density, usage.input_tokens / max(1, _size(call)[0]))
+        seen.density = max(seen.density, usage.input_tokens / max(1, call.bulk.characters))
 
     def release(self, reserved: int) -> None:
         """Give back what was reserved for a call that has ended, after what it did cost was counted."""
         self.reserved -= reserved
         if self._queue:
             self._wake()
+
+    def forfeit(self, reserved: int) -> None:
+        """Take all that was reserved for a call as spent: nobody is left who knows what it did cost."""
+        self.spent += reserved
+        self.release(reserved)
 
     def most(self, call: Call) -> int:
         """The most that the call may cost: by its length and `max_tokens`, or by what calls of its line have shown."""
@@ -109,14 +111,13 @@ class Budget:
         seen = self._of(call)
         known = seen.replies >= _SEEN
         allowed = call.target.model.max_tokens
-        output = int(seen.output * _MARGIN) + _FRAME if known else allowed or OUTPUT
+        output = int(seen.output * _MARGIN) + FRAME if known else allowed or OUTPUT
         if allowed is not None:
             output = min(output, allowed)
-        size, density = _size(call)
-        prompt = int(size * (seen.density * _MARGIN if known and seen.density else density)) + _FRAME
-        turns = _turns(call) if not known else 1
+        size, density, turns = call.bulk
+        prompt = int(size * (seen.density * _MARGIN if known and seen.density else density)) + FRAME
         written = prompt if tariff.rates.cache_write > tariff.rates.input else 0
-        return tariff.cost(Usage(prompt, output, calls=1, cache_write_tokens=written)) * turns
+        return tariff.cost(Usage(prompt, output, calls=1, cache_write_tokens=written)) * (1 if known else turns)
 
     def in_words(self) -> str:
         """Why the run stopped, as one says it."""
@@ -179,19 +180,3 @@ class Budget:
         if calls < _SEEN:
             return _Seen()
         return _Seen(calls, 2 * sum(count.output_tokens for count in same) // calls)
-
-
-def _size(call: Call) -> tuple[int, float]:
-    """How many characters are sent, and how many tokens one of them may be."""
-    texts = [message.content for message in call.messages]
-    size = sum(map(len, texts)) + sum(len(message.tool_calls) * _FRAME for message in call.messages)
-    if call.asked is not None:
-        size += len(json.dumps(call.asked, default=str))
-    return size, _PER_CHARACTER if all(map(str.isascii, texts)) else _PER_SIGN
-
-
-def _turns(call: Call) -> int:
-    """How many requests the call may consist of: those of an agent that is asked as a whole."""
-    if call.target.port != "agent" or not isinstance(call.asked, dict):
-        return 1
-    return max(1, int(call.asked.get("max_turns", 1)))

@@ -27,6 +27,7 @@ from karenina_core.ports import (
     Turn,
     Usage,
 )
+from karenina_core.run.bulk import Bulk, bulk_of
 from karenina_core.run.events import CallStarted
 from karenina_core.run.limits import Limits, refuses
 from karenina_core.run.replies import Reply, as_bytes, same_error
@@ -35,7 +36,6 @@ from karenina_core.run.retry import RetryPolicy
 if TYPE_CHECKING:
     from karenina_core.adapters import AdapterSpec
     from karenina_core.models import ModelConfig
-    from karenina_core.run.budget import Budget
     from karenina_core.run.ledger import Ledger
 
 PortKind = Literal["llm", "parser", "agent", "turn", "service"]
@@ -102,6 +102,11 @@ class Call:
             parts += [info.question_id, info.question, info.task]
         return hashlib.sha256(self.target.digest + as_bytes(parts, str)).digest()
 
+    @cached_property
+    def bulk(self) -> Bulk:
+        """How much is sent, by which a budget knows what it may cost."""
+        return bulk_of(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -129,6 +134,19 @@ class Keeper(Protocol):
 
     def leave(self, call: Call) -> None:
         """Be told that a call that was not found is not made after all, or that nothing could be kept of it."""
+
+
+class Purse(Protocol):
+    """What calls are paid from: `karenina_core.run.budget.Budget`, or the way to it from another process."""
+
+    async def take(self, call: Call) -> int:
+        """Reserve the most that the call may cost; what is returned is given back to `release`. Raises `OverBudget`."""
+
+    def spend(self, call: Call, usage: Usage, cost: int | None) -> None:
+        """Count what a call did cost; None where that is not known."""
+
+    def release(self, reserved: int) -> None:
+        """Give back what `take` has reserved, after what the call did cost was counted."""
 
 
 @dataclass(slots=True)
@@ -170,7 +188,7 @@ class Calls:
     keeper: Keeper | None = None
     tally: Tally = field(default_factory=Tally)
     ledger: Ledger | None = None
-    budget: Budget | None = None
+    budget: Purse | None = None
     storing: int = 0
     consulting: int = 0
     observers: Observers = NOBODY
@@ -283,7 +301,7 @@ class Calls:
             self.consulting -= 1
             call.notes.seconds = time.monotonic() - began - call.notes.waited
 
-    async def _covered(self, call: Call, ask: Callable[[], Awaitable[R]], budget: Budget) -> R:
+    async def _covered(self, call: Call, ask: Callable[[], Awaitable[R]], budget: Purse) -> R:
         """Make the call when the budget covers it. Raises `OverBudget`."""
         reserved = await budget.take(call)
         try:

@@ -120,9 +120,9 @@ class Run:
         # A replay asks nobody, so that nothing is gained elsewhere, and here every missing reply has its reason.
         self.executor: Executor = offered if not offline else InThisProcess()
         self.executor.check(self)
-        if core.budget is not None and self.executor.name != InThisProcess.name:
-            where = f"a budget is kept in one process, and the executor {core.executor!r} works in others"
-            raise ConfigError([f'{where}: remove the budget, or set executor = "asyncio"'])
+        if core.budget is not None and not self.executor.keeps_budgets:
+            why = f"the executor {core.executor!r} does not keep to a budget"
+            raise ConfigError([f'{why}: remove the budget, or set executor = "{InThisProcess.name}"'])
 
     def _open_budget(self, models: Sequence[ModelConfig]) -> None:
         """Look up what the models cost, and open the budget, if there is one. Raises `ConfigError`."""
@@ -334,7 +334,7 @@ class Run:
         judges, kept = self.todo(task)
         for placed in kept:
             await ready.put(placed)
-        if not judges or (self._budget is not None and self._budget.exhausted):
+        if not judges:
             return
 
         async def done(judge: int, result: VerificationResult) -> None:
@@ -343,7 +343,10 @@ class Run:
         await self.work.answer(task, judges, done)
 
     def todo(self, task: AnswerTask) -> tuple[list[int], list[Placed]]:
-        """Those judges of an answer whose items have to run, and the results of the others, which the journal has."""
+        """Those judges of an answer whose items have to run, and the results of the others, which the journal has.
+
+        No item has to run any more once the budget is spent.
+        """
         judges: list[int] = []
         kept: list[Placed] = []
         for judge in range(len(task.judges)):
@@ -354,6 +357,8 @@ class Run:
                 judges.append(judge)
             else:
                 kept.append(Placed(task.place(judge), *found))
+        if self._budget is not None and self._budget.exhausted:
+            judges = []
         return judges, kept
 
     async def finished(self, task: AnswerTask, judge: int, result: VerificationResult) -> Placed:

@@ -25,11 +25,13 @@ class Executor(ABC):
     the end, also where something broke on the way (`run.work.failed`).
 
     `settings` is the model of the configuration names that it owns, each marked `changes_results: False`: where the
-    work is done changes no result. One object serves all runs of a process.
+    work is done changes no result. `keeps_budgets` says that it makes no call that `run.budget` does not cover, where
+    the run has one: else such runs are refused. One object serves all runs of a process.
     """
 
     name: ClassVar[str]
     description: ClassVar[str] = ""
+    keeps_budgets: ClassVar[bool] = False
     settings: ClassVar[type[BaseModel] | None] = None
 
     def check(self, run: Run) -> None:
@@ -50,6 +52,7 @@ class InThisProcess(Executor):
 
     name = DEFAULT
     description = "One event loop in this process."
+    keeps_budgets = True
 
     def execute(self, run: Run) -> AsyncGenerator[Placed]:
         """What the run does here."""

@@ -32,6 +32,7 @@ class RayExecutor(Executor):
 
     name: ClassVar[str] = "ray"
     description: ClassVar[str] = "Workers of a Ray cluster, on this machine or on several."
+    keeps_budgets: ClassVar[bool] = True
     settings: ClassVar[type[BaseModel]] = RaySettings
 
     def check(self, run: Run) -> None:

@@ -16,6 +16,7 @@ from karenina_core.models import ModelConfig
 from karenina_core.ports import Usage
 from karenina_core.results import VerificationResult
 from karenina_ray import wire
+from karenina_ray.cashier import Cashier
 from karenina_ray.desk import Desk
 from karenina_ray.feed import Feed, Job
 from karenina_ray.hand import Hand
@@ -53,6 +54,7 @@ class Foreman:
         self._workers = workers
         self._patience = patience
         self._desk = Desk(run.journal, Hand.tell) if run.journal is not None else None
+        self._cashier = Cashier(run.budget, Hand.tell, self._go) if run.budget is not None else None
         self._hands: set[Hand] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._feed = feed
@@ -115,10 +117,11 @@ class Foreman:
 
     # ---- workers
 
-    def _go(self, work: Coroutine[Any, Any, None]) -> None:
+    def _go(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -158,6 +161,7 @@ class Foreman:
             "trust": wire.trust_told(run.trust),
             "policy": wire.policy_told(run.policy),
             "journal": run.journal is not None,
+            "paid": run.budget is not None,
             "worker": place,
             "workers": self._workers,
             "level": logger.getEffectiveLevel(),
@@ -196,6 +200,8 @@ class Foreman:
             self._ray.kill(hand.actor)
         if self._desk is not None:
             self._desk.gone(hand)
+        if self._cashier is not None:
+            self._cashier.gone(hand)
         self._mirror()
         jobs, hand.jobs = list(hand.jobs.values()), {}
         self._vain += 1
@@ -300,9 +306,17 @@ class Foreman:
         elif kind in ("made", "kept"):
             call, usage = wire.call_of(told, hand.models[told["model"]]), Usage(*told["usage"])
             if kind == "made":
-                self._run.ledger.made(call, usage)
+                cost = self._run.ledger.made(call, usage)
+                if self._run.budget is not None:
+                    self._run.budget.spend(call, usage, cost)
             else:
                 self._run.ledger.kept(call, usage)
+        elif kind in ("take", "release"):
+            assert self._cashier is not None
+            if kind == "take":
+                self._cashier.take(hand, told)
+            else:
+                self._cashier.release(hand, told["reserved"])
         elif self._desk is not None:
             if kind == "leave":
                 self._desk.leave(hand, told["key"])

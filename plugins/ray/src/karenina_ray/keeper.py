@@ -1,4 +1,5 @@
-"""How a worker reaches what the run alone has: the journal, which is asked and waited for, and the ledger."""
+"""How a worker reaches what the run alone has: the journal and the budget, which are asked and waited for, and the
+ledger."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from dataclasses import astuple
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from karenina_core.run.budget import OverBudget
 from karenina_core.run.calls import Call, Made
 from karenina_core.run.ledger import Ledger
 from karenina_ray import wire
@@ -20,11 +22,14 @@ if TYPE_CHECKING:
 
 
 class Teller:
-    """Tells the run of calls. `tell` sends a message."""
+    """Tells the run of calls, and asks it. `tell` sends a message; `paid` says whether the run has a budget."""
 
-    def __init__(self, tell: Callable[[Told], None]) -> None:
+    def __init__(self, tell: Callable[[Told], None], *, paid: bool) -> None:
         self.tell = tell
+        self._paid = paid
         self._models: dict[int, tuple[int, ModelConfig]] = {}
+        self._numbers = count()
+        self._waiting: dict[int, asyncio.Future[Told]] = {}
 
     def call(self, kind: str, call: Call, **more: Any) -> None:
         """A message of this kind about a call. Its model is told before, once."""
@@ -33,7 +38,24 @@ class Teller:
         if known is None:
             known = self._models[id(model)] = len(self._models), model
             self.tell({"kind": "model", "model": known[0], "config": wire.plain(model)})
-        self.tell({"kind": kind, **wire.call_told(call, known[0]), **more})
+        self.tell({"kind": kind, **wire.call_told(call, known[0], paid=self._paid), **more})
+
+    async def ask(self, kind: str, call: Call, **more: Any) -> Told:
+        """What the run answers to a message about a call."""
+        number = next(self._numbers)
+        future: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        self.call(kind, call, number=number, **more)
+        try:
+            return await future
+        finally:
+            del self._waiting[number]
+
+    def answered(self, told: Told) -> None:
+        """Take the run's answer."""
+        future = self._waiting.get(told["number"])
+        if future is not None and not future.done():
+            future.set_result(told)
 
 
 class FarLedger(Ledger):
@@ -58,13 +80,11 @@ class FarJournal:
 
     def __init__(self, teller: Teller) -> None:
         self._teller = teller
-        self._numbers = count()
-        self._waiting: dict[int, asyncio.Future[Told]] = {}
 
     async def find(self, call: Call) -> Made | None:
         """What the run has of such a call. None makes this worker the one that makes it: others wait for it."""
         try:
-            told = await self._ask("find", call)
+            told = await self._teller.ask("find", call)
         except asyncio.CancelledError:
             self.leave(call)
             raise
@@ -72,24 +92,35 @@ class FarJournal:
 
     async def store(self, call: Call, made: Made) -> None:
         """Keep what became of a call: when this returns it is in the file of the run."""
-        await self._ask("store", call, made=wire.made_told(made))
+        await self._teller.ask("store", call, made=wire.made_told(made))
 
     def leave(self, call: Call) -> None:
         """Let somebody else make the call."""
         self._teller.tell({"kind": "leave", "key": call.key.hex()})
 
-    def answered(self, told: Told) -> None:
-        """Take the run's answer."""
-        future = self._waiting.get(told["number"])
-        if future is not None and not future.done():
-            future.set_result(told)
 
-    async def _ask(self, kind: str, call: Call, **more: Any) -> Told:
-        number = next(self._numbers)
-        future: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = future
-        self._teller.call(kind, call, number=number, **more)
+class FarPurse:
+    """The budget of the run as the calls of a worker see it: the run covers them, and settles what they did cost."""
+
+    def __init__(self, teller: Teller) -> None:
+        self._teller = teller
+        self._numbers = count()
+
+    async def take(self, call: Call) -> int:
+        """Have the call covered; what is returned is the number under which the run keeps what it has reserved."""
+        reserved = next(self._numbers)
         try:
-            return await future
-        finally:
-            del self._waiting[number]
+            told = await self._teller.ask("take", call, reserved=reserved)
+        except asyncio.CancelledError:
+            self.release(reserved)
+            raise
+        if not told["covered"]:
+            raise OverBudget
+        return reserved
+
+    def spend(self, call: Call, usage: Usage, cost: int | None) -> None:
+        """The run does it when the ledger tells it of the call."""
+
+    def release(self, reserved: int) -> None:
+        """Tell that the call has ended."""
+        self._teller.tell({"kind": "release", "reserved": reserved})

@@ -19,10 +19,13 @@ from pydantic_core import to_jsonable_python
 from karenina_core.config import VerificationConfig, settings
 from karenina_core.models import ModelConfig
 from karenina_core.ports import CallInfo, CallNotes, Usage
+from karenina_core.run.bulk import Bulk
 from karenina_core.run.calls import Call, Made, Tally, Target
 from karenina_core.run.replies import as_text, error_of, error_text, reply_of, reply_text
 from karenina_core.run.retry import RetryPolicy
 from karenina_core.templates import Trust
+
+_NO_BULK = Bulk(0, 0.0, 1)  # where nobody pays
 
 Told = dict[str, Any]
 """One message: JSON values under names."""
@@ -91,20 +94,29 @@ def policy_of(told: Told | None) -> RetryPolicy | None:
 
 @dataclass(frozen=True)
 class FarCall(Call):
-    """A call that another process makes; it has said the key, and keeps the messages to itself."""
+    """A call that another process makes; it has said the key and the bulk, and keeps the messages to itself."""
 
     digest: bytes = b""
+    size: Bulk = _NO_BULK
 
     @property
     def key(self) -> bytes:
         """The key that was told."""
         return self.digest
 
+    @property
+    def bulk(self) -> Bulk:
+        """The bulk that was told."""
+        return self.size
 
-def call_told(call: Call, model: int) -> Told:
-    """What a journal needs to know of a call. `model` is the number under which the model was told."""
+
+def call_told(call: Call, model: int, *, paid: bool) -> Told:
+    """What a journal needs to know of a call, and where it is `paid` for, a budget. `model` is the number under which
+    the model was told."""
     info = call.info
+    money = {"order": info.order, "shared": info.shared, "bulk": list(call.bulk)} if paid else {}
     return {
+        **money,
         "key": call.key.hex(),
         "port": call.target.port,
         "model": model,
@@ -126,10 +138,13 @@ def call_of(told: Told, model: ModelConfig) -> FarCall:
         stage=told["stage"],
         task=told["task"],
         judge=told["judge"],
+        order=told.get("order", 0),
+        shared=told.get("shared", False),
     )
     target = Target(told["port"], model, "", {})
     key = bytes.fromhex(told["key"])
-    return FarCall(target, (), info, lasting=told["lasting"], parts=told["parts"], digest=key)
+    size = Bulk(*told["bulk"]) if "bulk" in told else _NO_BULK
+    return FarCall(target, (), info, lasting=told["lasting"], parts=told["parts"], digest=key, size=size)
 
 
 def made_told(made: Made) -> Told:

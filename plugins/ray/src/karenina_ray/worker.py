@@ -22,7 +22,7 @@ from karenina_core.run.matrix import AnswerTask
 from karenina_core.run.pricing import Prices
 from karenina_core.run.running import plugins_of
 from karenina_ray import wire
-from karenina_ray.keeper import FarJournal, FarLedger, Teller
+from karenina_ray.keeper import FarJournal, FarLedger, FarPurse, Teller
 from karenina_ray.wire import Told
 
 _LOOKS = 0.05  # seconds between looks at whether the last call has ended
@@ -32,9 +32,10 @@ _REST = 0.25  # seconds after which a worker tells how it is, also where nothing
 class Worker:
     """One worker, an actor of Ray. The run gives it messages (`give`) and takes what it says (`take`).
 
-    It is given `work` (answers to get), `found` and `stored` (what the journal said), and `stop`. It says `find`,
-    `store` and `leave` (for the journal), `made` and `kept` (for the ledger; each `model` before), `done`
-    and `broke` (an answer has all its results, or an error that no stage has caught), `log`, `state` and `stopped`.
+    It is given `work` (answers to get), `found` and `stored` (what the journal said), `taken` (what the budget said),
+    and `stop`. It says `find`, `store` and `leave` (for the journal), `take` and `release` (for the budget), `made` and
+    `kept` (for the ledger; each `model` before), `done` and `broke` (an answer has all its results, or those that the
+    budget covers, or an error that no stage has caught), `log`, `state` and `stopped`.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._work: Answering | None = None
         self._config: VerificationConfig | None = None
-        self._journal: FarJournal | None = None
+        self._teller: Teller | None = None
         self._told_before: list[Any] = []
 
     async def set_up(self, data: bytes) -> bytes:
@@ -62,8 +63,8 @@ class Worker:
         sys.path += [folder for folder in told["path"] if folder not in sys.path]
         config = self._config = VerificationConfig(**told["config"])
         plugins = plugins_of(config)
-        teller = Teller(self._say)
-        keeper = self._journal = FarJournal(teller) if told["journal"] else None
+        teller = self._teller = Teller(self._say, paid=told["paid"])
+        keeper = FarJournal(teller) if told["journal"] else None
         concurrency = Concurrency.of(config.core).share(told["worker"], told["workers"])
         self._work = Answering(
             config,
@@ -75,6 +76,7 @@ class Worker:
             observers=plugins.observers(),
         )
         self._work.calls.ledger = FarLedger(Prices(plugins, config.core.prices), teller)
+        self._work.calls.budget = FarPurse(teller) if told["paid"] else None
         self._work.limits.prepare((*config.core.answering_models, *config.core.parsing_models))
         return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": offers(plugins)}
 
@@ -86,8 +88,8 @@ class Worker:
                 self._begin(told)
             elif kind == "stop":
                 self._go(self._stop(told["grace"]))
-            elif self._journal is not None:
-                self._journal.answered(told)
+            elif self._teller is not None:
+                self._teller.answered(told)
 
     async def take(self) -> bytes:
         """What there is to say, as soon as there is something."""

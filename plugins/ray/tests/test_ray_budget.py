@@ -1,0 +1,89 @@
+"""One budget for all workers: no call is made that it does not cover, and the run goes on when it is raised."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from ray_runs import Server, benchmark, config, run, serving, told
+
+from karenina_core.results import VerificationResult
+from karenina_core.run.engine import Run
+from karenina_core.run.journal import Journal
+from karenina_core.run.running import collect, prepare
+
+pytestmark = pytest.mark.usefixtures("ray")
+
+PRICES = {id: {"input": 1, "output": 4} for id in ("mayor", "baker", "smith")}
+ANSWER, REPLY = 10 * 1 + 5 * 4, 20 * 1 + 3 * 4
+"""Millionths of a dollar that the server of the tests takes for an answer, and for what a judge says."""
+QUESTIONS = 60
+WHOLE = QUESTIONS * (ANSWER + 2 * REPLY)
+
+
+def paid(server: Server) -> int:
+    """What the server takes for all it was asked, in millionths of a dollar."""
+    return sum(REPLY if " reads: " in text else ANSWER for _, text in server.heard)
+
+
+def part(
+    server: Server, journal: Path, budget: int, executor: str = "ray", *, workers: int = 2
+) -> tuple[Run, list[VerificationResult]]:
+    """A run with so many millionths of a dollar, and its results."""
+    chosen = config(
+        server, executor, prices=PRICES, budget=f"{budget / 10**6:f}", max_concurrency=8, ray_workers=workers
+    )
+    with Journal.open(journal) as opened:
+        prepared = prepare(benchmark(QUESTIONS), chosen, journal=opened)
+        return prepared, list(asyncio.run(collect(prepared)))
+
+
+def test_half_of_what_a_run_costs_stops_all_workers_and_more_of_it_goes_on(tmp_path: Path) -> None:
+    with serving() as server:
+        expected = run(server, "asyncio", benchmark(QUESTIONS), prices=PRICES)
+        assert paid(server) == WHOLE
+    with serving() as server:
+        stopped, some = part(server, tmp_path / "journal", WHOLE // 2)
+        spent = paid(server)
+        assert stopped.budget is not None
+        assert stopped.budget.exhausted
+        assert "its budget of $0.002820 is used up" in str(stopped.stopped)
+        assert stopped.ledger.total().cost == stopped.budget.spent == spent * 10**6
+        assert WHOLE // 2 - 8 * 2 * (ANSWER + REPLY) <= spent <= WHOLE // 2
+        assert 0 < len(some) < 2 * QUESTIONS
+
+        raised, rest = part(server, tmp_path / "journal", 2 * WHOLE)
+
+    assert raised.stopped is None
+    assert told(rest) == told(expected)
+    assert paid(server) == WHOLE
+    assert set(server.calls.values()) == {1}
+
+
+def test_what_a_dead_worker_had_reserved_is_spent_so_that_the_server_never_takes_more(tmp_path: Path) -> None:
+    killed: list[int] = []
+
+    def kill(pid: int) -> None:
+        if not killed and len(server.heard) > 60:
+            killed.append(pid)
+            os.kill(pid, signal.SIGKILL)
+
+    with serving(latency=0.1) as server:
+        server.processes, server.on_call = 4, kill
+        stopped, some = part(server, tmp_path / "journal", WHOLE * 3 // 4, workers=4)
+        assert stopped.budget is not None
+        assert killed
+        assert stopped.budget.exhausted
+        assert stopped.budget.reserved == 0
+        assert stopped.ledger.total().cost < stopped.budget.spent <= stopped.budget.limit
+        assert paid(server) <= WHOLE * 3 // 4
+        server.on_call = lambda _pid: None
+        _, rest = part(server, tmp_path / "journal", 2 * WHOLE, "asyncio")
+
+    assert 0 < len(some) < len(rest) == 2 * QUESTIONS
+    again = server.calls - Counter(set(server.calls))
+    assert again.total() <= 4  # the killed one had 2 of the 8 places; their replies may not have reached the journal
