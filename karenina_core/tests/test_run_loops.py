@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -56,6 +57,15 @@ def test_an_error_comes_through(loop: str) -> None:
         run_blocking(fail)
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Ctrl-C as a terminal's programs have it: those that a shell starts in the background are given none."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_cancels_what_runs(loop: str) -> None:
     cleaned = []
 
