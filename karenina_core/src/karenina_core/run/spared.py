@@ -166,7 +166,7 @@ def _useful(run: Run) -> bool:
         run.journal is not None
         and run.journal.had_replies
         and run.matrix.answers >= _FEWEST
-        and run.executor.name == InThisProcess.name
+        and isinstance(run.executor, InThisProcess)
         and run.budget is None
         and not any(hears(what) for what in ("answer", "stage", "call"))
         and not run.observers.of_starts
