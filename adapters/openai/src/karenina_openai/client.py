@@ -17,9 +17,10 @@ from karenina_core.failures import CURES, HTTPFailure, http_failure, shown_text
 from karenina_core.hosts import is_loopback
 from karenina_core.ports import ErrorCategory, Message, PortError, category_of_status
 from karenina_openai.http1 import Broken, Connection
-from karenina_openai.server import NoConnection, Reply, Server
+from karenina_openai.server import Reply, Server
 from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_openai.streaming import BrokenStream, Patience, Silence, assembled
+from karenina_openai.way import NoConnection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
