@@ -2,59 +2,71 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from karenina_ray import wire
 from karenina_ray.wire import Told
 
 if TYPE_CHECKING:
-    from karenina_core.run.calls import Keeper, Made
+    from karenina_core.run.calls import Call, Keeper, Made
     from karenina_core.run.journal import Journal
     from karenina_ray.hand import Hand
 
 Tell = Callable[["Hand", Told], None]
+Go = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
 @dataclass(slots=True)
-class _Made:
-    """A call that `maker` makes now, and those who wait for what becomes of it, by the numbers of their questions."""
+class _Wanted:
+    """A call that `maker` makes now, and those who wait for what becomes of it, by the numbers of their questions.
 
-    maker: Hand
+    Nobody is the maker while the journal is asked for it, or keeps it.
+    """
+
+    maker: Hand | None = None
     waiting: deque[tuple[Hand, int]] = field(default_factory=deque)
 
 
 class Desk:
-    """Answers the workers out of the one journal. `tell` sends a message to a worker."""
+    """Answers the workers out of the one journal. `tell` sends a message to a worker, `go` starts what waits.
 
-    def __init__(self, journal: Journal, tell: Tell) -> None:
+    What a worker says counts at once, in the order in which it says it: it may ask, leave and ask again in a breath.
+    """
+
+    def __init__(self, journal: Journal, tell: Tell, go: Go) -> None:
         self._journal: Keeper = journal
         self._tell = tell
-        self._under_way: dict[str, _Made] = {}
+        self._go = go
+        self._under_way: dict[str, _Wanted] = {}
 
-    async def find(self, hand: Hand, told: Told) -> None:
+    def find(self, hand: Hand, told: Told) -> None:
         """A worker wants to make a call: it gets what is kept of it, or makes it, or waits for another who does."""
-        key, number = told["key"], told["number"]
-        other = self._under_way.get(key)
-        if other is not None:
-            other.waiting.append((hand, number))
-            return
-        mine = self._under_way[key] = _Made(hand)
-        try:
-            kept = await self._journal.find(wire.call_of(told, hand.models[told["model"]]))
-        except BaseException:
-            self._under_way.pop(key, None)
-            raise
-        if kept is None:
-            self._answer(hand, number, None)
-        else:
-            self._answer(hand, number, kept)
-            self._end(key, mine, kept)
+        key = told["key"]
+        one = self._under_way.get(key)
+        if one is None:
+            one = self._under_way[key] = _Wanted()
+            self._go(self._find(key, one, wire.call_of(told, hand.models[told["model"]])))
+        one.waiting.append((hand, told["number"]))
 
-    async def store(self, hand: Hand, told: Told) -> None:
+    async def _find(self, key: str, one: _Wanted, call: Call) -> None:
+        kept = await self._journal.find(call)
+        if kept is None:
+            self._pass_on(key, one)
+        else:
+            self._end(key, one, kept)
+
+    def store(self, hand: Hand, told: Told) -> None:
         """A worker has made a call. When it hears so, what became of it is in the file."""
+        one = self._under_way.get(told["key"])
+        if one is not None and one.maker is hand:
+            one.maker = None
+        self._go(self._store(hand, told))
+
+    async def _store(self, hand: Hand, told: Told) -> None:
         made = wire.made_of(told["made"], told["port"])
         await self._journal.store(wire.call_of(told, hand.models[told["model"]]), made)
         self._tell(hand, {"kind": "stored", "number": told["number"]})
@@ -63,28 +75,36 @@ class Desk:
             self._end(told["key"], one, made)
 
     def leave(self, hand: Hand, key: str) -> None:
-        """A worker does not make a call after all: the first of those who wait for it does."""
+        """A worker does not make a call after all: the first of those who wait for it does. Or it waits no longer."""
         one = self._under_way.get(key)
-        if one is None or one.maker is not hand:
+        if one is None:
             return
-        while one.waiting:
-            other, number = one.waiting.popleft()
-            if other.alive:
-                one.maker = other
-                self._answer(other, number, None)
-                return
-        del self._under_way[key]
+        if one.maker is hand:
+            self._pass_on(key, one)
+        else:
+            one.waiting = deque(waiter for waiter in one.waiting if waiter[0] is not hand)
 
     def gone(self, hand: Hand) -> None:
         """A worker has died: others make what it was making."""
-        for key in [key for key, one in self._under_way.items() if one.maker is hand]:
-            self.leave(hand, key)
+        for key, one in [(key, one) for key, one in self._under_way.items() if one.maker is hand]:
+            self._pass_on(key, one)
 
-    def _end(self, key: str, one: _Made, made: Made) -> None:
+    def _pass_on(self, key: str, one: _Wanted) -> None:
+        """Have the first one who waits make the call, if there is one."""
+        while one.waiting:
+            hand, number = one.waiting.popleft()
+            if hand.alive:
+                one.maker = hand
+                self._answer(hand, number, None)
+                return
         if self._under_way.get(key) is one:
             del self._under_way[key]
-        for hand, number in one.waiting:
-            self._answer(hand, number, made)
+
+    def _end(self, key: str, one: _Wanted, made: Made) -> None:
+        if self._under_way.get(key) is one:
+            del self._under_way[key]
+        while one.waiting:
+            self._answer(*one.waiting.popleft(), made)
 
     def _answer(self, hand: Hand, number: int, made: Made | None) -> None:
         self._tell(

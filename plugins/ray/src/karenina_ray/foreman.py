@@ -53,7 +53,7 @@ class Foreman:
         self._run = run
         self._workers = workers
         self._patience = patience
-        self._desk = Desk(run.journal, Hand.tell) if run.journal is not None else None
+        self._desk = Desk(run.journal, Hand.tell, self._go) if run.journal is not None else None
         self._cashier = Cashier(run.budget, Hand.tell, self._go) if run.budget is not None else None
         self._hands: set[Hand] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -121,6 +121,7 @@ class Foreman:
         task = asyncio.get_running_loop().create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # else Python warns of work that was cancelled before it began
         return task
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
@@ -320,8 +321,10 @@ class Foreman:
         elif self._desk is not None:
             if kind == "leave":
                 self._desk.leave(hand, told["key"])
+            elif kind == "find":
+                self._desk.find(hand, told)
             else:
-                self._go(self._desk.find(hand, told) if kind == "find" else self._desk.store(hand, told))
+                self._desk.store(hand, told)
 
     def _model(self, told: Told) -> ModelConfig:
         """The model that a worker calls: one and the same for all workers, that of the configuration if it is there."""

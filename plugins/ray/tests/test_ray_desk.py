@@ -1,0 +1,136 @@
+"""What workers ask of the journal counts in the order in which they say it, also where they think twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from karenina_core.models import ModelConfig
+from karenina_core.ports import CallNotes, LLMReply, Usage
+from karenina_core.run.calls import Call, Made
+from karenina_core.run.journal import Journal
+from karenina_ray import wire
+from karenina_ray.desk import Desk
+from karenina_ray.foreman import Foreman
+from karenina_ray.hand import Hand
+from karenina_ray.wire import Told
+
+MADE = Made(LLMReply("BCL2", Usage(10, 5, calls=1)), None, CallNotes())
+
+
+class Kept:
+    """A journal that takes a moment for everything."""
+
+    def __init__(self, made: Made | None = None) -> None:
+        self.made = made
+
+    async def find(self, call: Call) -> Made | None:
+        await asyncio.sleep(0)
+        return self.made
+
+    async def store(self, call: Call, made: Made) -> None:
+        await asyncio.sleep(0)
+
+
+class Office:
+    """A desk, three workers, and what each was told: the numbers of its questions, and whether the call was there."""
+
+    def __init__(self, journal: Kept) -> None:
+        model = ModelConfig(id="mayor", interface="town", model_name="mayor")
+        self.hands = [Hand(None, place, models={0: model}) for place in range(3)]
+        self.told: list[tuple[int, int, bool]] = []
+        self.desk = Desk(
+            cast("Journal", journal), self._tell, lambda work: asyncio.get_running_loop().create_task(work)
+        )
+
+    def _tell(self, hand: Hand, told: Told) -> None:
+        if told["kind"] == "found":
+            self.told.append((hand.place, told["number"], told["made"] is not None))
+
+    def find(self, place: int, number: int) -> None:
+        self.desk.find(self.hands[place], self._call(number))
+
+    def store(self, place: int) -> None:
+        self.desk.store(self.hands[place], {**self._call(0), "made": wire.made_told(MADE)})
+
+    def leave(self, place: int) -> None:
+        self.desk.leave(self.hands[place], "00")
+
+    def die(self, place: int) -> None:
+        self.hands[place].alive = False
+        self.desk.gone(self.hands[place])
+
+    @staticmethod
+    def _call(number: int) -> Told:
+        names: Told = dict.fromkeys(("question", "stage", "task", "judge"), "")
+        return {
+            **names,
+            "key": "00",
+            "number": number,
+            "port": "llm",
+            "model": 0,
+            "replicate": 0,
+            "lasting": True,
+            "parts": False,
+        }
+
+
+def happens(office: Office, *steps: Callable[[], None] | None) -> list[tuple[int, int, bool]]:
+    """What the workers were told after these steps. At None, what was begun goes on to its end."""
+
+    async def work() -> None:
+        for step in (*steps, None):
+            if step is not None:
+                step()
+            else:
+                for _ in range(5):
+                    await asyncio.sleep(0)
+
+    asyncio.run(work())
+    return office.told
+
+
+def test_who_waits_no_longer_for_a_call_is_not_the_one_who_makes_it() -> None:
+    at = Office(Kept())
+    told = happens(
+        at,
+        *(lambda: at.find(0, 1), lambda: at.find(1, 1), lambda: at.find(2, 1), None),
+        *(lambda: at.leave(1), lambda: at.find(1, 2), lambda: at.leave(0)),
+    )
+    assert told == [(0, 1, False), (2, 1, False)]
+
+
+def test_who_asks_and_leaves_in_a_breath_keeps_nobody_waiting() -> None:
+    at = Office(Kept())
+    told = happens(at, lambda: at.find(0, 1), lambda: at.leave(0), lambda: at.find(0, 2), lambda: at.find(1, 1))
+    assert told == [(0, 2, False)]
+    assert happens(at, lambda: at.leave(0)) == [(0, 2, False), (1, 1, False)]
+    assert happens(at, lambda: at.leave(1), lambda: at.find(2, 1))[-1] == (2, 1, False)
+
+
+def test_a_call_that_is_kept_is_made_by_nobody_whoever_left_while_it_was_looked_for() -> None:
+    at = Office(Kept(MADE))
+    assert happens(at, lambda: at.find(0, 1), lambda: at.find(1, 1), lambda: at.leave(0)) == [(1, 1, True)]
+
+
+def test_a_call_that_is_being_stored_is_made_by_nobody_else_though_its_worker_dies() -> None:
+    at = Office(Kept())
+    told = happens(at, lambda: at.find(0, 1), lambda: at.find(1, 1), None, lambda: at.store(0), lambda: at.die(0))
+    assert told == [(0, 1, False), (1, 1, True)]
+
+
+def test_work_that_is_cancelled_before_it_began_warns_of_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    async def work() -> None:
+        pytest.fail("it was cancelled")
+
+    async def cancelled() -> None:
+        foreman = Foreman.__new__(Foreman)
+        foreman._tasks = set()
+        foreman._go(work()).cancel()
+        await asyncio.sleep(0.01)
+
+    asyncio.run(cancelled())
+    assert not [one for one in recwarn.list if "never awaited" in str(one.message)]
