@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 from karenina_core import Benchmark
 from karenina_core.cli.app import build_app
+from karenina_core.rubrics import LLMRubricTrait, Rubric
 
 QUESTIONS = 60
 AT_ONCE = 4
@@ -113,6 +115,34 @@ def test_a_budget_of_half_the_estimate_stops_within_what_is_under_way_and_goes_o
     models = {one["model"]: one for one in status["spent"]["by_model"]}
     assert (cost(models["m"]), cost(models["j"])) == (QUESTIONS * ANSWER, QUESTIONS * REPLY)
     assert [(one["judge"], one["calls"]) for one in status["spent"]["by_judge"]] == [("j", QUESTIONS)]
+
+
+def test_what_was_asked_for_some_traits_of_an_answer_is_kept_where_others_are_not_covered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    benchmark = Benchmark.create("Genes")
+    traits = {"dear": "It is clear. " * 500, "clear": "It is clear.", "warm": "It is warm."}
+    benchmark.global_rubric = Rubric.of(
+        *(LLMRubricTrait(name=name, kind="boolean", description=text) for name, text in traits.items())
+    )
+    for number in range(12):
+        benchmark.add_question(f"Which gene is GENE{number}?")
+    benchmark.save(tmp_path / "genes.jsonld")
+
+    async def slowly(body: dict[str, Any]) -> str:
+        await asyncio.sleep(0.05)
+        return '{"reasoning": "it is", "score": true}' if "response_format" in body else reply(body)
+
+    with counting_server() as server:
+        server.reply = slowly
+        rubric_only = ("--set", "evaluation_mode=rubric_only", "--set", "rubric_evaluation_strategy=sequential")
+        for part in range(1, 6):
+            more = ("--budget", f"{part * 2 * (ANSWER + 3 * REPLY):f}") if part < 5 else ()
+            code, found = run(server, tmp_path / "genes.jsonld", *rubric_only, *more)
+            assert code == (3 if more else 0)
+    assert [one["outcome"] for one in found["results"]] == ["scored"] * 12
+    assert len(asked(server)) == len(set(asked(server))) == 12 * 4
 
 
 def test_a_dry_run_needs_no_key_asks_nobody_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

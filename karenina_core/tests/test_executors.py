@@ -63,6 +63,15 @@ class Lighthouse(Executor):
         return [self]
 
 
+class Thrifty(Lighthouse):
+    """One that keeps to budgets."""
+
+    keeps_budgets: ClassVar[bool] = True
+
+
+MONEY = {"prices": {id: {"input": 1, "output": 1} for id in ("a", "j", "k")}, "budget": "1"}
+
+
 def world(*more: object) -> Plugins:
     plugins = World().plugins()
     for one in more:
@@ -118,16 +127,27 @@ def test_an_executor_owns_settings_and_checks_them_before_the_run() -> None:
 
 def test_a_run_with_a_budget_is_refused_where_the_executor_does_not_keep_to_it() -> None:
     plugins = world(Lighthouse())
-    money = {"prices": {id: {"input": 1, "output": 1} for id in ("a", "j", "k")}, "budget": "1"}
 
     with pytest.raises(ConfigError, match="the executor 'lighthouse' does not keep to a budget: remove the budget, or"):
-        run_of("lighthouse", plugins, **money)
+        run_of("lighthouse", plugins, **MONEY)
 
-    class Thrifty(Lighthouse):
-        keeps_budgets: ClassVar[bool] = True
-
-    run = run_of("lighthouse", world(Thrifty()), **money)
+    run = run_of("lighthouse", world(Thrifty()), **MONEY)
     assert run.budget is not None
+
+
+def test_the_first_stop_has_its_grace_also_after_the_budget_was_spent() -> None:
+    run = run_of("lighthouse", world(Thrifty()), **MONEY)
+    stops: list[float] = []
+    run.on_stop = stops.append
+    assert run.budget is not None
+    assert run.budget.on_spent is not None
+
+    run.budget.on_spent()
+    for _ in range(2):
+        run.stop("Ctrl-C", grace=2.0)
+
+    assert stops == [2.0, 0.0]
+    assert str(run.stopped).startswith("its budget of $1.0000 is used up")
 
 
 @pytest.mark.parametrize(

@@ -46,13 +46,15 @@ class _Seen:
 class Budget:
     """What may be spent, in picodollars. `on_spent` is called once, when a call is not covered and none is under way.
 
-    `spent` is what was settled, that of earlier runs included; `reserved` is held for calls under way.
+    `spent` is what was settled, that of earlier runs included; `reserved` is held for calls under way. `lost` was
+    reserved for calls of which nobody knows what became, and is not given out again.
     """
 
     limit: int
     ledger: Ledger
     spent: int = 0
     reserved: int = 0
+    lost: int = 0
     on_spent: Callable[[], None] | None = None
     exhausted: bool = False
     refused: int = 0
@@ -99,8 +101,8 @@ class Budget:
             self._wake()
 
     def forfeit(self, reserved: int) -> None:
-        """Take all that was reserved for a call as spent: nobody is left who knows what it did cost."""
-        self.spent += reserved
+        """Keep all that was reserved for a call: it may have been made, and nobody is left who knows."""
+        self.lost += reserved
         self.release(reserved)
 
     def most(self, call: Call) -> int:
@@ -121,13 +123,14 @@ class Budget:
 
     def in_words(self) -> str:
         """Why the run stopped, as one says it."""
+        lost = f", {in_words(self.lost)} was reserved for calls that were cut off" if self.lost else ""
         return (
-            f"its budget of {in_words(self.limit)} is used up: {in_words(self.spent)} was spent, and the next call may "
-            f"cost {in_words(self.refused)}"
+            f"its budget of {in_words(self.limit)} is used up: {in_words(self.spent)} was spent{lost}, and the next "
+            f"call may cost {in_words(self.refused)}"
         )
 
     def _covers(self, amount: int) -> bool:
-        return self.spent + self.reserved + amount <= self.limit
+        return self.spent + self.lost + self.reserved + amount <= self.limit
 
     def _wake(self) -> None:
         """Let calls go that are covered, the earliest items first; where nothing is under way, refuse the others."""

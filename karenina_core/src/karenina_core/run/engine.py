@@ -105,6 +105,7 @@ class Run:
         self._outcomes = OutcomeTally()
         self._crew: Crew[AnswerTask] | None = None
         self._stopped: str | None = None
+        self._told_to_stop = False  # by `stop`: a budget that is spent lets what is under way go on
         self._loop: asyncio.AbstractEventLoop | None = None
         self.journal = journal
         self.command = dict(command or {})
@@ -192,7 +193,8 @@ class Run:
         the grace.
         """
         crew = self._crew
-        again, self._stopped = self._stopped is not None, self._stopped or why
+        again, self._told_to_stop = self._told_to_stop, True
+        self._stopped = self._stopped or why
         self.limits.close()
         if self.on_stop is not None:
             self.on_stop(0.0 if again else grace)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ from karenina_core.ports import AgentOptions
 from karenina_core.rubrics import AgenticRubricTrait, RubricTrait
 from karenina_core.rubrics.scales import Score
 from karenina_core.stage import ModelNeed
+from karenina_core.together import together
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class AgenticRubricEvaluation(Stage):
         shown = None
         if any(trait.context_mode != "workspace_only" for trait, _ in traits):
             shown = judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric)
-        scored = await asyncio.gather(*(self._score(context, trait, dynamic, shown) for trait, dynamic in traits))
+        scored = await together(self._score(context, trait, dynamic, shown) for trait, dynamic in traits)
         absent = [one for one in scored if one.verdict is not None and not one.verdict.present]
         counted = [one for one in scored if one not in absent]
         context.set_artifact(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +10,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.ports import PortError
 from karenina_core.stage import ServiceNeed
 from karenina_core.structured import object_schema
+from karenina_core.together import together
 from karenina_core.wording import nearest, whole
 from karenina_deep_judgment.prompts import RISK, risk_request
 from karenina_deep_judgment.settings import USUAL_TOOL, deep_judgment
@@ -137,7 +137,7 @@ async def _look_up(
             return "", whole(str(error))
 
     unique = list(dict.fromkeys(queries))
-    return dict(zip(unique, await asyncio.gather(*(one(query) for query in unique)), strict=True))
+    return dict(zip(unique, await together(one(query) for query in unique), strict=True))
 
 
 def _tool(context: VerificationContext, name: str) -> SearchTool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -11,6 +10,7 @@ from karenina_core.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.rubrics.evaluation import TraitScore
 from karenina_core.rubrics.scales import read_score, scale_in_words, score_schema
 from karenina_core.structured import InvalidReply, object_schema
+from karenina_core.together import together
 from karenina_deep_judgment.prompts import TRAIT_REASONING, TRAIT_SCORE, reasoning_request, score_request
 from karenina_deep_judgment.quoting import quote
 from karenina_deep_judgment.searching import assess, overall_risk
@@ -43,7 +43,7 @@ class DeepJudgmentTraits:
     ) -> Sequence[TraitScore]:
         """One score for each trait, in their order."""
         asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
-        return await asyncio.gather(*(self._guarded(trait, text, context) for trait in asked))
+        return await together(self._guarded(trait, text, context) for trait in asked)
 
     async def _guarded(self, trait: LLMRubricTrait, text: str, context: VerificationContext) -> TraitScore:
         metadata: dict[str, Any] = {

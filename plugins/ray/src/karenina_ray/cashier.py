@@ -22,7 +22,7 @@ _Reserved = tuple["Hand", int]
 class Cashier:
     """Answers the workers out of the budget. `tell` sends a message to a worker, `go` starts what waits.
 
-    What is reserved for a worker that dies is spent: its calls may have been answered, and nobody knows.
+    What is reserved for a worker that dies is lost: its calls may have been answered, and nobody knows.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from karenina_core.errors import KareninaError, told
 from karenina_core.rubrics import CallableRubricTrait, RubricTrait
 from karenina_core.rubrics.evaluation import TraitScore
 from karenina_core.templates import digest_of
-from karenina_rubric.together import each_alone
+from karenina_rubric.alone import each_alone
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +19,7 @@ from karenina_core.rubrics import (
     check_dynamic_names,
 )
 from karenina_core.rubrics.evaluation import TraitScore
+from karenina_core.together import together
 from karenina_rubric.merging import ERRORS, METADATA, Merged, deep_judgment
 from karenina_rubric.presence import Presence, find_present
 from karenina_rubric.prompts import METRIC, PRESENCE, RUBRIC
@@ -149,11 +149,9 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
             errors[trait.name] = _unclaimed(trait)
         else:
             shares.setdefault(claimer, []).append(trait)
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_evaluated(evaluators[at], share, text, context)) for at, share in shares.items()]
+    evaluated = await together(_evaluated(evaluators[at], share, text, context) for at, share in shares.items())
     scores: dict[str, TraitScore] = {}
-    for task in tasks:
-        found, failed = task.result()
+    for found, failed in evaluated:
         scores.update(found)
         errors.update(failed)
     for trait in traits:

@@ -9,10 +9,10 @@ from karenina_core.ports import PortError
 from karenina_core.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.rubrics.evaluation import TraitScore
 from karenina_core.structured import read_object, repair
+from karenina_rubric.alone import each_alone
 from karenina_rubric.judgements import Judgement, batch_schema, read_judgement, trait_schema
 from karenina_rubric.prompts import RUBRIC, traits_request
 from karenina_rubric.settings import RubricSettings
-from karenina_rubric.together import each_alone
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext

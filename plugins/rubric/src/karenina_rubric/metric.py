@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from karenina_core.rubrics import MetricRubricTrait, RubricTrait
 from karenina_core.rubrics.evaluation import TraitScore
 from karenina_core.structured import InvalidReply, object_schema
+from karenina_rubric.alone import each_alone
 from karenina_rubric.prompts import EVERY_TIME, EXTRA, METRIC, ONCE, REASONING, SAID, UNWANTED, metric_request
-from karenina_rubric.together import each_alone
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from karenina_core.patterns import search
 from karenina_core.rubrics import RegexRubricTrait, RubricTrait
 from karenina_core.rubrics.evaluation import TraitScore
-from karenina_rubric.together import each_alone
+from karenina_rubric.alone import each_alone
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from karenina_core.errors import told
 from karenina_core.rubrics import RubricTrait
 from karenina_core.rubrics.evaluation import TraitScore
+from karenina_core.together import together
 
 TraitT = TypeVar("TraitT", bound=RubricTrait)
 
@@ -24,6 +24,4 @@ async def each_alone(
         except Exception as error:
             return TraitScore(trait.name, result_field, error=told(error))
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(trait)) for trait in traits]
-    return [task.result() for task in tasks]
+    return await together(one(trait) for trait in traits)
