@@ -6,15 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
-import pytest
-
 from karenina_core.models import ModelConfig
 from karenina_core.ports import CallNotes, LLMReply, Usage
 from karenina_core.run.calls import Call, Made
 from karenina_core.run.journal import Journal
 from karenina_ray import wire
 from karenina_ray.desk import Desk
-from karenina_ray.foreman import Foreman
 from karenina_ray.hand import Hand
 from karenina_ray.wire import Told
 
@@ -120,17 +117,3 @@ def test_a_call_that_is_being_stored_is_made_by_nobody_else_though_its_worker_di
     at = Office(Kept())
     told = happens(at, lambda: at.find(0, 1), lambda: at.find(1, 1), None, lambda: at.store(0), lambda: at.die(0))
     assert told == [(0, 1, False), (1, 1, True)]
-
-
-def test_work_that_is_cancelled_before_it_began_warns_of_nothing(recwarn: pytest.WarningsRecorder) -> None:
-    async def work() -> None:
-        pytest.fail("it was cancelled")
-
-    async def cancelled() -> None:
-        foreman = Foreman.__new__(Foreman)
-        foreman._tasks = set()
-        foreman._go(work()).cancel()
-        await asyncio.sleep(0.01)
-
-    asyncio.run(cancelled())
-    assert not [one for one in recwarn.list if "never awaited" in str(one.message)]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from karenina_core.run.budget import OverBudget
 from karenina_ray import wire
 
 if TYPE_CHECKING:
     from karenina_core.run.budget import Budget
-    from karenina_ray.desk import Tell
+    from karenina_ray.desk import Go, Tell
     from karenina_ray.hand import Hand
     from karenina_ray.wire import Told
 
@@ -25,9 +24,7 @@ class Cashier:
     What is reserved for a worker that dies is lost: its calls may have been answered, and nobody knows.
     """
 
-    def __init__(
-        self, budget: Budget, tell: Tell, go: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
-    ) -> None:
+    def __init__(self, budget: Budget, tell: Tell, go: Go) -> None:
         self._budget = budget
         self._tell = tell
         self._go = go

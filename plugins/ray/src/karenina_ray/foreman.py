@@ -7,7 +7,7 @@ import contextlib
 import logging
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -18,6 +18,7 @@ from karenina_core.results import VerificationResult
 from karenina_ray import wire
 from karenina_ray.cashier import Cashier
 from karenina_ray.desk import Desk
+from karenina_ray.errands import Errands
 from karenina_ray.feed import Feed, Job
 from karenina_ray.hand import Hand
 from karenina_ray.telling import question_told
@@ -53,16 +54,15 @@ class Foreman:
         self._run = run
         self._workers = workers
         self._patience = patience
-        self._desk = Desk(run.journal, Hand.tell, self._go) if run.journal is not None else None
-        self._cashier = Cashier(run.budget, Hand.tell, self._go) if run.budget is not None else None
+        self._came = asyncio.Event()
+        self._errands = Errands(self._came.set)
+        self._desk = Desk(run.journal, Hand.tell, self._errands.go) if run.journal is not None else None
+        self._cashier = Cashier(run.budget, Hand.tell, self._errands.go) if run.budget is not None else None
         self._hands: set[Hand] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._feed = feed
         self._suspects: deque[list[Job]] = deque()
         self._ready: deque[Placed] = deque()
-        self._came = asyncio.Event()
         self._finishing = 0  # jobs of which the results are being kept
-        self._failure: BaseException | None = None
         self._vain = 0
         self._models: list[tuple[Told, ModelConfig]] = []
         self._stopping: float | None = None
@@ -72,8 +72,8 @@ class Foreman:
         self._run.limits.prepare((*self._run.config.core.answering_models, *self._run.config.core.parsing_models))
         self._run.on_stop = self._stop
         for place in range(self._workers):
-            self._go(self._employ(place))
-        self._go(self._be_impatient())
+            self._errands.go(self._employ(place))
+        self._errands.go(self._be_impatient())
         return self
 
     async def __aexit__(
@@ -88,10 +88,7 @@ class Foreman:
         for hand in self._hands:
             hand.alive = False
             self._ray.kill(hand.actor)
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._errands.end()
 
     async def results(self) -> AsyncGenerator[Placed]:
         """Every result with its place, as it comes; ends early where the run is stopped."""
@@ -99,8 +96,8 @@ class Foreman:
             while self._ready:
                 yield self._ready.popleft()
             self._hand_out()
-            if self._failure is not None:
-                raise self._failure
+            if self._errands.failure is not None:
+                raise self._errands.failure
             if self._is_done():
                 return
             if not self._ready:
@@ -116,23 +113,6 @@ class Foreman:
         return not (left or any(hand.jobs for hand in self._hands))
 
     # ---- workers
-
-    def _go(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(self._guarded(work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: work.close())  # else Python warns of work that was cancelled before it began
-        return task
-
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:
-            if self._failure is None:
-                self._failure = error
-            self._came.set()
 
     async def _employ(self, place: int) -> None:
         """Start a worker and hear it until it dies."""
@@ -223,10 +203,10 @@ class Foreman:
             job.deaths += 1
         if len(jobs) == 1 and jobs[0].deaths >= MOST_DEATHS:
             self._finishing += 1
-            self._go(self._give_up(jobs[0]))
+            self._errands.go(self._give_up(jobs[0]))
         else:
             self._suspects.extend(jobs[at : at + company] for at in range(0, len(jobs), company))
-        self._go(self._employ(hand.place))
+        self._errands.go(self._employ(hand.place))
 
     async def _give_up(self, job: Job) -> None:
         """End the items of an answer of which workers die again and again."""
@@ -244,7 +224,7 @@ class Foreman:
 
     def _hand_out(self) -> None:
         """Give each worker that has room something to do."""
-        if self._stopping is not None or self._failure is not None:
+        if self._stopping is not None or self._errands.failure is not None:
             return
         for hand in sorted((one for one in self._hands if one.ready), key=lambda one: len(one.jobs)):
             if self._suspects and not hand.jobs:
@@ -290,7 +270,7 @@ class Foreman:
         kind = told["kind"]
         if kind == "done":
             self._finishing += 1
-            self._go(self._finish(hand.jobs.pop(told["order"]), told["results"]))
+            self._errands.go(self._finish(hand.jobs.pop(told["order"]), told["results"]))
         elif kind == "broke":
             raise ExecutorError(f"executor ray: a worker failed at an answer:\n{told['error']}")
         elif kind == "stopped":
