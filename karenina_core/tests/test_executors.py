@@ -135,6 +135,16 @@ def test_a_run_with_a_budget_is_refused_where_the_executor_does_not_keep_to_it()
     assert run.budget is not None
 
 
+def test_nothing_has_to_run_any_more_once_the_budget_is_spent() -> None:
+    run = run_of("lighthouse", world(Thrifty()), **MONEY)
+    assert run.budget is not None
+    assert [run.todo(task) for task in run.matrix] == [([0, 1], [])] * 3
+
+    run.budget.exhausted = True
+
+    assert [run.todo(task) for task in run.matrix] == [([], [])] * 3
+
+
 def test_the_first_stop_has_its_grace_also_after_the_budget_was_spent() -> None:
     run = run_of("lighthouse", world(Thrifty()), **MONEY)
     stops: list[float] = []
