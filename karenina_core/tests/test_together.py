@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from karenina_core.errors import Unfinished
+from karenina_core.errors import RunError, Unfinished
 from karenina_core.testing.virtual_time import run_in_virtual_time
 from karenina_core.together import together
 
@@ -47,10 +47,11 @@ def test_where_one_fails_the_others_come_to_their_end() -> None:
     assert not at.cancelled
 
 
-def test_what_leaves_the_item_unfinished_goes_before_errors() -> None:
+@pytest.mark.parametrize("other", [Unfinished(), RunError("the disk is full")])
+def test_what_is_no_error_of_the_stage_goes_before_its_own(other: BaseException) -> None:
     at = Works()
-    with pytest.raises(Unfinished):
-        run_in_virtual_time(together([at.work(1, LookupError("first")), at.work(2, Unfinished()), at.work(3)]))
+    with pytest.raises(type(other)):
+        run_in_virtual_time(together([at.work(1, LookupError("first")), at.work(2, other), at.work(3)]))
     assert at.ended == [1, 2, 3]
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Iterable
 from typing import TypeVar
 
-from karenina_core.errors import Unfinished
+from karenina_core.errors import RunError, Unfinished
 
 T = TypeVar("T")
 
@@ -16,10 +16,10 @@ async def together(works: Iterable[Awaitable[T]]) -> list[T]:
 
     Where one raises, the others go on to their end before it comes out here: a call that is under way is paid for, and
     its reply is kept. (A task group cancels them.) Of several errors the first comes out, before all others one that
-    leaves the item unfinished. Where the caller is cancelled, so are they.
+    is not the stage's own: it ends the run, or leaves the item unfinished. Where the caller is cancelled, so are they.
     """
     ended = await asyncio.gather(*works, return_exceptions=True)
     errors = [one for one in ended if isinstance(one, BaseException)]
     if errors:
-        raise next((one for one in errors if isinstance(one, Unfinished)), errors[0])
+        raise next((one for one in errors if isinstance(one, RunError | Unfinished)), errors[0])
     return [one for one in ended if not isinstance(one, BaseException)]
