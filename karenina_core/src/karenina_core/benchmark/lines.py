@@ -12,6 +12,7 @@ the line.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from karenina_core.benchmark.benchmark import Benchmark
 
+_DIGEST = 16
 _MARK = b"\xef\xbb\xbf"
 
 
@@ -68,16 +70,20 @@ def read_lines(path: Path) -> tuple[Benchmark, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """Where the questions stand: by id their place among each other, and by place where the line begins, and which."""
+    """Where the questions stand: by id their place among each other, and by place where the line begins, and which.
+
+    `digests` holds what each line was, so that what a run uses is what was checked before it.
+    """
 
     places: dict[str, int]
     offsets: array[int]
     numbers: array[int]
+    digests: bytearray
 
 
 def _index(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, list[str]]:
     head: Section | None = None
-    index = _Index({}, array("Q"), array("L"))
+    index = _Index({}, array("Q"), array("L"), bytearray())
     unread: list[str] = []
     end = 0
     for number, line in enumerate(file, 1):
@@ -102,10 +108,15 @@ def _index(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, list[st
         index.places[id] = len(index.places)
         index.offsets.append(start)
         index.numbers.append(number)
+        index.digests.extend(_digest(line))
     index.offsets.append(end)
     if head is None and not index.places:
         raise CheckpointError(path, "", "the file is empty", "write a question a line, as JSON")
     return index, head, unread
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.blake2b(line.rstrip(b"\n"), digest_size=_DIGEST).digest()
 
 
 def _id(values: Mapping[str, Any], path: Path, number: int) -> str:
@@ -190,9 +201,9 @@ class QuestionLines(MutableMapping[str, Question]):
         number = self._index.numbers[place]
         try:
             line = self._line(place)
+            if _digest(line) != self._index.digests[place * _DIGEST : (place + 1) * _DIGEST]:
+                raise CheckpointError(self._path, f"line {number}", "the line has changed", "")
             values = _values(line, self._path, number)
-            if _id(values, self._path, number) != id:
-                raise CheckpointError(self._path, f"line {number}", "another question stands there", "")
         except (CheckpointError, OSError) as error:
             what = f"the question {id!r} stood there when the file was loaded, and does no longer: {error}"
             cure = "leave the file alone while it is in use, and load it again"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from karenina_core.errors import KareninaError
+from karenina_core.private_files import held, read_private, replace_private
+from karenina_core.wording import whole
 
 _DIGEST_LENGTH = 64
 
@@ -45,7 +46,8 @@ class Trust:
     def stored(cls) -> Self:
         """What the user has trusted on this machine with `karenina trust`; nothing where there is no such file yet.
 
-        Raises `TrustFileError` for a file that is broken: it is never taken for an empty one.
+        Raises `TrustFileError` for a file that is broken or that another user could have written: it is never taken
+        for an empty one.
         """
         return cls(frozenset(_read(trust_file())))
 
@@ -80,16 +82,13 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
         if not _is_digest(digest):
             raise ValueError(f"{digest!r} is no SHA-256 digest: 64 characters of 0-9 and a-f")
     path = trust_file()
-    entries = _read(path)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    for digest in wanted:
-        entries.setdefault(digest, {"note": note, "trusted_at": now})
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix="trusted-", suffix=".json")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump({"version": 1, "trusted": entries}, file, indent=2, ensure_ascii=False)
-        Path(temporary).replace(path)
+        with held(path):  # two commands at once would lose what one of them stores
+            entries = _read(path)
+            for digest in wanted:
+                entries.setdefault(digest, {"note": whole(note), "trusted_at": now})
+            replace_private(path, json.dumps({"version": 1, "trusted": entries}, indent=2, ensure_ascii=False))
     except OSError as error:
         raise TrustFileError(f"{path}: the trusted digests cannot be written: {error}") from error
     return path
@@ -97,11 +96,11 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
+        text = read_private(path)
     except (OSError, UnicodeDecodeError) as error:
         raise TrustFileError(f"{path}: the trusted digests cannot be read: {error}") from error
+    if text is None:
+        return {}
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
