@@ -79,7 +79,7 @@ WRONG = [
     ("t.jsonl", "", "the file is empty"),
     ("t.jsonl", '{"q": 1}\n\n{"q"\n', "line 3: this is no JSON"),
     ("t.jsonl", "[1]\n", "line 1: the line holds no JSON object"),
-    ("t.xlsx", "nonsense", "no Excel file"),
+    ("t.xlsx", "nonsense", "not an Excel file"),
     ("t.parquet", "x", "'.parquet' is none of .csv"),
 ]
 

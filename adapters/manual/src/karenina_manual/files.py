@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from karenina_core import files
 from karenina_core.adapters import AdapterConfigError
+from karenina_core.bounds import trouble_in_json
 from karenina_manual.index import Index, Recorded
 
 if TYPE_CHECKING:
@@ -38,21 +40,21 @@ def _read(path: Path, _changed: int, _size: int, extra: ManualExtra) -> Index:
             _add_json(path, index, extra)
         else:
             raise AdapterConfigError(f"recordings {path}: the name must end in .json, .jsonl or .ndjson")
-    except OSError as error:
-        raise AdapterConfigError(f"recordings {path}: {error.strerror or error}; see manual_traces") from None
+    except files.FileError as error:
+        raise AdapterConfigError(f"recordings {error} (see manual_traces)") from None
     return index
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Any]]:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
+    with files.open_file(path) as file:
+        for number, line in enumerate(files.lines_of(file, path), 1):
             if line.strip():
                 place = f"{path}, line {number}"
                 yield place, _loads(line, place)
 
 
 def _add_json(path: Path, index: Index, extra: ManualExtra) -> None:
-    data = _loads(path.read_bytes(), str(path))
+    data = _loads(files.read_bytes(path), str(path))
     if isinstance(data, list):
         for number, row in enumerate(data, 1):
             index.add_row(f"{path}, entry {number}", row, extra)
@@ -67,11 +69,16 @@ def _add_json(path: Path, index: Index, extra: ManualExtra) -> None:
 
 def _loads(raw: bytes, place: str) -> Any:
     try:
-        return json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_pairs)
+        text = raw.decode("utf-8-sig")
+        found = json.loads(text, object_pairs_hook=_pairs)
     except UnicodeDecodeError as error:
         raise AdapterConfigError(f"recordings {place}: not UTF-8 (byte {error.start})") from None
     except (ValueError, RecursionError) as error:
         raise AdapterConfigError(f"recordings {place}: broken JSON ({error})") from None
+    trouble = trouble_in_json(text, found, halves=False)
+    if trouble is not None:
+        raise AdapterConfigError(f"recordings {place}: {trouble.what}; {trouble.cure}")
+    return found
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.adapters import AdapterConfigError
+from karenina_core.bounds import has_half
 from karenina_core.ports import Message
 from karenina_core.traces import TraceFormatError, convert, trace_of_exchanges
+from karenina_core.wording import whole_values
 
 if TYPE_CHECKING:
     from karenina_manual.settings import ManualExtra
@@ -47,6 +49,12 @@ class Index:
         Raises `AdapterConfigError` for a recording of an unknown shape, and for a second, different one of the same
         id and replicate. Texts may repeat: files hold answers of several systems to one question.
         """
+        for name in (question_id, text):
+            if name is not None and has_half(name):
+                what = f"the id or question {name[:60]!r} holds half of a character"
+                raise AdapterConfigError(f"recordings {recorded.place}: {what}; correct it")
+        # Programs that cut texts by UTF-16 units leave half a character: in an answer it costs that character.
+        recorded = replace(recorded, value=whole_values(recorded.value))
         _check_shape(recorded)
         if question_id is not None:
             same = self._by_id.setdefault(question_id, [])

@@ -66,15 +66,20 @@ class Benchmark:
         return benchmark
 
     @classmethod
-    def load(cls, path: str | Path) -> Benchmark:
+    def load(cls, path: str | Path, *, max_bytes: int | None = None) -> Benchmark:
         """Read a benchmark: a JSON-LD checkpoint (`.jsonld`, `.json`), the readable form (`.yaml`, `.yml`), or lines.
 
         Lines (`.jsonl`, `.ndjson`) hold a question each and are streamed: see `streamed`. A file with another ending
-        is told by its content. Nothing of it is executed. Raises `CheckpointError`.
+        is told by its content. Nothing of it is executed.
+
+        At most 100 MB of it, and of each file that it names, are read; `max_bytes` or the environment variable
+        `KARENINA_MAX_FILE_BYTES` sets another bound. Raises `CheckpointError`.
         """
         from karenina_core.benchmark import files
+        from karenina_core.files import allowing
 
-        return files.load(Path(path))
+        with allowing(max_bytes):
+            return files.load(Path(path))
 
     def save(self, path: str | Path) -> None:
         """Write the benchmark, as JSON-LD, YAML or lines of JSON by the ending of `path`.

@@ -6,6 +6,7 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
+from karenina_core import files
 from karenina_core.benchmark.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -84,19 +85,16 @@ def save(benchmark: Benchmark, path: Path) -> None:
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, without a byte-order mark. Raises `CheckpointError`."""
+    """Return the text of a UTF-8 file, without a byte-order mark. Raises `CheckpointError`."""
     try:
-        return path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError as error:
-        raise CheckpointError(path, "", "there is no such file", "check the path") from error
-    except OSError as error:
-        raise CheckpointError(
-            path, "", f"it cannot be read: {error.strerror}", "check the path and its rights"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise CheckpointError(
-            path, f"byte {error.start}", "the text is not UTF-8", "save it with the encoding UTF-8"
-        ) from error
+        return files.read_text(path)
+    except files.FileError as error:
+        raise of_file(error) from error
+
+
+def of_file(error: files.FileError) -> CheckpointError:
+    """Return the error of a file that cannot be read as the one of a benchmark."""
+    return CheckpointError(error.path, error.where, error.what, error.cure)
 
 
 def replace(path: Path, texts: Iterable[str]) -> None:

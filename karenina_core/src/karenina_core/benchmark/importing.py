@@ -5,16 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
+from zipfile import ZipFile
 
+from karenina_core import files
 from karenina_core.benchmark.declarative import DeclarationError, row_source
 from karenina_core.benchmark.errors import CheckpointError, explain
-from karenina_core.benchmark.files import read_text
+from karenina_core.benchmark.files import of_file, read_text
 from karenina_core.benchmark.question import Question
+from karenina_core.bounds import trouble_in_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +28,10 @@ if TYPE_CHECKING:
 
 FIELDS = ("question", "raw_answer", "id", "keywords", "answer_template", "author", "sources", "workspace_path")
 """Fields of a question that may come from a column; `metadata` besides takes a list of columns."""
+_BLANK = b" \t\r\n"
 _DELIMITERS = (",", ";", "\t")
+_BYTES_OF_A_CELL = 20
+"""A file of the largest size may have one cell for so many bytes: five million, as long as nobody raises the bound."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +51,21 @@ class Table:
     rows: tuple[Row, ...]
 
 
-def read_rows(path: str | Path, sheet: str | None = None) -> Table:
+def read_rows(path: str | Path, sheet: str | None = None, *, max_bytes: int | None = None) -> Table:
     """Read a table: `.csv`, `.tsv`, `.xlsx` or `.jsonl` (`.ndjson`) by its ending.
 
     CSV is UTF-8, with or without a byte-order mark; the delimiter is comma, semicolon or tab, whichever stands in the
     header most. The first row of CSV and Excel names the columns; their empty cells are None, and empty rows at the
-    end do not count. `sheet` names a sheet of an Excel file (its first one by default). Raises `CheckpointError`.
+    end do not count. `sheet` names a sheet of an Excel file (its first one by default).
+
+    At most 100 MB are read, unpacked, and five million cells; `max_bytes` or the environment variable
+    `KARENINA_MAX_FILE_BYTES` sets another bound for both. Raises `CheckpointError`.
     """
-    file = Path(path)
+    with files.allowing(max_bytes):
+        return _read_rows(Path(path), sheet)
+
+
+def _read_rows(file: Path, sheet: str | None) -> Table:
     ending = file.suffix.lower()
     if sheet is not None and ending != ".xlsx":
         raise CheckpointError(file, "", "only Excel files have sheets", "leave `sheet` out")
@@ -83,28 +98,52 @@ def _outside_quotes(line: str, mark: str) -> int:
 
 def _excel_rows(file: Path, sheet: str | None) -> Iterator[tuple[int, list[Any]]]:
     try:
-        import openpyxl
-        from openpyxl.utils.exceptions import InvalidFileException
+        import openpyxl  # uses defusedxml where it finds it
+        from defusedxml import DefusedXmlException
     except ImportError as error:
         raise CheckpointError(
-            file, "", "reading Excel needs openpyxl, which is not installed", 'pip install "karenina-core[excel]"'
+            file, "", f"reading Excel needs {error.name}, which is not installed", 'pip install "karenina-core[excel]"'
         ) from error
-    from zipfile import BadZipFile
+    try:
+        with files.open_file(file) as opened:
+            _check_unpacked(file, opened)
+            with closing(openpyxl.load_workbook(opened, read_only=True, data_only=True)) as book:
+                if sheet is not None and sheet not in book.sheetnames:
+                    cure = f"it has {', '.join(book.sheetnames)}"
+                    raise CheckpointError(file, "", f"there is no sheet {sheet!r}", cure)
+                page = book[sheet] if sheet is not None else book.worksheets[0]
+                page.reset_dimensions()  # what the file says of them may be far too much
+                for number, cells in enumerate(page.iter_rows(values_only=True), 1):
+                    yield number, [_excel_value(cell) for cell in cells]
+    except CheckpointError:
+        raise
+    except files.FileError as error:
+        raise of_file(error) from error
+    # A damaged or hostile file makes openpyxl, zipfile and the XML parser raise whatever their code runs into.
+    except Exception as error:
+        cause = _first_cause(error)
+        said = f"{type(cause).__name__}: {' '.join(str(cause).split())[:200]}"
+        if isinstance(cause, DefusedXmlException):
+            said = "its XML declares entities, which no spreadsheet program writes"
+        what = f"this is not an Excel file that can be read: {said}"
+        raise CheckpointError(file, "", what, "save it as .xlsx or .csv with a spreadsheet program") from error
 
-    try:
-        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-    except FileNotFoundError as error:
-        raise CheckpointError(file, "", "there is no such file", "check the path") from error
-    except (OSError, BadZipFile, InvalidFileException, KeyError, ValueError) as error:
-        raise CheckpointError(file, "", f"this is no Excel file: {error}", "save it as .xlsx or .csv") from error
-    try:
-        if sheet is not None and sheet not in book.sheetnames:
-            raise CheckpointError(file, "", f"there is no sheet {sheet!r}", f"it has {', '.join(book.sheetnames)}")
-        page = book[sheet] if sheet is not None else book.worksheets[0]
-        for number, cells in enumerate(page.iter_rows(values_only=True), 1):
-            yield number, [_excel_value(cell) for cell in cells]
-    finally:
-        book.close()
+
+def _first_cause(error: BaseException) -> BaseException:
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return error
+
+
+def _check_unpacked(file: Path, opened: IO[bytes]) -> None:
+    """Raise if the parts of an Excel file are larger than the bound. No more of a part is unpacked than it states."""
+    most = files.max_file_bytes()
+    with ZipFile(opened) as archive:
+        size = sum(part.file_size for part in archive.infolist())
+    if size > most:
+        raise files.too_large(
+            file, f"it has {files.size(size)} unpacked, and at most {files.size(most)} are read", most
+        )
 
 
 def _excel_value(cell: Any) -> Any:
@@ -118,8 +157,20 @@ def _excel_value(cell: Any) -> Any:
     return text.removesuffix("T00:00:00")
 
 
+def _counted(file: Path, lines: Iterator[tuple[int, list[Any]]]) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the rows, and raise beyond the cells that are read: an empty row takes a cell, too."""
+    most = files.max_file_bytes() // _BYTES_OF_A_CELL
+    cells = 0
+    for line, row in lines:
+        cells += len(row) + 1
+        if cells > most:
+            cure = f"delete empty rows and columns, or {files.cure(files.max_file_bytes())}"
+            raise CheckpointError(file, f"line {line}", f"the table has more than {most:,} cells", cure)
+        yield line, row
+
+
 def _table(file: Path, lines: Iterator[tuple[int, list[Any]]]) -> Table:
-    found = [(line, cells) for line, cells in lines]
+    found = list(_counted(file, lines))
     while found and all(cell is None for cell in found[-1][1]):
         found.pop()
     while found and all(cell is None for cell in found[0][1]):
@@ -152,20 +203,36 @@ def _table(file: Path, lines: Iterator[tuple[int, list[Any]]]) -> Table:
 def _jsonl(file: Path) -> Table:
     rows: list[Row] = []
     columns: dict[str, None] = {}
-    for number, line in enumerate(read_text(file).split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            values = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise CheckpointError(file, f"line {number}", f"this is no JSON: {error}", "one object a line") from error
-        if not isinstance(values, dict):
-            raise CheckpointError(file, f"line {number}", "the line holds no JSON object", "one object a line")
-        columns.update(dict.fromkeys(values))
-        rows.append(Row(number, values))
+    try:
+        with files.open_file(file) as opened:
+            for number, line in enumerate(files.lines_of(opened, file), 1):
+                if not line.strip(_BLANK):
+                    continue
+                values = _row(line.removeprefix(BOM_UTF8) if number == 1 else line, file, number)
+                columns.update(dict.fromkeys(values))
+                rows.append(Row(number, values))
+    except files.FileError as error:
+        raise of_file(error) from error
     if not rows:
         raise CheckpointError(file, "", "the file is empty", "one JSON object a line")
     return Table(file, tuple(columns), tuple(rows))
+
+
+def _row(line: bytes, file: Path, number: int) -> dict[str, Any]:
+    where = f"line {number}"
+    try:
+        text = line.decode()
+        values = json.loads(text)
+    except UnicodeDecodeError as error:
+        raise CheckpointError(file, where, "the text is not UTF-8", "save it with the encoding UTF-8") from error
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(file, where, f"this is no JSON: {error}", "one object a line") from error
+    if not isinstance(values, dict):
+        raise CheckpointError(file, where, "the line holds no JSON object", "one object a line")
+    trouble = trouble_in_json(text, values)
+    if trouble is not None:
+        raise CheckpointError(file, where, trouble.what, trouble.cure)
+    return values
 
 
 def questions_of(

@@ -22,7 +22,9 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
+from karenina_core import files
 from karenina_core.benchmark.errors import CheckpointError
+from karenina_core.benchmark.files import of_file
 from karenina_core.benchmark.question import Question, question_id
 from karenina_core.benchmark.readable import (
     HEAD_KEYS,
@@ -86,7 +88,7 @@ def _index(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, list[st
     index = _Index({}, array("Q"), array("L"), bytearray())
     unread: list[str] = []
     end = 0
-    for number, line in enumerate(file, 1):
+    for number, line in enumerate(_lines(file, path), 1):
         start, end = end, end + len(line)
         if number == 1:
             start += len(line) - len(line := line.removeprefix(_MARK))
@@ -237,9 +239,13 @@ def _line(values: Mapping[str, Any], path: Path, where: str) -> str:
 
 def _opened(path: Path) -> IO[bytes]:
     try:
-        return path.open("rb")
-    except FileNotFoundError as error:
-        raise CheckpointError(path, "", "there is no such file", "check the path") from error
-    except OSError as error:
-        what = f"it cannot be read: {error.strerror}"
-        raise CheckpointError(path, "", what, "check the path and its rights") from error
+        return files.open_file(path)
+    except files.FileError as error:
+        raise of_file(error) from error
+
+
+def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
+    try:
+        yield from files.lines_of(file, path)
+    except files.FileError as error:
+        raise of_file(error) from error

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.benchmark.errors import CheckpointError
+from karenina_core.bounds import MAX_DIGITS, trouble_in_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,9 +39,13 @@ def read_object(text: str, path: Path, line: int | None = None, *, what: str = "
         where = f"line {error.lineno if line is None else line}, column {error.colno}"
         raise CheckpointError(path, where, f"this is no JSON: {error.msg}", "correct it there") from error
     except ValueError as error:
-        raise CheckpointError(path, place, f"the JSON cannot be read: {error}", "shorten that number") from error
+        what = f"a whole number in the JSON has more than {MAX_DIGITS} digits"
+        raise CheckpointError(path, place, what, "shorten it, or make it a text") from error
     except RecursionError as error:
         raise CheckpointError(path, place, f"the JSON is nested too deeply to be {what}", "check the file") from error
+    trouble = trouble_in_json(text, data)
+    if trouble is not None:
+        raise CheckpointError(path, place, trouble.what, trouble.cure)
     if not isinstance(data, dict):
         kind = type(data).__name__
         cure = "give a checkpoint" if line is None else "write one object a line"

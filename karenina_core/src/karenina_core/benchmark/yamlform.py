@@ -15,7 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from karenina_core import files
 from karenina_core.benchmark.errors import CheckpointError
+from karenina_core.bounds import MAX_DEPTH, trouble_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -29,9 +31,24 @@ _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _NULL = re.compile(r"~|null|Null|NULL|")
 _CORE = "tag:yaml.org,2002:"
-_DIGITS = 4000
+_DIGITS = (4000, 3500)
+"""The most characters of a decimal and of a hexadecimal number: Python writes no more than 4,300 decimal digits."""
 _MOST_REPEATS = 100_000
+_BYTES_OF_A_NODE = 100
+"""A file of the largest size may have one value for so many bytes: a million, as long as nobody raises the bound."""
 _YAML_CURE = "correct it there; a text that holds one of : ? # , [ ] { } may need quotes"
+
+
+_Pairs = dict[str, "tuple[yaml.ScalarNode, yaml.Node]"]
+
+
+class TooManyValues(Exception):
+    """A YAML text with more values than are read."""
+
+    def __init__(self, line: int, most: int) -> None:
+        super().__init__(line, most)
+        self.line = line
+        self.most = most
 
 
 @dataclass(frozen=True)
@@ -119,13 +136,21 @@ class Section:
 
 def parse(text: str, file: Path) -> Section:
     """The mapping that a YAML text is. Raises `CheckpointError` with the line."""
+    document = read(text, file)
+    if not isinstance(document.value, Mapping):
+        raise CheckpointError(file, "", "the file holds no mapping of keys to values", "begin it with `karenina: 1`")
+    return Section(document, (), document.value)
+
+
+def read(text: str, file: Path) -> Document:
+    """Return what a YAML text holds; None if it holds nothing. Raises `CheckpointError` with the line."""
     import yaml
 
     try:
         loader = _loader()(text)
         try:
             node = loader.get_single_node()
-            reader = _Reader(loader, file)
+            reader = _Reader(file)
             value = reader.build(node, (), ()) if node is not None else None
         finally:
             loader.dispose()
@@ -136,20 +161,34 @@ def parse(text: str, file: Path) -> Section:
     except yaml.YAMLError as error:
         raise CheckpointError(file, "", f"this is no YAML: {error}", "remove that character") from error
     except RecursionError as error:
-        raise CheckpointError(file, "", "the YAML is nested too deeply to be a benchmark", "check the file") from error
-    if not isinstance(value, Mapping):
-        raise CheckpointError(file, "", "the file holds no mapping of keys to values", "begin it with `karenina: 1`")
-    return Section(Document(file, value, reader.lines, reader.written), (), value)
+        raise CheckpointError(file, "", "the YAML is nested too deeply", "check the file") from error
+    except TooManyValues as error:
+        what, cure = f"the file has more than {error.most:,} values", "write it as lines of JSON (.jsonl)"
+        raise CheckpointError(
+            file, f"line {error.line}", what, f"{cure}, or {files.cure(files.max_file_bytes())}"
+        ) from error
+    except ValueError as error:  # PyYAML makes a character of any number in an escape
+        if isinstance(error, CheckpointError):
+            raise
+        raise CheckpointError(file, "", "a \\U in the YAML is no character", "correct that escape") from error
+    document = Document(file, value, reader.lines, reader.written)
+    trouble = trouble_in(value) if "\\u" in text or "\\U" in text or reader.deep else None
+    if trouble is not None:
+        line = document.line(trouble.path)
+        raise CheckpointError(file, f"line {line}" if line else "", trouble.what, trouble.cure)
+    return document
 
 
 class _Reader:
-    def __init__(self, loader: yaml.SafeLoader, file: Path) -> None:
+    def __init__(self, file: Path) -> None:
         self.lines: dict[Place, int] = {}
         self.written: dict[Place, str] = {}
-        self._loader = loader
+        self.deep = False
         self._file = file
         self._built: set[int] = set()
-        self._flattened: set[int] = set()
+        self._checked: set[int] = set()
+        self._merging: set[int] = set()
+        self._merged: dict[int, _Pairs] = {}
         self._repeats = 0
 
     def build(self, node: yaml.Node, path: Place, above: tuple[yaml.Node, ...]) -> Any:
@@ -157,10 +196,10 @@ class _Reader:
 
         if any(node is other for other in above):
             raise self._error(node, "an alias stands inside what it names", "write the value out")
-        self._repeats += id(node) in self._built
+        self.deep = self.deep or len(path) > MAX_DEPTH
+        if id(node) in self._built:
+            self._count_repeat(node)
         self._built.add(id(node))
-        if self._repeats > _MOST_REPEATS:
-            raise self._error(node, "the aliases make this file too large", "write the values out")
         self.lines.setdefault(path, node.start_mark.line + 1)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path, (*above, node))
@@ -172,29 +211,61 @@ class _Reader:
         return self._scalar(node)
 
     def _mapping(self, node: yaml.MappingNode, path: Place, above: tuple[yaml.Node, ...]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, (key, value) in self._pairs(node).items():
+            place = (*path, name)
+            self.lines[place] = key.start_mark.line + 1
+            found[name] = self.build(value, place, above)
+        return found
+
+    def _pairs(self, node: yaml.MappingNode) -> _Pairs:
+        """The keys and values of a mapping: first those that `<<` takes from others, then its own."""
+        if id(node) in self._merged:
+            return self._merged[id(node)]
+        if id(node) in self._merging:
+            raise self._error(node, "an alias stands inside what it names", "write the value out")
+        self._merging.add(id(node))
+        self._check_keys(node)
+        taken: _Pairs = {}
+        own: _Pairs = {}
+        for key, value in node.value:
+            if key.tag == _CORE + "merge":
+                self._take(value, taken)
+            else:
+                own[key.value] = (key, value)
+        found = self._merged[id(node)] = {**taken, **own}
+        return found
+
+    def _check_keys(self, node: yaml.MappingNode) -> None:
         import yaml
 
         self._plain_tag(node, "map")
-        if id(node) not in self._flattened:
-            self._flattened.add(id(node))
-            seen: dict[str, int] = {}
-            for key, _ in node.value:
-                if not isinstance(key, yaml.ScalarNode):
-                    raise self._error(key, "a key is a text", "put it into quotes")
-                if key.value in seen:
-                    raise self._error(
-                        key,
-                        f"the key {key.value!r} stands twice (first in line {seen[key.value]})",
-                        "remove one of them",
-                    )
-                seen[key.value] = key.start_mark.line + 1
-            self._loader.flatten_mapping(node)
-        found: dict[str, Any] = {}
-        for key, value in node.value:
-            place = (*path, key.value)
-            self.lines[place] = key.start_mark.line + 1
-            found[key.value] = self.build(value, place, above)
-        return found
+        seen: dict[str, int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise self._error(key, "a key is a text", "put it into quotes")
+            if key.value in seen:
+                first = seen[key.value]
+                what = f"the key {key.value!r} stands twice (first in line {first})"
+                raise self._error(key, what, "remove one of them")
+            seen[key.value] = key.start_mark.line + 1
+
+    def _take(self, node: yaml.Node, taken: _Pairs) -> None:
+        """Add what `<<` takes from a mapping, or from each of a list of mappings; what comes first counts."""
+        import yaml
+
+        for source in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+            if not isinstance(source, yaml.MappingNode):
+                raise self._error(source, "`<<` takes the keys of a mapping or of a list of mappings", "name one")
+            self._count_repeat(node)
+            for name, pair in self._pairs(source).items():
+                self._count_repeat(node)
+                taken.setdefault(name, pair)
+
+    def _count_repeat(self, node: yaml.Node) -> None:
+        self._repeats += 1
+        if self._repeats > _MOST_REPEATS:
+            raise self._error(node, "the aliases make this file too large", "write the values out")
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         text: str = node.value
@@ -203,7 +274,7 @@ class _Reader:
                 return None
             case "bool" if _BOOL.fullmatch(text):
                 return text.lower() == "true"
-            case "int" if _INT.fullmatch(text) and len(text) <= _DIGITS:
+            case "int" if _INT.fullmatch(text) and len(text) <= _DIGITS[text[:2] == "0x"]:
                 return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
             case "float" if _FLOAT.fullmatch(text):
                 return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
@@ -230,7 +301,18 @@ def _loader() -> type[yaml.SafeLoader]:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Knows the words of YAML 1.2 and no others."""
+        """Knows the words of YAML 1.2 and no others. A node takes half a kilobyte of memory, so they are counted."""
+
+        nodes = 0
+        most_nodes = 0
+
+        def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+            self.most_nodes = self.most_nodes or files.max_file_bytes() // _BYTES_OF_A_NODE
+            self.nodes += 1
+            if self.nodes > self.most_nodes:
+                raise TooManyValues(self.line + 1, self.most_nodes)
+            found: yaml.Node | None = super().compose_node(parent, index)
+            return found
 
         yaml_implicit_resolvers = {
             None: [

@@ -10,6 +10,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
+from karenina_core import files
+from karenina_core.bounds import MAX_DIGITS, trouble_in
 from karenina_core.config.names import settings
 from karenina_core.errors import ConfigError
 
@@ -32,39 +34,64 @@ def read_value(name: str, text: str) -> Any:
     return _read_value(text, setting.info.annotation if setting is not None else None)
 
 
-def read_table(path: str | Path) -> dict[str, Any]:
-    """The table in a TOML, YAML or JSON file. Raises `ConfigError` where it cannot be read."""
+def read_table(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
+    """Return the table in a TOML, YAML or JSON file. Raises `ConfigError` if it cannot be read.
+
+    At most 100 MB are read; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` sets another bound. The
+    errors name places and show nothing of the file, which may hold keys.
+    """
     file = Path(path)
     try:
-        text = file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError([f"the configuration file {file} cannot be read: {error}"]) from error
-    try:
-        found = _parse_table(file.suffix.lower(), text)
+        found = _parse_table(file, files.read_text(file, max_bytes=max_bytes))
+    except files.FileError as error:
+        place = f" at {error.where}" if error.where else ""
+        problem = f"the configuration file {file} cannot be read{place}: {error.what}; {error.cure}"
+        raise ConfigError([problem]) from error
     except ValueError as error:
-        raise ConfigError([f"the configuration file {file} is not well-formed: {error}"]) from error
+        raise ConfigError([f"the configuration file {file} is not well-formed: {error}"]) from None
+    if found is None:
+        return {}
     if not isinstance(found, dict):
         raise ConfigError([f"the configuration file {file} holds a {type(found).__name__}, not a table of names"])
     return found
 
 
-def _parse_table(suffix: str, text: str) -> Any:
-    if suffix == ".toml":
-        import tomllib
-
-        return tomllib.loads(text)
-    if suffix == ".json":
-        import json
-
-        return json.loads(text)
+def _parse_table(file: Path, text: str) -> Any:
+    suffix = file.suffix.lower()
     if suffix in (".yaml", ".yml"):
-        import yaml
+        return _parse_yaml(file, text)
+    try:
+        if suffix == ".toml":
+            import tomllib
 
-        try:
-            return yaml.safe_load(text) or {}
-        except yaml.YAMLError as error:
-            raise ValueError(str(error)) from error
-    raise ValueError(f"its suffix is {suffix!r}, and a configuration is .toml, .yaml, .yml or .json")
+            found: Any = tomllib.loads(text)
+        elif suffix == ".json":
+            import json
+
+            found = json.loads(text)
+        else:
+            raise ValueError(f"its suffix is {suffix!r}, and a configuration is .toml, .yaml, .yml or .json")
+    except RecursionError:
+        raise ValueError("it is nested too deeply; check the file") from None
+    except ValueError as error:
+        if "int_max_str_digits" in str(error):
+            raise ValueError(f"a whole number has more than {MAX_DIGITS} digits; shorten it") from None
+        raise
+    trouble = trouble_in(found)
+    if trouble is not None:
+        place = ".".join(str(part) for part in trouble.path)
+        raise ValueError(f"{place}: {trouble.what}; {trouble.cure}" if place else f"{trouble.what}; {trouble.cure}")
+    return found
+
+
+def _parse_yaml(file: Path, text: str) -> Any:
+    from karenina_core.benchmark.errors import CheckpointError
+    from karenina_core.benchmark.yamlform import read
+
+    try:
+        return read(text, file).value
+    except CheckpointError as error:
+        raise ValueError(f"{error.where}: {error.what}; {error.cure}".removeprefix(": ")) from None
 
 
 def _read_value(text: str, annotation: Any) -> Any:

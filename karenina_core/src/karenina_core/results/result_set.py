@@ -10,6 +10,7 @@ from typing import Self
 
 from pydantic import ValidationError
 
+from karenina_core import files
 from karenina_core.errors import KareninaError
 from karenina_core.ports import Usage
 from karenina_core.results.result import SCHEMA_VERSION, VerificationResult
@@ -101,21 +102,26 @@ class StoredResults:
 
 
 def read_results(path: str | Path) -> Iterator[VerificationResult]:
-    """The results of a file, one after another. Raises `ResultFileError`."""
+    """The results of a file, one after another. Raises `ResultFileError`.
+
+    The file may have any size, because one's own runs write them; its lines may not.
+    """
     try:
-        with Path(path).open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if not line.strip():
-                    continue
-                try:
-                    yield VerificationResult.model_validate_json(line)
-                except ValidationError as error:
-                    first = error.errors(include_url=False, include_input=False)[0]
-                    where = ".".join(str(part) for part in first["loc"])
-                    raise ResultFileError(
-                        f"{path}, line {number} is no result of this version ({SCHEMA_VERSION}): {where}: "
-                        f"{first['msg']}; "
-                        "remove the line, or read the file with the version that wrote it"
-                    ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ResultFileError(f"the result file {path} cannot be read: {error}") from error
+        with files.open_file(Path(path), any_size=True) as opened:
+            for number, line in enumerate(files.lines_of(opened, Path(path), any_size=True), 1):
+                if line.strip():
+                    yield _result(line, path, number)
+    except files.FileError as error:
+        raise ResultFileError(f"the result file {error.path} cannot be read: {error.what}; {error.cure}") from error
+
+
+def _result(line: bytes, path: str | Path, number: int) -> VerificationResult:
+    try:
+        return VerificationResult.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ResultFileError(
+            f"{path}, line {number} is no result of this version ({SCHEMA_VERSION}): {where}: {first['msg']}; "
+            "remove the line, or read the file with the version that wrote it"
+        ) from error

@@ -1,0 +1,71 @@
+"""Bounds on plain values of JSON, YAML or TOML: depth, whole numbers, and texts that can be encoded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+MAX_DEPTH: Final = 200
+"""How deep lists and objects may be nested."""
+MAX_DIGITS: Final = 4300
+"""The most decimal digits of a whole number; Python does not write longer ones."""
+_LIMIT: Final = 10**MAX_DIGITS
+_HALF: Final = re.compile("[\ud800-\udfff]")
+_ESCAPED_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+class Trouble(NamedTuple):
+    """Why a value cannot be used: `what` is wrong, the `cure`, and where in the value (`path`)."""
+
+    what: str
+    cure: str
+    path: tuple[str | int, ...] = ()
+
+
+def has_half(text: str) -> bool:
+    """Return whether `text` holds half of a surrogate pair, which no file and no request can hold."""
+    return not text.isascii() and _HALF.search(text) is not None
+
+
+def trouble_in_json(text: str, value: object, *, halves: bool = True) -> Trouble | None:
+    """Return what is wrong with the `value` of a JSON text. Most texts show without a look at it that nothing is."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH and not (halves and _ESCAPED_HALF.search(text)):
+        return None
+    return trouble_in(value, halves=halves)
+
+
+def trouble_in(value: object, *, halves: bool = True) -> Trouble | None:
+    """Return what is wrong with a value made of lists, mappings and scalars; None if nothing is.
+
+    Without `halves`, half of a surrogate pair in a text is not looked for.
+    """
+    waiting: list[tuple[object, tuple[str | int, ...]]] = [(value, ())]
+    while waiting:
+        one, path = waiting.pop()
+        found = _trouble_at(one, path, halves)
+        if found is not None:
+            return found
+        if isinstance(one, Mapping):
+            for key in one:
+                if halves and isinstance(key, str) and has_half(key):
+                    return Trouble(f"a key holds half of a character: {key[:60]!r}", "correct that key", path)
+            waiting.extend((item, (*path, str(key))) for key, item in one.items())
+        elif isinstance(one, list):
+            waiting.extend((item, (*path, place)) for place, item in enumerate(one))
+    return None
+
+
+def _trouble_at(value: object, path: tuple[str | int, ...], halves: bool) -> Trouble | None:
+    if len(path) > MAX_DEPTH:
+        return Trouble(f"it is nested more than {MAX_DEPTH} levels deep", "check the file", path[:3])
+    if isinstance(value, str):
+        if not halves or not has_half(value):
+            return None
+        at = _HALF.search(value)
+        start = max(0, at.start() - 20) if at else 0
+        what = f"a text holds half of a character: {value[start : start + 40]!r}"
+        return Trouble(what, "remove it, or write the whole character", path)
+    if isinstance(value, int) and not -_LIMIT < value < _LIMIT:
+        return Trouble(f"a whole number has more than {MAX_DIGITS} digits", "shorten it, or make it a text", path)
+    return None

@@ -1,0 +1,220 @@
+"""Read files that somebody else may have written: within bounds, and without waiting for a device.
+
+At most 100 MB of a file are read. `max_bytes` of the reading function, or the environment variable
+`KARENINA_MAX_FILE_BYTES`, sets another bound; nothing in the file does.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import IO, Final
+
+from karenina_core.errors import ConfigError, KareninaError
+
+MAX_BYTES: Final = 100_000_000
+"""The most bytes that are read of one file by default."""
+VARIABLE: Final = "KARENINA_MAX_FILE_BYTES"
+"""The environment variable that sets another bound."""
+LONGEST_LINE: Final = 64_000_000
+"""The most bytes of one line, in files that are read line by line."""
+_PIECE: Final = 1 << 20
+_PATIENCE: Final = 30.0
+"""Seconds after which a pipe that delivers nothing is given up."""
+_KINDS: Final = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+_allowed: ContextVar[int | None] = ContextVar("karenina_max_bytes", default=None)
+
+
+class FileError(KareninaError, ValueError):
+    """A file that cannot be read: `where` in it (empty for the file as a whole), `what` is wrong, and the `cure`."""
+
+    def __init__(self, path: str | Path, where: str, what: str, cure: str) -> None:
+        super().__init__(f"{path}{f', {where}' if where else ''}: {what}; {cure}")
+        self.path = Path(path)
+        self.where = where
+        self.what = what
+        self.cure = cure
+
+
+@contextmanager
+def allowing(max_bytes: int | None) -> Iterator[None]:
+    """Read at most `max_bytes` of each file inside the block; None changes nothing."""
+    if max_bytes is not None and max_bytes < 1:
+        raise ValueError(f"max_bytes is a number of bytes above 0, not {max_bytes}")
+    before = _allowed.set(_allowed.get() if max_bytes is None else max_bytes)
+    try:
+        yield
+    finally:
+        _allowed.reset(before)
+
+
+def max_file_bytes() -> int:
+    """Return the bound that holds: of `allowing`, else of the environment, else `MAX_BYTES`. Raises `ConfigError`."""
+    allowed = _allowed.get()
+    if allowed is not None:
+        return allowed
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return MAX_BYTES
+    if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text)):
+        raise ConfigError(
+            [f"the environment variable {VARIABLE} is not a number of bytes: write {MAX_BYTES}, or unset it"]
+        )
+    return int(text)
+
+
+def read_text(path: Path, *, max_bytes: int | None = None) -> str:
+    """Return the text of a UTF-8 file, without a byte-order mark. Raises `FileError`."""
+    return decoded(read_bytes(path, max_bytes=max_bytes), path)
+
+
+def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
+    """Return what a file or a pipe holds. Raises `FileError`.
+
+    A pipe is read because `-c <(command)` is one. It is given up after 30 seconds without data.
+    """
+    with allowing(max_bytes):
+        most = max_file_bytes()
+        try:
+            with _opened(path) as file:
+                if _kind(file) is None:
+                    _check_size(file, path, most)
+                    found = file.read(most + 1)
+                elif stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+                    found = _piped(file, path, most)
+                else:
+                    raise _not_a_file(path, file)
+        except OSError as error:
+            raise unreadable(path, error) from error
+        if len(found) > most:
+            raise too_large(path, f"it holds more than {size(most)}", most)
+        return found
+
+
+def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
+    """Open a file for reading parts of it; it may not be larger than the bound, unless `any_size`.
+
+    Raises `FileError`.
+    """
+    try:
+        file = _opened(path)
+        try:
+            if _kind(file) is not None:
+                raise _not_a_file(path, file)
+            if not any_size:
+                _check_size(file, path, max_file_bytes())
+        except BaseException:
+            file.close()
+            raise
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return file
+
+
+def lines_of(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterator[bytes]:
+    """Yield the lines of an open file, none of which is longer than `LONGEST_LINE`. Raises `FileError`."""
+    most, number, seen = max_file_bytes(), 0, 0
+    longest = LONGEST_LINE if any_size else min(LONGEST_LINE, most)
+    while True:
+        try:
+            line = file.readline(longest + 1)
+        except OSError as error:
+            raise unreadable(path, error) from error
+        if not line:
+            return
+        number, seen = number + 1, seen + len(line)
+        if len(line) > longest:
+            what = f"the line is longer than {size(longest)}"
+            raise FileError(path, f"line {number}", what, "divide it, or shorten the longest of its texts")
+        if seen > most and not any_size:  # the file grew since it was opened
+            raise too_large(path, f"it holds more than {size(most)}", most)
+        yield line
+
+
+def decoded(data: bytes, path: Path) -> str:
+    """Return UTF-8 bytes of a file as text, without a byte-order mark. Raises `FileError`."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FileError(
+            path, f"byte {error.start}", "the text is not UTF-8", "save it with the encoding UTF-8"
+        ) from error
+
+
+def unreadable(path: Path, error: OSError) -> FileError:
+    """The error for a file that the system does not open or read."""
+    if isinstance(error, FileNotFoundError):
+        return FileError(path, "", "there is no such file", "check the path")
+    return FileError(path, "", f"it cannot be read: {error.strerror or error}", "check the path and its rights")
+
+
+def too_large(path: Path, what: str, most: int) -> FileError:
+    """The error for a file beyond the bound."""
+    return FileError(path, "", what, cure(most))
+
+
+def cure(most: int) -> str:
+    """Return how a bound of so many bytes is raised."""
+    return (
+        f"if you trust the file, set the environment variable {VARIABLE}, or `max_bytes` in Python, to more than {most}"
+    )
+
+
+def _opened(path: Path) -> IO[bytes]:
+    # Without O_NONBLOCK, opening a pipe waits for a writer; of a regular file it changes nothing.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        return os.fdopen(handle, "rb")
+    except BaseException:  # of a folder
+        os.close(handle)
+        raise
+
+
+def _kind(file: IO[bytes]) -> str | None:
+    """What an open file is in words, if it is not a regular file."""
+    mode = os.fstat(file.fileno()).st_mode
+    return next((name for is_one, name in _KINDS if is_one(mode)), None)
+
+
+def _not_a_file(path: Path, file: IO[bytes]) -> FileError:
+    return FileError(path, "", f"it is {_kind(file)}, not a file", "write its content to a file, and name that")
+
+
+def _check_size(file: IO[bytes], path: Path, most: int) -> None:
+    found = os.fstat(file.fileno()).st_size
+    if found > most:
+        raise too_large(path, f"it has {size(found)}, and at most {size(most)} are read", most)
+
+
+def _piped(file: IO[bytes], path: Path, most: int) -> bytes:
+    handle, found = file.fileno(), bytearray()
+    while len(found) <= most:
+        poll = select.poll()
+        poll.register(handle, select.POLLIN | select.POLLHUP)
+        if not poll.poll(_PATIENCE * 1000):
+            what = f"the pipe delivered nothing for {_PATIENCE:g} seconds"
+            raise FileError(path, "", what, "write its content to a file, and name that")
+        piece = os.read(handle, _PIECE)
+        if not piece:
+            break
+        found += piece
+    if not found:
+        raise FileError(path, "", "it is a pipe to which nothing writes", "write its content to a file, and name that")
+    return bytes(found)
+
+
+def size(count: int) -> str:
+    """Return a number of bytes in words."""
+    return f"{count / 1e6:,.1f} MB".replace(".0 MB", " MB") if count >= 1_000_000 else f"{count:,} bytes"
