@@ -96,7 +96,7 @@ def _damaged(file: Path) -> None:
 REFUSED = {
     "a text": (_text, "is no journal, and is left as it is"),
     "another database": (_other_database, "a database of another program"),
-    "a newer format": (_newer, "has format 99, and this version of Karenina reads up to 1"),
+    "a newer format": (_newer, "has format 99, and this version of Karenina reads up to 2"),
     "a damaged file": (_damaged, "damaged.*--fresh"),
     "a folder": (Path.mkdir, "is a folder"),
 }
@@ -209,7 +209,7 @@ def test_what_comes_while_models_answer_is_committed_together_and_nobody_waits_f
 
 def test_ctrl_c_just_when_a_transaction_has_begun_loses_nothing(tmp_path: Path) -> None:
     def interrupt(frame: FrameType, event: str, _argument: object) -> None:
-        if event == "c_return" and frame.f_code.co_name == "_writing":  # BEGIN has been said
+        if event == "c_return" and frame.f_code.co_name == "transaction":  # BEGIN has been said
             sys.setprofile(None)
             raise KeyboardInterrupt
 

@@ -122,9 +122,7 @@ def _exported(view: JournalView, form: Form, model: str | None) -> Iterator[str]
         for answer in view.recordings(model):
             yield json.dumps(answer, ensure_ascii=False)
         return
-    for line in view.results():
-        if model is None or json.loads(line)["metadata"]["answering_id"] == model:
-            yield line
+    yield from view.results(model)
 
 
 def _lines(journal: Path, found: Status) -> Iterator[str]:

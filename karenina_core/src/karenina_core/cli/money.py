@@ -79,7 +79,7 @@ def spent_for(files: Sequence[Path]) -> list[Line] | None:
         try:
             with JournalView(default_journal(file)) as view:
                 command = view.command()
-                if command is None or command["output"] != str(file.absolute()):
+                if command is None or command.get("output") != str(file.absolute()):
                     return None
                 found += view.spent()
         except JournalError:

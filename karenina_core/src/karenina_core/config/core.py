@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
@@ -138,6 +138,12 @@ class CoreSettings(BaseModel):
         default={},
         description="Your own prices by model id or name: US dollars for a million tokens (input, output, ...).",
         json_schema_extra={"changes_results": False},
+    )
+    journal_sync: Literal["normal", "full"] = Field(
+        default="normal",
+        description="What a power failure may cost: normal, replies of the last moments, which are paid for again; "
+        "full, nothing: each commit waits for the disk.",
+        json_schema_extra={"changes_results": False, "from_files": "any"},
     )
     slots: dict[str, tuple[str, ...]] = Field(
         default={}, description="Stages by slot, where they shall differ from what the plan would choose."

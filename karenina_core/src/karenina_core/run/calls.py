@@ -13,13 +13,14 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 from karenina_core.observers import NOBODY, Observers
 from karenina_core.ports import (
     AgentReply,
     CallInfo,
     CallNotes,
+    ErrorCategory,
     LLMReply,
     Message,
     ParserReply,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from karenina_core.run.ledger import Ledger
 
 PortKind = Literal["llm", "parser", "agent", "turn", "service"]
+_GREATEST_COUNT: Final = 2**63 - 1
+"""The greatest count that a journal holds."""
 R = TypeVar("R", LLMReply, ParserReply, AgentReply, Turn)
 
 
@@ -120,6 +123,29 @@ class Made:
     notes: CallNotes
 
 
+def _check_usage(call: Call, usage: Usage) -> None:
+    """Raise `PortError` for a usage of which no sum can be made and that no journal can hold."""
+    problem = _problem_with(usage)
+    if problem is not None:
+        raise PortError(
+            f"the reply of {call.target.model.id!r} ({call.target.model.display_string}) cannot be counted: its usage "
+            f"says {problem}, and a count is a whole number from 0 to 2^63 - 1; this is an error of the server "
+            f"or of the adapter for {call.target.model.interface!r}",
+            category=ErrorCategory.PERMANENT,
+        )
+
+
+def _problem_with(usage: Usage) -> str | None:
+    counts = (
+        *(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens),
+        *(usage.calls, usage.cache_write_tokens),
+    )
+    for count in counts:
+        if type(count) is not int or not 0 <= count <= _GREATEST_COUNT:
+            return str(count)[:40]
+    return None
+
+
 class Keeper(Protocol):
     """Where replies are kept, so that no finished call is made twice."""
 
@@ -130,7 +156,10 @@ class Keeper(Protocol):
         """
 
     def store(self, call: Call, made: Made) -> Awaitable[None]:
-        """Keep what became of a call. When the awaitable returns it is safe, whatever happens to the process."""
+        """Keep what became of a call. When the awaitable returns it is safe, whatever happens to the process.
+
+        Awaiting it raises `PortError` for a reply that cannot be kept.
+        """
 
     def leave(self, call: Call) -> None:
         """Be told that a call that was not found is not made after all, or that nothing could be kept of it."""
@@ -245,6 +274,9 @@ class Calls:
         self.storing += 1
         try:
             await keeper.store(call, made)
+        except PortError as error:
+            mine.made = Made(None, error, call.notes)
+            raise
         finally:
             self.storing -= 1
         mine.made = made
@@ -311,7 +343,7 @@ class Calls:
 
     def _count(self, call: Call, usage: Usage) -> None:
         """Count what a request has used, also one of an agent that failed on its way."""
-        if self.ledger is not None:
+        if self.ledger is not None and _problem_with(usage) is None:
             cost = self.ledger.made(call, usage)
             if self.budget is not None:
                 self.budget.spend(call, usage, cost)
@@ -324,6 +356,7 @@ class Calls:
             began = time.monotonic()
             try:
                 reply = await ask()
+                _check_usage(call, reply.usage)
             except PortError as error:
                 if error.partial is not None:
                     self._count(call, error.partial.usage)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from karenina_core.errors import told
 from karenina_core.outcome import Outcome
 from karenina_core.results import VerificationResult
+from karenina_core.run.journal_rows import UnstorableRow
 
 if TYPE_CHECKING:
     from karenina_core.plan import Plan
@@ -35,19 +37,30 @@ class Continuing:
         if kept.again:
             self.again += 1
             return None
+        try:
+            found = VerificationResult.model_validate_json(kept.text)
+        except ValueError:
+            self.journal.warn_of_damage(f"the result of question {task.question.id!r}")
+            return None
         self.journal.seen(task.place(judge), kept)
         self.kept += 1
-        return VerificationResult.model_validate_json(kept.text), kept.text
+        return found, kept.text
 
     async def finish(
         self, task: AnswerTask, judge: int, plan: Plan, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Keep the result of an item that has run; give it as it is written down, with the line, if one was."""
+        """Store the result of an item that has run; return it as it was written, with the line, if one was.
+
+        Raises `UnstorableRow` and `JournalError`.
+        """
         item, fingerprint = task.item(judge), self._fingerprint(task, judge, plan)
         if self.journal.replaying:
             return self._as_it_was(result, item, fingerprint), None
         again = runs_again(result)
-        text = result.model_dump_json()
+        try:
+            text = result.model_dump_json()
+        except ValueError as error:
+            raise UnstorableRow(f"it is not JSON: {told(error)}") from error
         await self.journal.finish(task.place(judge), item, fingerprint, result.outcome.value, text, again=again)
         return result, text
 
@@ -58,7 +71,11 @@ class Continuing:
         kept = self.journal.result(item, fingerprint)
         if kept is None:
             return result
-        then = VerificationResult.model_validate_json(kept.text)
+        try:
+            then = VerificationResult.model_validate_json(kept.text)
+        except ValueError:
+            self.journal.warn_of_damage(f"the result of question {item[0]!r}")
+            return result
         for name in ("timestamp", "execution_time", "result_id"):
             setattr(result.metadata, name, getattr(then.metadata, name))
         times = {record.name: record.seconds for record in then.stages}

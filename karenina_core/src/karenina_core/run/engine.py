@@ -21,6 +21,7 @@ from karenina_core.run.crew import Crew, Ready
 from karenina_core.run.events import RunFinished, RunStarted
 from karenina_core.run.executors import Executor, InThisProcess
 from karenina_core.run.fingerprint import Fingerprints
+from karenina_core.run.journal_rows import UnstorableRow
 from karenina_core.run.ledger import Ledger
 from karenina_core.run.limits import Limits
 from karenina_core.run.matrix import AnswerTask, Matrix
@@ -370,7 +371,12 @@ class Run:
         """
         line = None
         if self.continuing is not None:
-            result, line = await self.continuing.finish(task, judge, self.work.planner.plan(task.question), result)
+            plan = self.work.planner.plan(task.question)
+            try:
+                result, line = await self.continuing.finish(task, judge, plan, result)
+            except UnstorableRow as error:
+                result = self.work.failed(task, judge, f"the result of this item cannot be stored: {error}")
+                result, line = await self.continuing.finish(task, judge, plan, result)
         return Placed(task.place(judge), result, line)
 
 

@@ -1,64 +1,73 @@
-"""The journal of runs: every reply, before it is used, and every result, so that nothing is asked or lost twice.
+"""The journal of runs: every reply, before it is used, and every result, so that no call is made twice.
 
-What stands in the file is told in `karenina_core.run.journal_file`.
+The tables are described in `karenina_core.run.journal_schema`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
-import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from karenina_core.ports import CallNotes, NotReplayed
+from karenina_core.errors import told
+from karenina_core.ports import ErrorCategory, NotReplayed, PortError
 from karenina_core.run import journal_file
 from karenina_core.run.calls import Made
 from karenina_core.run.command import same_run
-from karenina_core.run.journal_file import JournalError, telling
-from karenina_core.run.ledger import COUNTED, SPENT, line_of
+from karenina_core.run.journal_file import REFUSED, JournalError, Sync, telling
+from karenina_core.run.journal_rows import (
+    ItemId,
+    KeptRun,
+    UnstorableRow,
+    kept_reply,
+    reply_row,
+    result_row,
+    run_in,
+    spent_row,
+    summed_lines,
+)
+from karenina_core.run.journal_schema import LAST_RUN, is_intact, sealed
+from karenina_core.run.journal_writer import GATHERING, JournalWriter
 from karenina_core.run.marks import Marks
-from karenina_core.run.replies import error_of, error_text, reply_of, reply_text, usable_again
 
 if TYPE_CHECKING:
+    import sqlite3
     from types import TracebackType
 
     from filelock import BaseFileLock
 
     from karenina_core.run.calls import Call, Tally
-    from karenina_core.run.ledger import Ledger, Line
+    from karenina_core.run.ledger import Ledger
 
-ItemId = tuple[str, str, str, int]
-"""Question, answering model, judge and replicate, as `VerificationResult.item` gives them."""
-
-GATHERING: Final = 0.02
-"""Seconds between two commits, at the least, while models are answering: what comes in between is written together.
-
-So what waited goes on together, too. A processor that does the same work for several items one after another has it at
-hand: a question takes a twentieth less of its time than with a quarter of this.
-"""
+__all__ = ["GATHERING", "FinishedItem", "ItemId", "Journal", "JournalError", "KeptResult"]
 
 _REPLY: Final = (
-    "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (key) DO UPDATE SET failed = excluded.failed, reusable = excluded.reusable, "
+    "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (key) DO UPDATE SET port = excluded.port, model = excluded.model, interface = excluded.interface, "
+    "model_name = excluded.model_name, stage = excluded.stage, task = excluded.task, "
+    "question_id = excluded.question_id, replicate = excluded.replicate, "
+    "failed = excluded.failed, reusable = excluded.reusable, "
     "finish_reason = excluded.finish_reason, input_tokens = excluded.input_tokens, "
     "output_tokens = excluded.output_tokens, calls = excluded.calls, seconds = excluded.seconds, "
-    "retries = excluded.retries, waited = excluded.waited, time = excluded.time, reply = excluded.reply"
+    "retries = excluded.retries, waited = excluded.waited, time = excluded.time, reply = excluded.reply, "
+    "digest = excluded.digest"
 )
 _RESULT: Final = (
-    "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (question_id, answering, judge, replicate, fingerprint) DO UPDATE SET run = excluded.run, "
     "place = excluded.place, outcome = excluded.outcome, again = excluded.again, time = excluded.time, "
-    "result = excluded.result"
+    "result = excluded.result, digest = excluded.digest"
 )
-_SPENT: Final = "INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_NO_RETRIES: Final = "{}"
+_SPENT: Final = "INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SEEN: Final = "UPDATE results SET run = ?, place = ? WHERE rowid = ?"
+_RUN: Final = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)"
+_SESSION: Final = "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?)"
 
 logger = logging.getLogger("karenina")
 
@@ -98,28 +107,43 @@ class Journal:
         self.replaying = replaying
         self.run_id = 0
         self.session = 0
-        self.broken: JournalError | None = None
-        self.answering: Callable[[], int] | None = None
-        """How many calls are being answered. Set by a run: where there are none, nobody is waited for any longer."""
-        self._database = database
         self._lock = lock
-        self._rows: dict[str, list[tuple[Any, ...]]] = {}
+        self._writer = JournalWriter(path, database)
+        self._writer.more_rows, self._writer.committed = self._spent_rows, self._committed
         self._keys: set[bytes] = set()
-        self._waiting: list[asyncio.Future[None]] = []
-        self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
-        self._committed = self._due = 0.0
+        self._session: tuple[Any, ...] = ()
+        self._sync: Sync = "normal"
+        self._warned = False
         with telling(path, "read"):
             self._had_results = database.execute("SELECT 1 FROM results LIMIT 1").fetchone() is not None
             self._had_replies = database.execute("SELECT 1 FROM replies LIMIT 1").fetchone() is not None
         self._marks = Marks() if not replaying else None
         self._ledger: Ledger | None = None
 
-    @classmethod
-    def open(cls, path: str | Path, *, fresh: bool = False, replaying: bool = False) -> Self:
-        """The journal at `path`, made where there is none; with `fresh` an earlier one is kept under another name.
+    @property
+    def broken(self) -> JournalError | None:
+        """Why the file can no longer be written; None while it can."""
+        return self._writer.broken
 
-        Raises `JournalError`: for a file that is no journal, is of a newer format, is damaged or cannot be written;
-        `JournalInUse` where another process works on it.
+    @property
+    def answering(self) -> Callable[[], int] | None:
+        """How many calls are being answered. Set by a run: if none is, a commit waits for nothing more."""
+        return self._writer.answering
+
+    @answering.setter
+    def answering(self, answering: Callable[[], int] | None) -> None:
+        self._writer.answering = answering
+
+    @property
+    def _database(self) -> sqlite3.Connection:
+        return self._writer.database
+
+    @classmethod
+    def open(cls, path: str | Path, *, fresh: bool = False, replaying: bool = False, sync: Sync = "normal") -> Self:
+        """Open the journal at `path`, which is made if there is none; `fresh` keeps an earlier one under another name.
+
+        `sync="full"` makes each commit survive a power failure. Raises `JournalError` for a file that is not a journal,
+        has another format, is damaged or cannot be written, and `JournalInUse` if another process works on it.
         """
         file = Path(path)
         if replaying:
@@ -128,7 +152,7 @@ class Journal:
         try:
             if fresh:
                 journal_file.put_aside(file)
-            database = journal_file.open_to_write(file)
+            database = journal_file.open_to_write(file, sync)
             try:
                 with telling(file, "written"):
                     journal_file.note_worker(database)
@@ -138,7 +162,9 @@ class Journal:
         except BaseException:
             lock.release()
             raise
-        return cls(file, database, lock, replaying=False)
+        journal = cls(file, database, lock, replaying=False)
+        journal._sync = sync
+        return journal
 
     def __enter__(self) -> Self:
         return self
@@ -160,7 +186,7 @@ class Journal:
             self._database.close()
             return
         try:
-            self.broken = None  # there may be room again
+            self._writer.broken = None  # there may be room again
             self.flush()
             with telling(self.path, "written"):
                 journal_file.forget_worker(self._database)
@@ -177,8 +203,10 @@ class Journal:
         try:
             yield
         finally:
-            opened = journal_file.open_to_read if self.replaying else journal_file.open_to_write
-            self._database = opened(self.path)
+            opened = (
+                journal_file.open_to_read if self.replaying else partial(journal_file.open_to_write, sync=self._sync)
+            )
+            self._writer.database = opened(self.path)
 
     # ---- runs
 
@@ -188,50 +216,48 @@ class Journal:
         Where it asks for the same as that of the last run, it is the same run, which goes on. What `ledger` counts is
         kept with the replies, and it is told what was spent before.
         """
-        last, written = self.last_command(), json.dumps(command, sort_keys=True)
-        with self._writing():
-            if last is not None and same_run(last, command):
-                (self.run_id,) = self._database.execute("SELECT max(id) FROM runs").fetchone()
-                self._database.execute(
-                    "UPDATE runs SET items = ?, command = ?, ended = NULL WHERE id = ?", (items, written, self.run_id)
-                )
+        last, written = self._last_run(), json.dumps(command, sort_keys=True)
+        with self._writer.transaction():
+            if last is not None and same_run(last.command, command):
+                self.run_id, began = last.id, last.began
             else:
-                cursor = self._database.execute(
-                    "INSERT INTO runs (began, items, command) VALUES (?, ?, ?)", (time.time(), items, written)
-                )
-                self.run_id = cursor.lastrowid or 0
+                self.run_id, began = (last.id if last is not None else 0) + 1, time.time()
+            self._database.execute(_RUN, sealed("runs", (self.run_id, began, None, items, None, written)))
             if ledger is not None:
                 self._begin_session(ledger)
 
     def _begin_session(self, ledger: Ledger) -> None:
-        ledger.before = [line_of(row) for row in self._database.execute(SPENT)]
-        cursor = self._database.execute(
-            "INSERT INTO sessions (run, began, prices) VALUES (?, ?, ?)",
-            (self.run_id, time.time(), json.dumps(ledger.prices.snapshot())),
-        )
-        self.session = cursor.lastrowid or 0
+        ledger.before = summed_lines(self.path, self._database.execute("SELECT * FROM spent").fetchall())
+        (last,) = self._database.execute("SELECT max(id) FROM sessions").fetchone()
+        self.session = (last or 0) + 1
+        self._session = (self.session, self.run_id, time.time())
+        self._database.execute(_SESSION, sealed("sessions", (*self._session, json.dumps(ledger.prices.snapshot()))))
         self._ledger = ledger
 
     def last_command(self) -> Mapping[str, Any] | None:
-        """What the last run was started with; None where there was none."""
+        """Return what the last run was started with; None if there was none. Raises `JournalDamaged`."""
+        last = self._last_run()
+        return last.command if last is not None else None
+
+    def _last_run(self) -> KeptRun | None:
         with telling(self.path, "read"):
-            row = self._database.execute("SELECT command FROM runs ORDER BY id DESC LIMIT 1").fetchone()
-        return json.loads(row[0]) if row is not None else None
+            return run_in(self.path, self._database.execute(LAST_RUN).fetchone())
 
     def end(self, tally: Tally, *, finished: bool) -> None:
-        """The run has ended, or was stopped, after those calls."""
+        """Store that the run has ended, or was stopped, after those calls."""
         counts = {"made": tally.made, "kept": tally.kept, "failed": tally.failed}
         tokens = {"input_tokens": tally.used.input_tokens, "output_tokens": tally.used.output_tokens}
         self.flush()
         ledger, self._ledger = self._ledger, None
-        with self._writing():
+        with self._writer.transaction():
             if ledger is not None:  # a stage may have brought a model of its own
                 prices = json.dumps(ledger.prices.snapshot())
-                self._database.execute("UPDATE sessions SET prices = ? WHERE id = ?", (prices, self.session))
-            self._database.execute(
-                "UPDATE runs SET ended = ?, tally = ? WHERE id = ?",
-                (time.time() if finished else None, json.dumps({**counts, **tokens}), self.run_id),
-            )
+                self._database.execute(_SESSION, sealed("sessions", (*self._session, prices)))
+            (row,) = self._database.execute("SELECT * FROM runs WHERE id = ?", (self.run_id,)).fetchall()
+            id, began, _, items, _, command, _ = row
+            ended = time.time() if finished else None
+            tallied = json.dumps({**counts, **tokens})
+            self._database.execute(_RUN, sealed("runs", (id, began, ended, items, tallied, command)))
 
     # ---- replies
 
@@ -251,45 +277,49 @@ class Journal:
             return None
         if call.key in self._keys:
             self.flush()
-        with telling(self.path, "read"):
-            row = self._database.execute(
-                "SELECT failed, reusable, retries, waited, seconds, reply FROM replies WHERE key = ?", (call.key,)
-            ).fetchone()
-        if row is None:
+        row = self._row("SELECT * FROM replies WHERE key = ?", call.key)
+        kept = kept_reply(row, call.key) if row else None
+        if row is not None and kept is None:
+            self.warn_of_damage(f"a reply of {call.target.model.id!r} for question {call.info.question_id!r}")
+        if kept is None:
             if self.replaying:
-                raise _missing(self.path, call)
+                raise _missing(self.path, call, damaged=row is not None)
             return None
-        failed, reusable, retries, waited, seconds, text = row
-        if not (reusable or self._as_it_was(call)):
-            return None
-        notes = CallNotes(json.loads(retries) if retries != _NO_RETRIES else {}, waited, seconds)
-        if failed:
-            return Made(None, error_of(text), notes)
-        return Made(reply_of(call.target.port, text), None, notes)
+        return kept.made if kept.reusable or self._as_it_was(call) else None
 
-    def store(self, call: Call, made: Made) -> Awaitable[None]:
-        """Keep what became of a call. When the awaitable returns it is in the file, whatever happens to the process."""
-        reply, notes = made.reply, made.notes
-        info, model = call.info, call.target.model
-        if reply is not None:
-            usage, text, finish = reply.usage, reply_text(reply), reply.finish_reason
-            reusable = call.lasting and usable_again(reply)
-            spent = (0, 0, 0) if call.parts else (usage.input_tokens, usage.output_tokens, usage.calls)
-        else:
-            assert made.error is not None
-            text, finish, reusable, spent = error_text(made.error), None, False, (0, 0, 0)
-        self._keys.add(call.key)
-        if self._marks is not None:
-            self._marks.add(call.key)
-        return self._write(
-            _REPLY,
-            (
-                *(call.key, call.target.port, model.id, model.interface, model.model_name),
-                *(info.stage, info.task, info.question_id, info.replicate),
-                *(reply is None, reusable, finish, *spent, notes.seconds),
-                *(json.dumps(notes.retries) if notes.retries else _NO_RETRIES, notes.waited, time.time(), text),
-            ),
+    async def store(self, call: Call, made: Made) -> None:
+        """Store what became of a call. When this returns it is in the file, whatever happens to the process.
+
+        Raises `PortError` if no journal can hold the reply: then only its item has no reply.
+        """
+        try:
+            stored = self._writer.write(_REPLY, reply_row(call, made))
+            self._keys.add(call.key)
+            if self._marks is not None:
+                self._marks.add(call.key)
+            await stored
+        except (UnstorableRow, *REFUSED) as error:
+            raise PortError(
+                f"the reply of {call.target.model.id!r} ({call.target.model.display_string}) cannot be stored in the "
+                f"journal {self.path}, and is not used: {told(error)}; this is an error of the server or of the "
+                f"adapter for {call.target.model.interface!r}",
+                category=ErrorCategory.PERMANENT,
+            ) from error
+
+    def _row(self, query: str, *values: Any) -> tuple[Any, ...] | None:
+        """Return the first row of a query; None if there is none, or `()` if a text is not UTF-8."""
+        with telling(self.path, "read"):
+            return journal_file.first_row(self._database, query, values)
+
+    def warn_of_damage(self, what: str) -> None:
+        """Log that something in the file is damaged; the first time as a warning."""
+        logger.log(
+            logging.DEBUG if self._warned else logging.WARNING,
+            "the journal %s is damaged: %s cannot be read, and is taken as if it were not there; `karenina journal "
+            "repair %s` keeps what can be read",
+            *(self.path, what, self.path),
         )
+        self._warned = True
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -324,120 +354,71 @@ class Journal:
         """The result that is kept for an item under this fingerprint, since before the run."""
         if not self._had_results:
             return None
-        with telling(self.path, "read"):
-            row = self._database.execute(
-                "SELECT rowid, result, again, run, place FROM results WHERE question_id = ? AND answering = ? "
-                "AND judge = ? AND replicate = ? AND fingerprint = ?",
-                (*item, fingerprint),
-            ).fetchone()
-        return KeptResult(row[0], row[1], bool(row[2]), row[3], row[4]) if row is not None else None
+        row = self._row(
+            "SELECT rowid, * FROM results WHERE question_id = ? AND answering = ? AND judge = ? AND replicate = ? "
+            "AND fingerprint = ?",
+            *(*item, fingerprint),
+        )
+        if row is None:
+            return None
+        if not row or row[3:8] != (*item, fingerprint) or not is_intact("results", row[1:]):
+            self.warn_of_damage(f"a result of question {item[0]!r}")
+            return None
+        return KeptResult(row[0], row[11], bool(row[9]), row[1], row[2])
 
     def finish(
         self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Keep the result of an item, as its JSON line. When the awaitable returns it is in the file."""
-        return self._write(_RESULT, self._result_row(place, item, fingerprint, outcome, text, again))
+        """Store the result of an item, as its JSON line. When the awaitable returns it is in the file.
+
+        Raises `UnstorableRow`, also when it is awaited, and `JournalError`.
+        """
+        try:
+            row = result_row(self.run_id, place, item, fingerprint, outcome, text, again)
+        except REFUSED as error:
+            raise UnstorableRow(f"the journal {self.path} cannot hold it: {told(error)}") from error
+        return self._writer.write(_RESULT, row)
 
     def add(self, finished: FinishedItem) -> None:
         """Keep a result that another process has found out. It is in the file after the next `flush`."""
         one = finished
-        self._add(_RESULT, self._result_row(one.place, one.item, one.fingerprint, one.outcome, one.text, one.again))
-
-    def _result_row(
-        self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, again: bool
-    ) -> tuple[Any, ...]:
-        return (*item, fingerprint, self.run_id, place, outcome, again, time.time(), text)
+        row = result_row(self.run_id, one.place, one.item, one.fingerprint, one.outcome, one.text, one.again)
+        self._writer.add(_RESULT, row)
 
     def seen(self, place: int, kept: KeptResult) -> None:
         """Note that the run that is under way has a result that was kept, at this place of its matrix."""
         if (kept.run, kept.place) != (self.run_id, place):
-            self._add(_SEEN, (self.run_id, place, kept.row))
+            self._writer.add(_SEEN, (self.run_id, place, kept.row))
 
     # ---- writing
 
     def flush(self) -> None:
         """Commit what has gathered, now. Raises `JournalError`; what could not be written is kept for the next try."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        waiting, self._waiting = self._waiting, []
-        try:
-            if self._rows or (self._ledger is not None and self._ledger.changed):
-                with self._writing():
-                    for statement, rows in self._rows.items():
-                        self._database.executemany(statement, rows)
-                    if self._ledger is not None:
-                        lines = self._ledger.changed.values()
-                        self._database.executemany(_SPENT, (self._spent(line) for line in lines))
-                if self._ledger is not None:
-                    self._ledger.changed.clear()
-                self._rows.clear()
-                self._keys.clear()
-        except JournalError as error:
-            self.broken = error
-            for one in waiting:
-                if not one.done():
-                    one.set_exception(error)
-                    one.exception()  # whoever waited may be gone
-            raise
-        for one in waiting:
-            if not one.done():
-                one.set_result(None)
+        self._writer.flush()
 
-    def _spent(self, line: Line) -> tuple[Any, ...]:
-        return (self.session, *line.names, *(getattr(line.made, name) for name in COUNTED))
+    def _spent_rows(self) -> tuple[str, list[tuple[Any, ...]]] | None:
+        if self._ledger is None or not self._ledger.changed:
+            return None
+        return _SPENT, [spent_row(self.session, line) for line in self._ledger.changed.values()]
 
-    def _write(self, statement: str, row: tuple[Any, ...]) -> asyncio.Future[None]:
-        """Have the row written with the next commit, which the future waits for."""
-        if self.broken is not None:
-            raise self.broken
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._add(statement, row)
-        self._waiting.append(done)
-        return done
-
-    def _add(self, statement: str, row: tuple[Any, ...]) -> None:
-        self._rows.setdefault(statement, []).append(row)
-        loop = asyncio.get_running_loop()
-        due = self._committed + GATHERING if self.answering is None or self.answering() else 0.0
-        if self._timer is None or due < self._due:
-            if self._timer is not None:
-                self._timer.cancel()
-            rest, self._due = due - loop.time(), due
-            self._timer = loop.call_later(rest, self._tick) if rest > 0 else loop.call_soon(self._tick)
-
-    def _tick(self) -> None:
-        self._timer = None
-        try:
-            self.flush()
-        except JournalError:
-            logger.debug("the journal could not be written", exc_info=True)  # who waits for it is told
-        self._committed = asyncio.get_running_loop().time()
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """One transaction: all of it or nothing."""
-        database = self._database
-        with telling(self.path, "written"):
-            try:
-                if database.in_transaction:  # Ctrl-C came between the beginning and what was to be written
-                    database.execute("ROLLBACK")
-                database.execute("BEGIN IMMEDIATE")
-                yield
-                database.execute("COMMIT")
-            except BaseException:
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
-                raise
+    def _committed(self) -> None:
+        self._keys.clear()
+        if self._ledger is not None:
+            self._ledger.changed.clear()
 
 
-def _missing(path: Path, call: Call) -> NotReplayed:
+def _missing(path: Path, call: Call, *, damaged: bool) -> NotReplayed:
     info, model = call.info, call.target.model
     stage = f" of stage {info.stage}" if info.stage else ""
     who = f"{model.id!r} ({model.display_string})" if call.of_model else f"the service {model.id!r}"
+    whose = f"{f' ({info.task})' if info.task else ''} for question {info.question_id!r}, replicate {info.replicate}"
+    if damaged:
+        return NotReplayed(
+            f"the journal {path} is damaged: its reply of {who} to this call{stage}{whose} cannot be read; "
+            f"`karenina journal repair {path}` keeps what can be read, and a run without --replay asks again"
+        )
     return NotReplayed(
-        f"the journal {path} holds no reply of {who} to this call{stage}"
-        f"{f' ({info.task})' if info.task else ''} for question {info.question_id!r}, replicate {info.replicate}, and "
+        f"the journal {path} holds no reply of {who} to this call{stage}{whose}, and "
         "a replay asks nobody: what is sent now was not sent then (another prompt, model, parameter or version), or "
         "the run did not get so far; run without --replay to ask"
     )

@@ -1,28 +1,8 @@
-"""The file of a journal: how it is made, opened and held, and what is said where that cannot be done.
+"""The file of a journal: how it is opened and held, and what is said if that cannot be done.
 
-A journal is one SQLite database (WAL). Format 1 has these tables; times are seconds since 1970, texts named JSON hold
-JSON, and nothing in it is ever executed or unpickled:
-
-- `meta(name, value)`: `karenina` (the version that made it), `created`, and while a process works on it `pid` and
-  `host`.
-- `replies`: one row a call. `key` is the digest of all that decides the reply (`Call.key`); `port` (`service` where no
-  model was asked; a service's name stands for the model then), `model` (the user's id), `interface`, `model_name`,
-  `stage`, `task`, `question_id`, `replicate` say what it was for; `reply` is JSON of the reply, or of the error where
-  `failed` is 1; `reusable` is 1 where it may answer the same call again; then `finish_reason`, `input_tokens`,
-  `output_tokens`, `calls` (tokens and calls are 0 for an agent's run whose turns have rows of their own), `seconds` (of
-  the request that brought it), `retries` (JSON: failed requests that were made again, by category), `waited` (seconds
-  between them) and `time`.
-- `results`: one row for each item and `fingerprint` (a digest of all that decides what becomes of the replies):
-  `question_id`, `answering`, `judge`, `replicate`; `run` and `place` are the last run that had it and the item's place
-  in that run's matrix, from 0; `outcome`; `again` is 1 where the item has to run again (a call of it failed); `result`
-  is the JSON line of the result.
-- `sessions`: one row for each time that a process worked on a run: `id`, `run`, `began`, and `prices` (JSON: which
-  lists of prices, and what each model costs).
-- `spent`: what was spent, one row for each session, model, stage and judge (empty where it is for all judges): the
-  calls that were made, their tokens, their `cost` in picodollars (10^-12 US dollars), and how many of them are
-  `unpriced`, because their cost is not known.
-- `runs`: one row a run: `id`, `began`, `ended`, `items`, `command` (JSON: what it was started with, for
-  `karenina resume`, without secrets), and the JSON `tally` of its calls.
+Its tables are described in `karenina_core.run.journal_schema`. A journal may come from a stranger, with any files
+beside it, so it and the files that SQLite keeps beside it are looked at before SQLite opens them, and its schema
+afterwards.
 """
 
 from __future__ import annotations
@@ -31,64 +11,59 @@ import logging
 import os
 import socket
 import sqlite3
-import time
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karenina_core.errors import RunError
+from karenina_core.run.journal_schema import APPLICATION, FORMAT, make, what_is_foreign
 from karenina_core.run.output import free_name
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-FORMAT: Final = 1
-APPLICATION: Final = 0x4B617231
-"""What SQLite's header says of whose file it is."""
+Sync = Literal["normal", "full"]
 
 _MAGIC: Final = b"SQLite format 3\0"
+MAX_BYTES: Final = "KARENINA_MAX_FILE_BYTES"
+_LONGEST_ROW: Final = 100_000_000
 _HEADER: Final = 100
 """Bytes of SQLite's header: a file with fewer says nothing about whose it is."""
+_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_DAMAGED_IF_READ: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
+_BESIDE: Final = ("-wal", "-shm", "-journal", ".lock")
+"""The endings of the files beside a journal: SQLite's own, and the one on which the lock lies."""
+_ROLLBACK_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
+"""The last bytes of a rollback file that names another file. SQLite deletes that file, whatever it is."""
+REFUSED: Final = (
+    *(OverflowError, TypeError, ValueError, sqlite3.DataError, sqlite3.IntegrityError),
+    *(sqlite3.InterfaceError, sqlite3.ProgrammingError),
+)
+"""What says that one row cannot be stored, whatever the disk does."""
 _PATIENCE: Final = 0.3
 """Seconds to wait for the file: a look from outside holds it for an instant."""
-
-_SCHEMA: Final = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE replies (
-    key BLOB NOT NULL, port TEXT NOT NULL, model TEXT NOT NULL, interface TEXT NOT NULL, model_name TEXT NOT NULL,
-    stage TEXT NOT NULL, task TEXT NOT NULL, question_id TEXT NOT NULL, replicate INTEGER NOT NULL,
-    failed INTEGER NOT NULL, reusable INTEGER NOT NULL, finish_reason TEXT, input_tokens INTEGER NOT NULL,
-    output_tokens INTEGER NOT NULL, calls INTEGER NOT NULL, seconds REAL NOT NULL, retries TEXT NOT NULL,
-    waited REAL NOT NULL, time REAL NOT NULL, reply TEXT NOT NULL
-);
-CREATE UNIQUE INDEX replies_by_key ON replies (key);
-CREATE TABLE results (
-    question_id TEXT NOT NULL, answering TEXT NOT NULL, judge TEXT NOT NULL, replicate INTEGER NOT NULL,
-    fingerprint BLOB NOT NULL, run INTEGER NOT NULL, place INTEGER NOT NULL, outcome TEXT NOT NULL,
-    again INTEGER NOT NULL, time REAL NOT NULL, result TEXT NOT NULL
-);
-CREATE UNIQUE INDEX results_by_item ON results (question_id, answering, judge, replicate, fingerprint);
-CREATE INDEX results_by_place ON results (run, place);
-CREATE TABLE sessions (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, began REAL NOT NULL, prices TEXT);
-CREATE TABLE spent (
-    session INTEGER NOT NULL, model TEXT NOT NULL, interface TEXT NOT NULL, model_name TEXT NOT NULL,
-    stage TEXT NOT NULL, judge TEXT NOT NULL, calls INTEGER NOT NULL, input_tokens INTEGER NOT NULL,
-    cached_tokens INTEGER NOT NULL, cache_write_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
-    reasoning_tokens INTEGER NOT NULL, cost INTEGER NOT NULL, unpriced INTEGER NOT NULL,
-    PRIMARY KEY (session, model, interface, model_name, stage, judge)
-) WITHOUT ROWID;
-CREATE TABLE runs (
-    id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, items INTEGER NOT NULL, command TEXT NOT NULL, tally TEXT
-);
-"""
-
 
 logger = logging.getLogger("karenina")
 
 
 class JournalError(RunError):
     """A journal that cannot be opened, read or written: which one, why, and what to do."""
+
+
+class JournalDamaged(JournalError):
+    """A journal in which something cannot be read, or is not what was written there."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(
+            f"the journal {path} is damaged: {what}; `karenina journal repair {path}` keeps what can be read, and "
+            "--fresh begins a new one and keeps this one under another name"
+        )
+
+
+class JournalNotWritten(JournalError):
+    """A journal to which a run could not write: what was stored before is there."""
 
 
 class JournalInUse(JournalError):
@@ -100,14 +75,28 @@ class JournalInUse(JournalError):
 
 
 @contextmanager
-def telling(path: Path, doing: str = "used") -> Iterator[None]:
-    """Turn what SQLite and the system say about the file at `path` into a `JournalError` with a cure."""
+def telling(path: Path, doing: str = "read") -> Iterator[None]:
+    """Turn errors of SQLite and of the system about the file at `path` into a `JournalError` with a cure."""
     try:
         yield
     except sqlite3.Error as error:
-        raise JournalError(f"the journal {path} cannot be {doing}: {_in_words(path, error)}") from error
+        if _means_damage(error, reading=doing in ("read", "opened")):
+            raise JournalDamaged(path, str(error)) from error
+        raise _failed(path, doing, _in_words(error)) from error
     except OSError as error:
-        raise JournalError(f"the journal {path} cannot be {doing}: {error.strerror or error}") from error
+        raise _failed(path, doing, error.strerror or str(error)) from error
+
+
+def _failed(path: Path, doing: str, why: str) -> JournalError:
+    kind = JournalNotWritten if doing == "written" else JournalError
+    return kind(f"the journal {path} cannot be {doing}: {why}")
+
+
+def _means_damage(error: sqlite3.Error, *, reading: bool) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:  # an error of Python's module: a text that is not UTF-8, or an argument
+        return isinstance(error, sqlite3.OperationalError)
+    return code & 0xFF in (*_DAMAGED, *(_DAMAGED_IF_READ if reading else ()))
 
 
 def put_aside(path: Path) -> None:
@@ -119,7 +108,7 @@ def put_aside(path: Path) -> None:
         return
     with telling(path, "kept under another name"):
         other = free_name(path)
-        for ending in ("-wal", "-shm"):
+        for ending in ("-wal", "-shm", "-journal"):
             beside = path.with_name(path.name + ending)
             if beside.exists():
                 beside.rename(other.with_name(other.name + ending))
@@ -127,24 +116,28 @@ def put_aside(path: Path) -> None:
     logger.warning("the earlier journal is kept in %s", other)
 
 
-def open_to_write(path: Path) -> sqlite3.Connection:
-    """The journal at `path`, made where there is none. Whoever opens it holds it already (`hold`)."""
+def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
+    """Open the journal at `path`, which is made if there is none. The caller holds it already (`hold`).
+
+    With `sync="full"` each commit waits until the disk has it, so that a power failure loses none.
+    """
+    look_before_opening(path, writing=True)
     with telling(path, "opened"):
         path.parent.mkdir(parents=True, exist_ok=True)
         new = not path.exists() or path.stat().st_size == 0
         if not new:
             _look_at_head(path)
-        database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
+        database = _connected(str(path))
     try:
         with telling(path, "opened"):
             new = new or _is_empty(database)
             if not new:
                 _check(path, database)
             database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = NORMAL")
+            database.execute(f"PRAGMA synchronous = {'FULL' if sync == 'full' else 'NORMAL'}")
             database.execute("PRAGMA busy_timeout = 5000")
             if new:
-                _make(database)
+                make(database)
     except BaseException:
         database.close()
         raise
@@ -152,15 +145,14 @@ def open_to_write(path: Path) -> sqlite3.Connection:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """The journal at `path`, to look at; also while another process works on it, and on a disk that is read-only."""
+    """Open the journal at `path` to look at, also while another process writes to it, and on a read-only disk."""
+    look_before_opening(path, writing=False)
     if not path.is_file():
         raise JournalError(f"there is no journal {path}: `karenina run` makes one beside its results")
     with telling(path, "read"):
         _look_at_head(path)
         for mode in ("mode=ro", "immutable=1"):
-            database = sqlite3.connect(
-                f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, check_same_thread=False
-            )
+            database = _connected(f"{path.absolute().as_uri()}?{mode}", uri=True)
             try:
                 _check(path, database)
             except sqlite3.OperationalError:
@@ -175,6 +167,84 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     raise AssertionError("unreachable")
 
 
+def _connected(name: str, *, uri: bool = False) -> sqlite3.Connection:
+    """Open a database that may come from a stranger: its schema calls no function, it reaches no other file, and the
+    length of a row has a bound."""
+    database = sqlite3.connect(name, uri=uri, isolation_level=None, check_same_thread=False, cached_statements=64)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest_row())
+    database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    database.execute("PRAGMA trusted_schema = OFF")
+    database.execute("PRAGMA cell_size_check = ON")
+    return database
+
+
+def longest_row() -> int:
+    """Return how many bytes one row may have: 100 MB, or `KARENINA_MAX_FILE_BYTES` if it is more.
+
+    Raises `JournalError`.
+    """
+    given = os.environ.get(MAX_BYTES)
+    if not given:
+        return _LONGEST_ROW
+    if not (given.isascii() and given.isdigit() and len(given) < 20 and int(given) > 0):
+        raise JournalError(f"{MAX_BYTES} is {given[:40]!r}: give a number of bytes, such as {_LONGEST_ROW}")
+    return min(max(_LONGEST_ROW, int(given)), 2**31 - 1)
+
+
+def look_before_opening(path: Path, *, writing: bool) -> None:
+    """Refuse a journal, or a file beside it, through which SQLite would change or wait for some other file.
+
+    Raises `JournalError` for links, pipes, devices and folders, and for a rollback file that names another file.
+    """
+    for ending in ("", *_BESIDE):
+        beside = path.with_name(path.name + ending) if ending else path
+        with telling(path, "opened"):
+            try:
+                found = beside.lstat()
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            if stat.S_ISREG(found.st_mode):
+                problem = _linked(found.st_nlink) if writing or ending else None
+            else:
+                problem = _kind(beside, found.st_mode)
+            if problem is None and ending == "-journal" and _names_another_file(beside):
+                problem = "names another file, which SQLite would delete"
+        if problem is not None:
+            what = f"the journal {path}" if not ending else f"{beside}, beside the journal,"
+            cure = "give the path of a regular file" if not ending else "move it away if it is not your own"
+            raise JournalError(f"{what} {problem}: {cure}")
+
+
+def _linked(names: int) -> str | None:
+    return f"has {names} names (hard links), and a change would be one to all of them" if names > 1 else None
+
+
+def _kind(path: Path, mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return f"is a link to {path.readlink()}"
+    if stat.S_ISDIR(mode):
+        return "is a folder"
+    return "is a named pipe" if stat.S_ISFIFO(mode) else "is a device or a socket"
+
+
+def _names_another_file(rollback: Path) -> bool:
+    with rollback.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(0, file.tell() - len(_ROLLBACK_MAGIC)))
+        return file.read() == _ROLLBACK_MAGIC and file.tell() > len(_ROLLBACK_MAGIC)
+
+
+def first_row(database: sqlite3.Connection, query: str, values: Sequence[Any]) -> tuple[Any, ...] | None:
+    """Return the first row of a query, None if there is none, or `()` if it holds a text that is not UTF-8."""
+    try:
+        row: tuple[Any, ...] | None = database.execute(query, values).fetchone()
+    except sqlite3.OperationalError as error:
+        if hasattr(error, "sqlite_errorcode"):
+            raise
+        return ()
+    return row
+
+
 def hold(path: Path) -> BaseFileLock:
     """Take the journal at `path` for this process alone, until the lock is released or the process ends.
 
@@ -183,6 +253,7 @@ def hold(path: Path) -> BaseFileLock:
     """
     from filelock import FileLock, Timeout
 
+    look_before_opening(path, writing=True)
     with telling(path, "opened"):
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(lock_file(path))
@@ -215,7 +286,10 @@ def worker(path: Path) -> int | None:
         return None
     finally:
         database.close()
-    return int(row[0]) if row is not None else None
+    try:
+        return int(row[0]) if row is not None else None
+    except (TypeError, ValueError):
+        return None
 
 
 def is_held(path: Path) -> bool:
@@ -246,28 +320,11 @@ def forget_worker(database: sqlite3.Connection) -> None:
     database.execute("DELETE FROM meta WHERE name IN ('pid', 'host')")
 
 
-def _make(database: sqlite3.Connection) -> None:
-    from karenina_core import __version__
-
-    database.execute("BEGIN IMMEDIATE")
-    for statement in _SCHEMA.split(";\n"):
-        database.execute(statement)
-    database.executemany("INSERT INTO meta VALUES (?, ?)", [("karenina", __version__), ("created", time.time())])
-    database.execute(f"PRAGMA application_id = {APPLICATION}")
-    database.execute(f"PRAGMA user_version = {FORMAT}")
-    database.execute("COMMIT")
-
-
 def _look_at_head(path: Path) -> None:
-    if path.is_dir():
-        raise JournalError(f"the journal {path} is a folder: name a file")
     with path.open("rb") as file:
         head = file.read(_HEADER)
     if head and len(head) < _HEADER and head.startswith(_MAGIC[: len(head)]):
-        raise JournalError(
-            f"the journal {path} is damaged: it was cut off after {len(head)} bytes, and nothing of it is left; "
-            "--fresh begins a new one and keeps this one under another name"
-        )
+        raise JournalDamaged(path, f"it was cut off after {len(head)} bytes, and nothing of it is left")
     if head and not head.startswith(_MAGIC):
         raise JournalError(f"{path} is no journal, and is left as it is: give --journal another name")
 
@@ -282,17 +339,30 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
     application = database.execute("PRAGMA application_id").fetchone()[0]
     version = database.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
-        raise JournalError(f"{path} is a database of another program, and no journal: give --journal another name")
+        raise JournalError(
+            f"{path} is a database of another program, and no journal: give --journal another name "
+            f"(if it was a journal, and is damaged, `karenina journal repair {path}` keeps what can be read)"
+        )
     if version > FORMAT:
         raise JournalError(
             f"the journal {path} has format {version}, and this version of Karenina reads up to {FORMAT}: install the "
             "newer version that wrote it, or start another journal (--fresh keeps this one under another name)"
         )
-    database.execute("SELECT count(*) FROM meta").fetchone()
+    if version < FORMAT:
+        raise JournalError(
+            f"the journal {path} has format {version}, of an earlier version of Karenina: `karenina journal repair "
+            f"{path}` brings it to format {FORMAT} and keeps the old file under another name"
+        )
+    foreign = what_is_foreign(database)
+    if foreign is not None:
+        raise JournalError(
+            f"{path} is not a journal of Karenina: {foreign}; nothing in it was used. If it was one of your own, "
+            f"`karenina journal repair {path}` takes its replies and results out of it"
+        )
 
 
-def _in_words(path: Path, error: sqlite3.Error) -> str:
-    """What is wrong and what to do about it, by SQLite's error code."""
+def _in_words(error: sqlite3.Error) -> str:
+    """Return what is wrong and what to do about it, by SQLite's error code."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     kept = "what was stored is kept; the same command goes on from there"
     if code == sqlite3.SQLITE_FULL:
@@ -301,11 +371,6 @@ def _in_words(path: Path, error: sqlite3.Error) -> str:
         return f"the disk does not take it or give it ({error}); make room or mend it, {kept}"
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return f"the file or its folder cannot be written ({error}); give --journal a place that can"
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return (
-            f"the file is damaged ({error}); --fresh begins a new one and keeps this one under another name, and "
-            f"`sqlite3 {path.name} .recover` may get back what is in it"
-        )
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return "another program holds the database; end it"
     return str(error)

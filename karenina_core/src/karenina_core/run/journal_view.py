@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.outcome import Outcome
 from karenina_core.run.journal_file import is_held, open_to_read, telling, worker
-from karenina_core.run.ledger import SPENT, Line, line_of
+from karenina_core.run.journal_rows import UNREADABLE, ItemId, damaged, run_in, summed_lines
+from karenina_core.run.journal_schema import LAST_RUN, is_intact
+from karenina_core.run.replies import error_of
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-ItemId = tuple[str, str, str, int]
+    from karenina_core.run.journal_rows import KeptRun
+    from karenina_core.run.ledger import Line
+
+_ONE_ROW: Final = {
+    "replies": "SELECT * FROM replies WHERE rowid = ?",
+    "results": "SELECT * FROM results WHERE rowid = ?",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +72,23 @@ class JournalView:
         self._database.close()
 
     def command(self) -> dict[str, Any] | None:
-        """What the last run was started with (`karenina_core.run.command`); None where there was none."""
-        row = self._one("SELECT command FROM runs ORDER BY id DESC LIMIT 1")
-        return json.loads(row[0]) if row is not None else None
+        """Return what the last run was started with (`karenina_core.run.command`); None if there was none.
+
+        Raises `JournalDamaged`, as all methods do.
+        """
+        run = run_in(self.path, self._one(LAST_RUN))
+        return run.command if run is not None else None
 
     def status(self) -> Status:
-        """How far the last run is."""
-        run = self._one("SELECT id, items, began, ended FROM runs ORDER BY id DESC LIMIT 1") or (0, 0, None, None)
-        found = self._all("SELECT outcome, again, count(*) FROM results WHERE run = ? GROUP BY 1, 2", run[0])
+        """Return how far the last run is."""
+        run = run_in(self.path, self._one(LAST_RUN))
+        with self._damage("replies"):
+            return self._status(run)
+
+    def _status(self, run: KeptRun | None) -> Status:
+        found = self._all(
+            "SELECT outcome, again, count(*) FROM results WHERE run = ? GROUP BY 1, 2", run.id if run is not None else 0
+        )
         outcomes: Counter[str] = Counter()
         for outcome, _, count in found:
             outcomes[outcome] += count
@@ -80,29 +97,36 @@ class JournalView:
             "total(output_tokens) FROM replies"
         )
         assert spent is not None
-        failures = self._all("SELECT json_extract(reply, '$.category'), count(*) FROM replies WHERE failed GROUP BY 1")
         version = self._one("SELECT value FROM meta WHERE name = 'karenina'")
         return Status(
-            items=run[1],
+            items=run.items if run is not None else 0,
             done=sum(outcomes.values()),
             again=sum(count for _, again, count in found if again),
             outcomes={one.value: outcomes[one.value] for one in Outcome if outcomes[one.value]},
             replies=int(spent[0]),
             unusable=int(spent[1]),
-            failures=dict(failures),
+            failures=self._failures(),
             calls=int(spent[2]),
             input_tokens=int(spent[3]),
             output_tokens=int(spent[4]),
-            began=run[2],
-            ended=run[3],
+            began=run.began if run is not None else None,
+            ended=run.ended if run is not None else None,
             pid=(worker(self.path) or 0) if is_held(self.path) else None,
-            version=version[0] if version is not None else "",
+            version=str(version[0]) if version is not None else "",
             spent=self.spent(),
         )
 
+    def _failures(self) -> dict[str, int]:
+        """Count the calls that brought no reply, by `ErrorCategory`."""
+        found: Counter[str] = Counter()
+        for row in self._rows("replies", "SELECT rowid FROM replies WHERE failed"):
+            with self._damage("replies", row):
+                found[error_of(row[19]).category.value] += 1
+        return dict(found)
+
     def spent(self) -> list[Line]:
-        """What all runs together have spent, by model, stage and judge."""
-        return [line_of(row) for row in self._all(SPENT)]
+        """Return what all runs together have spent, by model, stage and judge."""
+        return summed_lines(self.path, self._all("SELECT * FROM spent"))
 
     def kept_calls(self, answers: Set[tuple[str, int]]) -> dict[tuple[str, str], int]:
         """How many calls for these answers (question and replicate) have a reply that may be used again.
@@ -114,18 +138,16 @@ class JournalView:
             "SELECT question_id, replicate, model, stage, calls FROM replies WHERE reusable AND NOT failed AND calls"
         ):
             if (question, replicate) in answers:
-                found[model, stage] += calls
+                with self._damage("replies"):
+                    found[model, stage] += calls
         return found
 
-    def results(self) -> Iterator[str]:
-        """The JSON lines of the last run's results, in the order of its matrix."""
-        rows = self._all(
-            "SELECT rowid FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY run, place",
-        )
-        for (row,) in rows:
-            found = self._one("SELECT result FROM results WHERE rowid = ?", row)
-            if found is not None:
-                yield found[0]
+    def results(self, model: str | None = None) -> Iterator[str]:
+        """Read the JSON lines of the last run's results, in the order of its matrix; `model` chooses one model's."""
+        last = "SELECT rowid FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY run, place"
+        for row in self._rows("results", last):
+            if model in (None, row[3]):
+                yield row[10]
 
     def results_of(self, questions: Sequence[str]) -> Iterator[tuple[ItemId, str]]:
         """The JSON lines of the last run's results about these questions, each with its item.
@@ -134,12 +156,13 @@ class JournalView:
         """
         run = self._one("SELECT max(id) FROM runs")
         for id in questions:
-            for *item, text in self._all(
-                "SELECT question_id, answering, judge, replicate, result FROM results INDEXED BY results_by_item "
-                "WHERE question_id = ? AND run = ? ORDER BY time",
+            for row in self._all(
+                "SELECT * FROM results INDEXED BY results_by_item WHERE question_id = ? AND run = ? ORDER BY time",
                 *(id, run[0] if run is not None else None),
             ):
-                yield (item[0], item[1], item[2], item[3]), text
+                if not is_intact("results", row):
+                    damaged(self.path, "results", f"a result of question {id!r}")
+                yield (row[2], row[3], row[4], row[5]), row[10]
 
     def asked(self) -> Counter[str]:
         """How many results of the last run are about each question, by its id."""
@@ -157,27 +180,47 @@ class JournalView:
         """
         seen: set[tuple[str, str, int]] = set()
         for line in self.results():
-            result = json.loads(line)
-            meta, template = result["metadata"], result["template"]
-            answer = (meta["question_id"], meta["answering_id"], meta["replicate"] or 1)
-            if answer in seen or model not in (None, meta["answering_id"]):
-                continue
-            if result["outcome"] == Outcome.MODEL_ERROR.value:
+            with self._damage("results"):
+                result = json.loads(line)
+                meta, template = result["metadata"], result["template"]
+                answer = (meta["question_id"], meta["answering_id"], meta["replicate"] or 1)
+                trace, text = template["trace_messages"], template["raw_llm_response"]
+                question, outcome = meta["question_text"], result["outcome"]
+                chosen = answer not in seen and model in (None, meta["answering_id"])
+            if not chosen or outcome == Outcome.MODEL_ERROR.value:
                 continue
             seen.add(answer)
-            trace = template["trace_messages"]
-            said = {"trace": trace} if trace else {"text": template["raw_llm_response"]}
-            yield {**_named(answer), "question": meta["question_text"], **said}
-        for question_id, id, replicate, port, text in self._all(
-            "SELECT question_id, model, replicate, port, reply FROM replies WHERE task = 'answer_generation' "
-            "AND port IN ('llm', 'agent') AND NOT failed ORDER BY rowid"
-        ):
-            if (question_id, id, replicate) not in seen and model in (None, id):
-                reply = json.loads(text)
-                yield {
-                    **_named((question_id, id, replicate)),
-                    **({"text": reply["text"]} if port == "llm" else {"trace": reply["trace"]}),
-                }
+            said = {"trace": trace} if trace else {"text": text}
+            yield {**_named(answer), "question": question, **said}
+        answers = (
+            "SELECT rowid FROM replies WHERE task = 'answer_generation' AND port IN ('llm', 'agent') AND NOT failed "
+            "ORDER BY rowid"
+        )
+        for row in self._rows("replies", answers):
+            answer = (row[7], row[2], row[8])
+            if answer in seen or model not in (None, row[2]):
+                continue
+            with self._damage("replies", row):
+                reply = json.loads(row[19])
+                said = {"text": reply["text"]} if row[1] == "llm" else {"trace": reply["trace"]}
+            yield {**_named(answer), **said}
+
+    def _rows(self, table: str, query: str) -> Iterator[tuple[Any, ...]]:
+        """Read the whole rows with these row ids, one at a time. Raises `JournalDamaged` if one is not intact."""
+        for (id,) in self._all(query):
+            row = self._one(_ONE_ROW[table], id)
+            if row is not None:
+                if not is_intact(table, row):
+                    damaged(self.path, table, f"row {id}")
+                yield row
+
+    @contextmanager
+    def _damage(self, table: str, row: Sequence[Any] = ()) -> Iterator[None]:
+        """Turn what reading a value raises into `JournalDamaged`."""
+        try:
+            yield
+        except UNREADABLE:
+            damaged(self.path, table, f"a row of question {row[7]!r}" if row else "a row")
 
     def _one(self, query: str, *values: Any) -> tuple[Any, ...] | None:
         with telling(self.path, "read"):
@@ -186,8 +229,7 @@ class JournalView:
 
     def _all(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with telling(self.path, "read"):
-            cursor: sqlite3.Cursor = self._database.execute(query, values)
-            return cursor.fetchall()
+            return self._database.execute(query, values).fetchall()
 
 
 def _named(answer: tuple[str, str, int]) -> dict[str, Any]:

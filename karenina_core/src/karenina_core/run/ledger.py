@@ -72,12 +72,6 @@ class Count:
 
 
 COUNTED: Final = tuple(one.name for one in fields(Count))
-SPENT: Final = (
-    "SELECT model, interface, model_name, stage, judge, sum(calls), sum(input_tokens), sum(cached_tokens), "
-    "sum(cache_write_tokens), sum(output_tokens), sum(reasoning_tokens), sum(cost), sum(unpriced) FROM spent "
-    "GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 4, 5"
-)
-"""The query for the rows of a journal that `line_of` reads."""
 
 
 @dataclass(slots=True)
@@ -181,11 +175,6 @@ class Ledger:
             "kept": self.spared().to_dict(),
             "prices": self.prices.snapshot(),
         }
-
-
-def line_of(row: Sequence[Any]) -> Line:
-    """A line of what all runs of a journal have spent, from a row of `SPENT`."""
-    return Line(row[0], row[1], row[2], row[3], row[4], Count(*row[5:]))
 
 
 def spent_json(lines: Sequence[Line]) -> dict[str, Any]:

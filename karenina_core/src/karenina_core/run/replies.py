@@ -32,7 +32,10 @@ def reply_text(reply: Reply) -> str:
 
 
 def reply_of(port: str, text: str) -> Reply:
-    """The reply that came through `port`, from its JSON text."""
+    """Return the reply that came through `port`, from its JSON text.
+
+    Raises `KeyError`, `TypeError`, `ValueError` and the like for a text that `reply_text` has not written.
+    """
     return _READERS[port](json.loads(text))
 
 
@@ -51,7 +54,7 @@ def error_of(text: str) -> PortError:
     values = json.loads(text)
     partial = values.get("partial")
     return PortError(
-        values["message"],
+        _text_of(values["message"]),
         category=ErrorCategory(values["category"]),
         status=values.get("status"),
         partial=_agent_of(partial) if partial is not None else None,
@@ -97,11 +100,35 @@ def _common(reply: Reply) -> dict[str, Any]:
 
 
 def _common_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    counts = values["usage"]
+    if not (isinstance(counts, list) and len(counts) in (5, 6) and all(type(count) is int for count in counts)):
+        raise ValueError(f"a usage is a list of counts, not {counts!r}")
     return {
-        "usage": Usage(*values["usage"]),
-        "finish_reason": values.get("finish_reason", "stop"),
-        "model": values.get("model"),
+        "usage": Usage(*counts),
+        "finish_reason": _text_of(values.get("finish_reason", "stop")),
+        "model": _text_or_none(values.get("model")),
     }
+
+
+def _text_of(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a text was expected, not {value!r}")
+    return value
+
+
+def _text_or_none(value: object) -> str | None:
+    return None if value is None else _text_of(value)
+
+
+def _message_of(values: Mapping[str, Any]) -> Message:
+    message = Message.from_dict(values)
+    for text in (message.content, *(one for call in message.tool_calls for one in (call.id, call.name))):
+        _text_of(text)
+    for other in (message.tool_call_id, message.tool_name, message.reasoning):
+        _text_or_none(other)
+    if not all(isinstance(call.arguments, dict) for call in message.tool_calls):
+        raise TypeError("the arguments of a tool call are no object")
+    return message
 
 
 def _llm(reply: LLMReply) -> dict[str, Any]:
@@ -112,7 +139,7 @@ def _llm(reply: LLMReply) -> dict[str, Any]:
 
 
 def _llm_of(values: Mapping[str, Any]) -> LLMReply:
-    return LLMReply(values["text"], reasoning=values.get("reasoning"), **_common_of(values))
+    return LLMReply(_text_of(values["text"]), reasoning=_text_or_none(values.get("reasoning")), **_common_of(values))
 
 
 def _parser(reply: ParserReply) -> dict[str, Any]:
@@ -120,7 +147,7 @@ def _parser(reply: ParserReply) -> dict[str, Any]:
 
 
 def _parser_of(values: Mapping[str, Any]) -> ParserReply:
-    return ParserReply(values["text"], values["way"], **_common_of(values))
+    return ParserReply(_text_of(values["text"]), values["way"], **_common_of(values))
 
 
 def _agent(reply: AgentReply) -> dict[str, Any]:
@@ -131,8 +158,8 @@ def _agent(reply: AgentReply) -> dict[str, Any]:
 
 
 def _agent_of(values: Mapping[str, Any]) -> AgentReply:
-    trace = tuple(Message.from_dict(message) for message in values["trace"])
-    return AgentReply(trace, limit_reached=values.get("limit_reached", False), **_common_of(values))
+    trace = tuple(_message_of(message) for message in values["trace"])
+    return AgentReply(trace, limit_reached=bool(values.get("limit_reached", False)), **_common_of(values))
 
 
 def _turn(reply: Turn) -> dict[str, Any]:
@@ -146,8 +173,8 @@ def _turn(reply: Turn) -> dict[str, Any]:
 
 def _turn_of(values: Mapping[str, Any]) -> Turn:
     return Turn(
-        Message.from_dict(values["message"]),
-        unfinished=values.get("unfinished", False),
+        _message_of(values["message"]),
+        unfinished=bool(values.get("unfinished", False)),
         wire=values.get("wire"),
         **_common_of(values),
     )

@@ -25,6 +25,7 @@ from karenina_core.results.sections import VerificationResultRubric
 from karenina_core.run.continuing import Continuing
 from karenina_core.run.forked import Forked, Work, can_fork
 from karenina_core.run.journal import Journal
+from karenina_core.run.journal_rows import damaged
 from karenina_core.run.journal_view import JournalView
 from karenina_core.run.output import make_room
 from karenina_core.slots import Slot
@@ -202,9 +203,9 @@ async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
     from karenina_core.run.running import plugins_of, prepare
 
     with JournalView(job.journal) as view:
-        earlier = {item: _Earlier.model_validate_json(text) for item, text in view.results_of(ids)}
+        earlier = {item: _earlier(job.journal, item, text) for item, text in view.results_of(ids)}
     found: list[tuple[int, _Scores, Change | None, str]] = []
-    with _Replies.open(job.journal, replaying=not job.ask) as journal:
+    with _Replies.open(job.journal, replaying=not job.ask, sync=job.config.core.journal_sync) as journal:
         journal.missed = set()
         offered = plugins_of(job.config).stages()
         journal.asking = frozenset(one.stage.name for one in offered if one.stage.slot is Slot.EMBEDDING_CHECK)
@@ -241,6 +242,13 @@ class _Earlier(BaseModel):
     outcome: Outcome
     template: _EarlierTemplate
     rubric: VerificationResultRubric | None = None
+
+
+def _earlier(journal: Path, item: ItemId, text: str) -> _Earlier:
+    try:
+        return _Earlier.model_validate_json(text)
+    except ValueError:
+        damaged(journal, "results", f"the result of question {item[0]!r}")
 
 
 class _Replies(Journal):

@@ -212,7 +212,7 @@ def journal_of(
             raise ConfigError(["replay asks a journal instead of models: say which (journal, --journal)"])
         yield None, {}
         return
-    with Journal.open(path, fresh=fresh, replaying=replay) as journal:
+    with Journal.open(path, fresh=fresh, replaying=replay, sync=config.core.journal_sync) as journal:
         yield (
             journal,
             command_of(
