@@ -24,6 +24,9 @@ from karenina_core import templates
 FIELD_KEYS = ("type", "description", "ground_truth", "verify_with", "weight", "extraction_hint")
 TYPES = ("str", "int", "float", "bool", "date", "list[str]", "list[int]", "list[float]")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
+_HELD = 2**53
+"""A float holds every whole number up to this one."""
 _PRIMITIVE_OF = {
     "str": "ExactMatch",
     "int": "NumericExact",
@@ -234,7 +237,7 @@ def _fitting(truth: Any, kind: str, name: str) -> Any:
         if kind == "bool" and isinstance(truth, str):
             return {"true": True, "false": False}[truth.strip().lower()]
         if kind == "float" and plain:
-            return float(truth)
+            return _float(truth)
         if kind == "int" and plain and not (isinstance(truth, float) and not truth.is_integer()):
             return int(truth)
     except (ValueError, KeyError, OverflowError):
@@ -246,6 +249,14 @@ def _fitting(truth: Any, kind: str, name: str) -> Any:
         cure = "write it as 2001-12-31" if kind == "date" else "correct it, or the `type`"
         raise DeclarationError(f"{truth!r} is no {kind}", "answer", name, "ground_truth", cure=cure)
     return truth
+
+
+def _float(truth: str | float) -> float:
+    """The truth of a float field; a whole number that no float holds stays a whole number."""
+    whole = int(truth) if isinstance(truth, int) or (isinstance(truth, str) and _WHOLE.fullmatch(truth)) else None
+    if whole is not None and abs(whole) > _HELD:
+        return whole
+    return float(truth)
 
 
 def _strategy(writer: _Writer, node: Any, fields: set[str], path: tuple[str | int, ...]) -> str:

@@ -6,6 +6,8 @@ import json
 import re
 from typing import Any, Final, NoReturn
 
+from karenina_core.structured.numbers import read_float
+
 _FENCE = re.compile(r"```[ \t]*[\w-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
 _OBJECT_START = re.compile(r'\{\s*["}]')
 _THOUGHT_END = "</think>"
@@ -89,8 +91,14 @@ def _touches_list(text: str, first: int, last: int) -> bool:
 def _loads(text: str) -> Any:
     try:
         return _DECODER.decode(text)
+    except json.JSONDecodeError:
+        raise
     except RecursionError:
         raise ValueError("the JSON in the reply is nested too deeply") from None
+    except ValueError as error:
+        if "int_max_str_digits" in str(error):
+            raise ValueError("a whole number in the reply has more than 4300 digits") from None
+        raise
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -106,7 +114,7 @@ def _refuse(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON value")
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_refuse)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_refuse, parse_float=read_float)
 
 
 def _where(error: json.JSONDecodeError) -> str:

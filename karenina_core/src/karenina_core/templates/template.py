@@ -12,6 +12,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError, PydanticSerializationError, to_json, to_jsonable_python
 
+from karenina_core.structured.numbers import kept_exact
 from karenina_core.templates.answer_key import AnswerKey
 from karenina_core.templates.base import BaseAnswer
 from karenina_core.templates.errors import TemplateError
@@ -194,6 +195,11 @@ class BoundTemplate:
             raise ValidationError.from_exception_data(cls.__name__, [*errors, *_again(error)]) from error
         if errors:
             raise ValidationError.from_exception_data(cls.__name__, errors)
+        for name, value in given.items():
+            read = answer.__dict__.get(name)
+            exact = kept_exact(value, read)
+            if exact is not read:  # past the class's own rules on assignment: it is the same value
+                answer.__dict__[name] = exact
         return answer
 
 

@@ -1,24 +1,25 @@
 """Primitives for numbers that give partial credit.
 
 `check` stays a plain pass or fail, and decides the verdict; `score` is the credit of granular scoring, and may be
-above 0 where `check` fails. Numbers are read and compared as in `numeric`; what is no number fails and scores 0.
+above 0 where `check` fails. Numbers are read and compared exactly, as in `numeric`: the ends of full and of any credit
+are not rounded, and the credit between them is a float. What is no number fails and scores 0.
 """
 
 from __future__ import annotations
 
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from math import nextafter
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from .base import Primitive
-from .numeric import ARITHMETIC, Mode, NumericPrimitive, above, below, distance, unit
+from .exactly import difference, product
+from .numeric import Mode, NumericPrimitive, above, below, unit, within
 from .values import Number, exact, number_of
 
-if TYPE_CHECKING:
-    from decimal import Decimal
-
 Decay = Literal["linear", "quadratic"]
+_ROUNDED: Final = Context(prec=40, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 _NEARLY_ALL: Final = nextafter(1.0, 0.0)  # rounding never makes full credit
 Positive = Annotated[Number, Field(gt=0)]
 
@@ -29,7 +30,7 @@ def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
         return 1.0
     if excess >= width:
         return 0.0
-    share = float(ARITHMETIC.divide(excess, width))
+    share = float(_ROUNDED.divide(excess, width))
     return min(1.0 - share * share if decay == "quadratic" else 1.0 - share, _NEARLY_ALL)
 
 
@@ -51,17 +52,15 @@ class NumericGraded(NumericPrimitive):
 
     @model_validator(mode="after")
     def _order(self) -> Self:
-        if self.full_credit is not None and self.full_credit >= self.cutoff:
+        if self.full_credit is not None and exact(self.full_credit) >= exact(self.cutoff):
             raise ValueError(f"full_credit {self.full_credit} must be below cutoff {self.cutoff}")
         return self
 
     def check(self, extracted: object, expected: object) -> bool:
         """Whether the number is within `full_credit`, or within `cutoff` where that is all that is given."""
         truth, number = self._truth(expected), number_of(extracted)
-        if number is None:
-            return False
-        limit = exact(self.cutoff if self.full_credit is None else self.full_credit)
-        return distance(number, truth) <= ARITHMETIC.multiply(limit, unit(self.mode, truth))
+        limit = self.cutoff if self.full_credit is None else self.full_credit
+        return number is not None and within(number, truth, limit, self.mode)
 
     def score(self, extracted: object, expected: object) -> float:
         """The credit, 0 to 1."""
@@ -69,8 +68,9 @@ class NumericGraded(NumericPrimitive):
         if number is None:
             return 0.0
         one = unit(self.mode, truth)
-        full, end = (ARITHMETIC.multiply(exact(limit), one) for limit in (self.full_credit or 0, self.cutoff))
-        return _falling(ARITHMETIC.subtract(distance(number, truth), full), ARITHMETIC.subtract(end, full), self.decay)
+        full, end = (product(exact(limit), one) for limit in (self.full_credit or 0, self.cutoff))
+        distance = difference(number, truth).copy_abs()
+        return _falling(difference(distance, full), difference(end, full), self.decay)
 
 
 class NumericRangeGraded(Primitive):
@@ -91,7 +91,7 @@ class NumericRangeGraded(Primitive):
 
     @model_validator(mode="after")
     def _order(self) -> Self:
-        if self.min >= self.max:
+        if exact(self.min) >= exact(self.max):
             raise ValueError(f"min {self.min} must be below max {self.max}")
         return self
 
@@ -108,8 +108,8 @@ class NumericRangeGraded(Primitive):
         if number is None:
             return 0.0
         low, high = exact(self.min), exact(self.max)
-        excess = max(ARITHMETIC.subtract(low, number), ARITHMETIC.subtract(number, high))
-        width = ARITHMETIC.multiply(exact(self.margin), unit(self.mode, ARITHMETIC.subtract(high, low)))
+        excess = max(difference(low, number), difference(number, high))
+        width = product(exact(self.margin), unit(self.mode, difference(high, low)))
         return _falling(excess, width, self.decay)
 
 
@@ -145,5 +145,5 @@ class NumericThresholdGraded(NumericPrimitive):
         if number is None:
             return 0.0
         short = (truth, number) if self.direction == "min" else (number, truth)
-        width = ARITHMETIC.multiply(exact(self.margin), unit(self.mode, truth))
-        return _falling(ARITHMETIC.subtract(*short), width, self.decay)
+        width = product(exact(self.margin), unit(self.mode, truth))
+        return _falling(difference(*short), width, self.decay)

@@ -1,24 +1,25 @@
 """Primitives for numbers that pass or fail.
 
-Numbers are compared as they are written, without binary rounding: 1.1 is within 0.1 of 1. What counts as a number is
-settled by `values.number_of`: int, float, Decimal and plain numeric text ("5", "1e-3"); a bool, NaN, an infinity, None,
-"1,200" and "3.5 %" do not, and fail.
+Numbers are compared exactly, as they are written: integers and Decimals with all their digits, and a float as the
+shortest decimal that reads back as it, which is what people write and print. So 1.1 is within 0.1 of 1, 0.4 within 0.1
+of 0.3, and 10**20 + 5000 not within 1 of 10**20. Tolerances are compared with the exact distance, at any size.
+
+`values.number_of` settles what counts as a number: int, float, Decimal and plain numeric text ("5", "1e-3"); a bool,
+NaN, an infinity, None, "1,200" and "3.5 %" do not, and fail.
 """
 
 from __future__ import annotations
 
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
-from typing import Annotated, Final, Literal, Self
+from decimal import Decimal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from .base import Primitive
+from .exactly import at_most, product
 from .values import Number, exact, number_of
 
 Mode = Literal["relative", "absolute"]
-
-ARITHMETIC: Final = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
-"""Differences and products round at 60 digits, and nothing raises."""
 
 
 class NumericPrimitive(Primitive):
@@ -35,13 +36,13 @@ class NumericPrimitive(Primitive):
         return truth
 
 
-def distance(one: Decimal, other: Decimal) -> Decimal:
-    """How far two numbers are apart."""
-    return ARITHMETIC.subtract(one, other).copy_abs()
+def within(number: Decimal, truth: Decimal, tolerance: float, mode: Mode) -> bool:
+    """Return whether `number` is no farther from `truth` than `tolerance`, measured in units of `mode`."""
+    return at_most(number, truth, product(exact(tolerance), unit(mode, truth)))
 
 
 def unit(mode: Mode, reference: Decimal) -> Decimal:
-    """What one unit of a tolerance is: 1, or where it is relative the size of the `reference` (so 0 allows nothing)."""
+    """Return one unit of a tolerance: 1, or if it is relative the size of the `reference` (so 0 allows nothing)."""
     return reference.copy_abs() if mode == "relative" else Decimal(1)
 
 
@@ -70,9 +71,7 @@ class NumericTolerance(NumericPrimitive):
     def check(self, extracted: object, expected: object) -> bool:
         """Whether the number is within the tolerance."""
         truth, number = self._truth(expected), number_of(extracted)
-        if number is None:
-            return False
-        return distance(number, truth) <= ARITHMETIC.multiply(exact(self.tolerance), unit(self.mode, truth))
+        return number is not None and within(number, truth, self.tolerance, self.mode)
 
 
 class NumericRange(Primitive):
@@ -92,9 +91,9 @@ class NumericRange(Primitive):
         if self.min is None and self.max is None:
             raise ValueError("NumericRange needs min, max or both")
         if self.min is not None and self.max is not None:
-            if self.min > self.max:
+            if exact(self.min) > exact(self.max):
                 raise ValueError(f"min {self.min} is above max {self.max}")
-            if self.min == self.max and (self.exclusive_min or self.exclusive_max):
+            if exact(self.min) == exact(self.max) and (self.exclusive_min or self.exclusive_max):
                 raise ValueError(f"no number lies between {self.min} and {self.max} with an end excluded")
         return self
 

@@ -19,6 +19,8 @@ Number = Annotated[int, Strict()] | Annotated[float, Strict(), AllowInfNan(False
 """A parameter that is a finite number. A bool or a text is none."""
 
 _PLAIN: Final = frozenset({str, int, float, bool, list, type(None)})
+_FARTHEST: Final = 10**15
+"""The largest power of ten of a number: products of two still have an exponent that Decimal can hold."""
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -57,6 +59,9 @@ def text_of(value: object) -> str | None:
 def number_of(value: object) -> Decimal | None:
     """The finite number that `value` is, exactly as it is written (0.1 is one tenth, as a float and as a text).
 
+    A float is the shortest decimal that reads back as it: 1e23 is ten to the 23rd. A number of more than 10**15 digits
+    before or after its point is none.
+
     A text counts only where it is a plain number in ASCII digits, white space around it aside: "5", "-2.50", "1e-3".
     "1,200", "3.5 %", "5 mg", "1_000", "nan" and "inf" are no numbers, and neither is a bool.
     """
@@ -77,7 +82,7 @@ def number_of(value: object) -> Decimal | None:
                 return None
     except InvalidOperation:  # an exponent beyond all bounds
         return None
-    return number if number.is_finite() else None
+    return number if number.is_finite() and abs(number.adjusted()) <= _FARTHEST else None
 
 
 def exact(number: float) -> Decimal:

@@ -1,0 +1,53 @@
+"""Numbers of a judge's JSON that a float cannot hold."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+_ALWAYS_HELD: Final = 15
+"""A decimal of so many digits comes back from a float as it was."""
+
+
+class WrittenFloat(float):
+    """A float with the text that was `written`, which is another number: a Decimal field takes that one."""
+
+    written: str
+
+    def __new__(cls, written: str | float) -> WrittenFloat:
+        """A float from its text."""
+        one = super().__new__(cls, written)
+        one.written = str(written)
+        return one
+
+
+def read_float(text: str) -> float:
+    """Return the number that a JSON text is, as a `WrittenFloat` if a float prints another one."""
+    number = float(text)
+    if len(text) <= _ALWAYS_HELD or Decimal(repr(number)) == Decimal(text):
+        return number
+    return WrittenFloat(text)
+
+
+def kept_exact(given: object, read: object) -> object:
+    """Return `read`, which pydantic made of `given`, with the digits that a float lost.
+
+    A whole number stays one in a float field, beyond 2**53 too, and a Decimal is what was written. Lists, tuples and
+    mappings are looked through; fields of nested models are not.
+    """
+    if isinstance(read, float):
+        return given if type(given) is int and given != read and _rounds_to(given, read) else read
+    if isinstance(read, Decimal):
+        return Decimal(given.written) if isinstance(given, WrittenFloat) and float(read) == given else read
+    if isinstance(read, list | tuple) and isinstance(given, list) and len(read) == len(given):
+        return type(read)(map(kept_exact, given, read)) if type(read) in (list, tuple) else read
+    if type(read) is dict and isinstance(given, dict) and len(read) == len(given):
+        return {key: kept_exact(one, other) for one, (key, other) in zip(given.values(), read.items(), strict=True)}
+    return read
+
+
+def _rounds_to(given: int, read: float) -> bool:
+    try:
+        return float(given) == read
+    except OverflowError:
+        return read in (float("inf"), float("-inf"))
