@@ -76,8 +76,24 @@ def test_many_refusals_of_calls_that_were_under_way_together_halve_once() -> Non
         for _ in range(20):
             server.replied()
         before = server.limit
-        server.refused(await taken(server))
+        for place in [await taken(server) for _ in range(3)]:
+            server.refused(place)
         assert server.limit == before / 2
+
+    run(work)
+
+
+def test_one_refusal_below_the_level_of_an_earlier_one_does_not_halve() -> None:
+    async def work() -> None:
+        server = places(32)
+        for place in [await taken(server) for _ in range(32)][31:]:
+            server.refused(place)
+        for _ in range(31):
+            server.replied()
+        before = server.limit
+        await taken(server)
+        server.refused(await taken(server))
+        assert server.limit == before
 
     run(work)
 

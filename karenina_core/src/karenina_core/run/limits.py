@@ -4,7 +4,8 @@ A server (the models of one interface, name and base URL) has places. A run does
 number of its places moves: it doubles with each round of replies until the server refuses a call, is halved then, goes
 back quickly to just below where the refusal came, and looks from there for more, one place at a time and less often
 each time that it is refused again. Many refusals of calls that were under way together are one. (The law is that of
-TCP: V. Jacobson, Congestion avoidance and control, SIGCOMM 1988; the slower and slower search is our own.)
+TCP: V. Jacobson, Congestion avoidance and control, SIGCOMM 1988; the slower and slower search is our own.) Refusals that
+do not depend on the number of places change nothing (`karenina_core.run.refusals`).
 
 A server that takes every call but makes them wait shows nothing but that more places bring no more replies: there the
 doubling ends as well.
@@ -22,6 +23,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Self
 
 from karenina_core.ports import ErrorCategory, PortError
+from karenina_core.run.refusals import RefusalTest, Verdict
 
 if TYPE_CHECKING:
     from karenina_core.config import CoreSettings
@@ -119,6 +121,7 @@ class Places:
         "_round",
         "_serial",
         "_step",
+        "_test",
         "_wall",
         "_wanted",
         "held",
@@ -152,6 +155,7 @@ class Places:
         self._pausing: asyncio.TimerHandle | None = None
         self._round = _Round()
         self._reference = _Reference()
+        self._test = RefusalTest()
 
     def narrow(self, bounds: Bounds) -> None:
         """Keep to `bounds` as well."""
@@ -193,7 +197,7 @@ class Places:
             self._end_pause()
         if not wanted:
             self._round.began = 0.0
-        elif not self._bounds.fixed and self.limit < self._bounds.ceiling:
+        elif not self._bounds.fixed and self.limit < self._bounds.ceiling and not self._test.measuring:
             self._grow()
         self._all.wake(self)
 
@@ -205,17 +209,12 @@ class Places:
         if place <= self._mark:  # it was under way when another one was refused: that was one burst
             self._wall = max(self.limit, self._wall - 1)
         else:
-            self._refusals += 1
-            self._mark = self._given
-            if not self._bounds.fixed:
-                again = self.limit >= self._wall
-                self._first_step = max(_SLOWEST, self._first_step / 2) if again else 1.0
-                self._step = self._first_step
-                self.limit = max(1.0, self.limit / 2)
-                self._wall = max(self.limit, under_way - 1.0)
-                self._round.began = self._reference.rate = 0.0
-            if self._refusals > 1:
-                self._pause(retry_after)
+            verdict = Verdict.OVERLOAD if self._bounds.fixed else self._test.judge(place, under_way)
+            if verdict is Verdict.OVERLOAD:
+                self._overloaded(under_way, retry_after)
+            elif verdict is Verdict.CONSTANT:
+                self._wall = inf
+                self._step = self._first_step = 1.0
         self._all.wake(self)
 
     def left(self) -> None:
@@ -223,6 +222,24 @@ class Places:
         self.held -= 1
         self._all.held -= 1
         self._all.wake(self)
+
+    def _overloaded(self, under_way: int, retry_after: float | None) -> None:
+        """Have fewer places, and none for a while if this was not the first refusal without a reply between."""
+        self._refusals += 1
+        self._mark = self._given
+        if not self._bounds.fixed:
+            self._halve(under_way)
+        if self._refusals > 1:
+            self._pause(retry_after)
+
+    def _halve(self, under_way: int) -> None:
+        alone = self.limit < 2  # one call at a time is refused: how many the server bears otherwise is not known
+        again = self.limit >= self._wall and not alone
+        self._first_step = max(_SLOWEST, self._first_step / 2) if again else 1.0
+        self._step = self._first_step
+        self.limit = max(1.0, self.limit / 2)
+        self._wall = inf if alone else max(self.limit, under_way - 1.0)
+        self._round.began = self._reference.rate = 0.0
 
     def wake(self) -> None:
         """Give the places that are free to those who wait."""
@@ -248,10 +265,11 @@ class Places:
         self.held += 1
         self._all.held += 1
         self._given += 1
+        self._test.add_call(self.held)
         if self.held >= int(self.limit):
             self._wanted = self.held
         if not self._round.began:
-            self._round = _Round(time.monotonic(), self.limit)
+            self._round = _Round(self._all.clock(), self.limit)
         return self._given
 
     def _grow(self) -> None:
@@ -274,7 +292,7 @@ class Places:
         this.replies += 1
         if this.replies < places:
             return
-        now = time.monotonic()
+        now = self._all.clock()
         rate = this.replies / max(now - this.began, 1e-9)
         self._round = _Round(now, self.limit)
         known = self._reference
@@ -310,13 +328,14 @@ class Limits:
     """The places of all servers of a run. `bounds` are those of a model's server.
 
     `most` is how many calls may be under way at all servers together. `on_change` is told when more or fewer calls
-    could be under way than before.
+    could be under way than before. `clock` is what times are measured by.
     """
 
     bounds: Callable[[ModelConfig], Bounds]
     most: float = inf
     on_change: Callable[[], None] | None = None
     held: int = 0
+    clock: Callable[[], float] = time.monotonic
     _places: dict[Server, Places] = field(default_factory=dict)
 
     def of(self, model: ModelConfig) -> Places:

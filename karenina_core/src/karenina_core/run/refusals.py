@@ -1,0 +1,143 @@
+"""Whether a server refuses calls because too many are under way, or refuses some share of them whatever the load.
+
+A limiter that takes each refusal for overload, as TCP takes each loss for congestion, ends with one call at a time if a
+server refuses a tenth of all calls at random. The share of refused calls tells the two apart: overload vanishes with
+fewer calls at once, a constant share does not. So after each reduction the share at the lower level is measured. If it
+is not lower than before, the refusals are no reason to have fewer calls under way. The answer expires: after some time
+the next refusal causes a reduction, and a new measurement.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum, auto
+from math import sqrt
+from typing import Final
+
+_ENOUGH: Final = 16
+"""How many calls at the lower level a share is estimated from, at least."""
+_MEMORY: Final = 64.0
+"""How many calls a share goes back at most."""
+_LARGEST: Final = 0.5
+"""A larger share than this is overload, at any level."""
+_FIRST: Final = 3
+"""If the first calls after a reduction are all refused, there are still too many."""
+_STREAK, _AMONG = 8, 10
+"""So many refusals among so many calls in a row are overload."""
+_CHANCE: Final = 3.0
+"""By how many standard errors shares may differ by chance."""
+_VALID: Final = 32.0
+"""For how many calls each measured call answers."""
+
+
+class Verdict(Enum):
+    """What a refusal means: too many calls under way, a share that does not depend on them, or not known yet."""
+
+    OVERLOAD = auto()
+    CONSTANT = auto()
+    UNDECIDED = auto()
+
+
+@dataclass(slots=True)
+class _Share:
+    """The recent calls of one level of concurrency, and how many of them were refused."""
+
+    calls: float = 0.0
+    refused: float = 0.0
+
+    def add_call(self) -> None:
+        self.calls += 1
+        if self.calls > _MEMORY:
+            self.calls *= 0.75
+            self.refused *= 0.75
+
+    def add_refusal(self) -> None:
+        self.refused += 1
+        self.calls = max(self.calls, self.refused)
+
+    def exceeds(self, other: _Share) -> bool:
+        """Return whether this share is larger, and by more than chance explains."""
+        pooled = (self.refused + other.refused) / (self.calls + other.calls)
+        error = sqrt(pooled * (1 - pooled) * (1 / self.calls + 1 / other.calls))
+        return self.refused / self.calls > other.refused / other.calls + _CHANCE * error
+
+
+class RefusalTest:
+    """A comparison of the share of refused calls at two levels of concurrency, repeated as long as there are refusals.
+
+    `add_call` counts each call that begins, `judge` each refusal of a call that began after the last reduction. The
+    limiter reduces its limit after `OVERLOAD`, and then the level of that refusal is what lower levels are compared with.
+    """
+
+    __slots__ = ("_above", "_below", "_calls", "_certain", "_expires", "_last", "_level", "_reduced_at", "_refused")
+
+    def __init__(self) -> None:
+        self._above = _Share()  # at the level of the last reduction and higher; without one, at every level
+        self._below = _Share()
+        self._level = 0  # at which the last refusal for overload came; 0 if the share was found to be constant since
+        self._certain = False  # that it was overload
+        self._calls = 0
+        self._expires = 0.0  # with which call
+        self._reduced_at = 0  # the number of calls at the last reduction
+        self._refused = 0  # since then
+        self._last: deque[int] = deque(maxlen=_STREAK)
+
+    @property
+    def measuring(self) -> bool:
+        """Whether calls were refused at the lower level, and too few were made there to know their share."""
+        return self._level > 0 and self._below.refused > 0 and self._below.calls < _ENOUGH
+
+    def add_call(self, level: int) -> None:
+        """Count a call that begins as one of `level` calls under way."""
+        self._calls += 1
+        (self._below if level < self._level else self._above).add_call()
+
+    def judge(self, number: int, level: int) -> Verdict:
+        """Count the refusal of the call with this number, which was one of `level` under way, and return what it means."""
+        self._refused += 1
+        self._last.append(number)
+        below = level < self._level
+        (self._below if below else self._above).add_refusal()
+        if self._in_a_row(number):
+            return self._overload(level, certain=True)
+        return self._judge_below(level) if below else self._judge_above(level)
+
+    def _in_a_row(self, number: int) -> bool:
+        if self._refused == _FIRST and number == self._reduced_at + _FIRST:
+            return True
+        return len(self._last) == _STREAK and max(self._last) - min(self._last) < _AMONG
+
+    def _judge_below(self, level: int) -> Verdict:
+        if self._below.calls < _ENOUGH:
+            return Verdict.UNDECIDED
+        if self._below.refused > _LARGEST * self._below.calls:
+            return self._overload(level, certain=True)
+        return Verdict.UNDECIDED if self._certain else self._constant()
+
+    def _judge_above(self, level: int) -> Verdict:
+        measured = self._below.calls >= _ENOUGH and self._below.refused > 0
+        expired = self._level == 0 and self._calls > self._expires
+        if not measured or expired:
+            return self._overload(level, certain=False)
+        if self._above.exceeds(self._below):
+            return self._overload(level, certain=True, keep=True)
+        return self._constant() if self._level else Verdict.CONSTANT
+
+    def _constant(self) -> Verdict:
+        self._level = 0
+        self._expires = self._calls + _VALID * self._below.calls
+        self._above = _Share()
+        return Verdict.CONSTANT
+
+    def _overload(self, level: int, *, certain: bool, keep: bool = False) -> Verdict:
+        """Begin a new measurement below `level`; `keep` what was measured so far."""
+        self._level = level
+        self._certain = certain
+        self._reduced_at = self._calls
+        self._refused = 0
+        self._last.clear()
+        self._above = _Share()
+        if not keep:
+            self._below = _Share()
+        return Verdict.OVERLOAD
