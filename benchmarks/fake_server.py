@@ -4,7 +4,8 @@
 
 It prints its base URL. A question names its item (`#17`), whose code word follows from the number; a request with a
 JSON schema gets an object with the code word that stands in the request. What comes while `--allowed` requests are
-under way is answered with status 429 at once (and `Retry-After`, where `--retry-after` says so). GET /stats has counts.
+under way is answered with status 429 at once (and `Retry-After`, where `--retry-after` says so), and so is one of each
+`--every` requests, drawn at random from a fixed seed. GET /stats has counts.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 import re
 import socket
 import subprocess
@@ -34,12 +36,19 @@ def code(item: int) -> str:
 class Server:
     """What all connections share: the settings, and counts."""
 
-    def __init__(self, latency: float, allowed: int, retry_after: str) -> None:
+    def __init__(self, latency: float, allowed: int, every: int, retry_after: str) -> None:
         self.latency = latency
         self.allowed = allowed
+        self.every = every
+        self.random = random.Random(1)
         self.retry_after = f"Retry-After: {retry_after}\r\n" if retry_after else ""
         self.under_way = 0
         self.counts = {"answered": 0, "refused": 0, "most": 0}
+
+    def refuses(self) -> bool:
+        """Return whether the request that arrives is refused."""
+        full = self.allowed > 0 and self.under_way >= self.allowed
+        return full or (self.every > 0 and self.random.randrange(self.every) == 0)
 
 
 class Connection(asyncio.Protocol):
@@ -68,7 +77,7 @@ class Connection(asyncio.Protocol):
             self.send(200, self.server.counts)
             return
         server = self.server
-        if server.allowed and server.under_way >= server.allowed:
+        if server.refuses():
             server.counts["refused"] += 1
             self.send(429, {"error": {"message": "too many requests at once"}}, server.retry_after)
             return
@@ -115,9 +124,10 @@ class Running:
 
 
 @contextmanager
-def running(latency: float, allowed: int = 0, retry_after: str = "") -> Iterator[Running]:
+def running(latency: float, allowed: int = 0, retry_after: str = "", every: int = 0) -> Iterator[Running]:
     """A server as long as the block lasts."""
-    options = ["--latency", str(latency), "--allowed", str(allowed), "--retry-after", retry_after]
+    options = ["--latency", str(latency), "--allowed", str(allowed), "--every", str(every)]
+    options += ["--retry-after", retry_after]
     process = subprocess.Popen([sys.executable, __file__, *options], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -127,9 +137,9 @@ def running(latency: float, allowed: int = 0, retry_after: str = "") -> Iterator
         process.wait()
 
 
-async def serve(latency: float, allowed: int, retry_after: str) -> None:
+async def serve(latency: float, allowed: int, every: int, retry_after: str) -> None:
     """Serve until the process ends."""
-    server = Server(latency, allowed, retry_after)
+    server = Server(latency, allowed, every, retry_after)
     door = socket.create_server(("127.0.0.1", 0), backlog=4096)
     listening = await asyncio.get_running_loop().create_server(lambda: Connection(server), sock=door, backlog=4096)
     print(f"http://127.0.0.1:{door.getsockname()[1]}/v1", flush=True)
@@ -140,6 +150,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--latency", type=float, default=0.05, help="seconds")
     parser.add_argument("--allowed", type=int, default=0, help="requests at once; 0: any number")
+    parser.add_argument("--every", type=int, default=0, help="refuse one of so many requests at random; 0: none")
     parser.add_argument("--retry-after", default="", help="seconds, sent with status 429")
     given = parser.parse_args()
-    asyncio.run(serve(given.latency, given.allowed, given.retry_after))
+    asyncio.run(serve(given.latency, given.allowed, given.every, given.retry_after))

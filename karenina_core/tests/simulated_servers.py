@@ -153,8 +153,7 @@ async def _run(server: Server, questions: int, bounds: Bounds) -> Outcome:
             try:
                 await server.call()
             except PortError as error:
-                assert refuses(error)
-                places.refused(place, error.retry_after)
+                places.refused(place, error.retry_after) if refuses(error) else places.left()
                 waiting = policy.waiting(error, notes)
             else:
                 places.replied()

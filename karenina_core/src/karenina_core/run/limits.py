@@ -4,8 +4,8 @@ A server (the models of one interface, name and base URL) has places. A run does
 number of its places moves: it doubles with each round of replies until the server refuses a call, is halved then, goes
 back quickly to just below where the refusal came, and looks from there for more, one place at a time and less often
 each time that it is refused again. Many refusals of calls that were under way together are one. (The law is that of
-TCP: V. Jacobson, Congestion avoidance and control, SIGCOMM 1988; the slower and slower search is our own.) Refusals that
-do not depend on the number of places change nothing (`karenina_core.run.refusals`).
+TCP: V. Jacobson, Congestion avoidance and control, SIGCOMM 1988; the slower and slower search is our own.) Refusals
+that do not depend on the number of places change nothing (`karenina_core.run.refusals`).
 
 A server that takes every call but makes them wait shows nothing but that more places bring no more replies: there the
 doubling ends as well.

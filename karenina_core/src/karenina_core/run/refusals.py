@@ -67,7 +67,7 @@ class RefusalTest:
     """A comparison of the share of refused calls at two levels of concurrency, repeated as long as there are refusals.
 
     `add_call` counts each call that begins, `judge` each refusal of a call that began after the last reduction. The
-    limiter reduces its limit after `OVERLOAD`, and then the level of that refusal is what lower levels are compared with.
+    limiter reduces its limit after `OVERLOAD`; lower levels are then compared with the level of that refusal.
     """
 
     __slots__ = ("_above", "_below", "_calls", "_certain", "_expires", "_last", "_level", "_reduced_at", "_refused")
@@ -94,7 +94,7 @@ class RefusalTest:
         (self._below if level < self._level else self._above).add_call()
 
     def judge(self, number: int, level: int) -> Verdict:
-        """Count the refusal of the call with this number, which was one of `level` under way, and return what it means."""
+        """Count the refusal of the call with this number, one of `level` under way, and return what it means."""
         self._refused += 1
         self._last.append(number)
         below = level < self._level
