@@ -65,6 +65,11 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
 }
 """The core's commands: module, function, and what is said of each in the list of all (the beginning of its help)."""
 
+GROUPS: Final[dict[str, tuple[str, str, str]]] = {
+    "journal": ("journal_group", "app", "Repair a damaged journal: keep what can be read.")
+}
+"""The core's groups of commands: module, Typer application, and the summary in the list of all."""
+
 _OF_RUNS: Final = ("run", "resume")
 
 
@@ -78,7 +83,7 @@ def build_app(wanted: str | None = None) -> typer.Typer:
     from karenina_core import plugins
 
     app = _core_app(wanted)
-    own = {_name(command) for command in app.registered_commands}
+    own = {_name(command) for command in app.registered_commands} | GROUPS.keys()
     first = len(app.registered_commands)
     plugins.for_commands().add_commands(app)
     for command in app.registered_commands[first:]:
@@ -117,6 +122,11 @@ def _core_app(wanted: str | None) -> typer.Typer:
         if wanted is None or name == wanted:
             epilog = exit_codes_help() if name in _OF_RUNS else None
             app.command(name, epilog=epilog)(getattr(import_module(f"karenina_core.cli.{module}"), function))
+        else:
+            app.command(name, help=summary)(_not_wanted)
+    for name, (module, group, summary) in GROUPS.items():
+        if wanted is None or name == wanted:
+            app.add_typer(getattr(import_module(f"karenina_core.cli.{module}"), group), name=name, help=summary)
         else:
             app.command(name, help=summary)(_not_wanted)
     return app

@@ -282,7 +282,7 @@ def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> tup
     from karenina_core.cli.stopping import INTERRUPTED as BY_THE_USER
     from karenina_core.cli.stopping import stopping
     from karenina_core.results import VerificationResultSet, read_results
-    from karenina_core.run.journal_file import JournalError
+    from karenina_core.run.journal_file import JournalDamaged, JournalError
     from karenina_core.run.running import carry_out, run_blocking
     from karenina_core.run.spared import helped
 
@@ -302,7 +302,8 @@ def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> tup
         screen.note(f"Stopped after {progress.done} of {len(prepared)} items.")
         return VerificationResultSet(read_results(path) if progress.done else ()).totals(), True
     except JournalError as error:
-        screen.fail(f"stopped after {progress.done} of {len(prepared)} items: {error}", ExitCode.FAILED)
+        code = ExitCode.BAD_INPUT if isinstance(error, JournalDamaged) else ExitCode.FAILED
+        screen.fail(f"stopped after {progress.done} of {len(prepared)} items: {error}", code)
     except OSError as error:
         screen.fail(
             f"stopped after {progress.done} of {len(prepared)} items, because {path} cannot be written: "

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karenina_core.errors import RunError
+from karenina_core.files import MAX_BYTES, max_file_bytes
 from karenina_core.run.journal_schema import APPLICATION, FORMAT, make, what_is_foreign
 from karenina_core.run.output import free_name
 
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 Sync = Literal["normal", "full"]
 
 _MAGIC: Final = b"SQLite format 3\0"
-MAX_BYTES: Final = "KARENINA_MAX_FILE_BYTES"
-_LONGEST_ROW: Final = 100_000_000
+_LONGEST_ROW: Final = 2**31 - 1  # what SQLite can be asked for
 _HEADER: Final = 100
 """Bytes of SQLite's header: a file with fewer says nothing about whose it is."""
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _DAMAGED_IF_READ: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
+_NOT_UTF8: Final = "a text in it is not UTF-8"
 _BESIDE: Final = ("-wal", "-shm", "-journal", ".lock")
 """The endings of the files beside a journal: SQLite's own, and the one on which the lock lies."""
 _ROLLBACK_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
@@ -81,8 +82,10 @@ def telling(path: Path, doing: str = "read") -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         if _means_damage(error, reading=doing in ("read", "opened")):
-            raise JournalDamaged(path, str(error)) from error
+            raise JournalDamaged(path, str(error) if _has_code(error) else _NOT_UTF8) from error
         raise _failed(path, doing, _in_words(error)) from error
+    except UnicodeDecodeError as error:  # of a message of SQLite's that repeats what is in the file
+        raise JournalDamaged(path, _NOT_UTF8) from error
     except OSError as error:
         raise _failed(path, doing, error.strerror or str(error)) from error
 
@@ -93,10 +96,13 @@ def _failed(path: Path, doing: str, why: str) -> JournalError:
 
 
 def _means_damage(error: sqlite3.Error, *, reading: bool) -> bool:
-    code = getattr(error, "sqlite_errorcode", None)
-    if code is None:  # an error of Python's module: a text that is not UTF-8, or an argument
+    if not _has_code(error):  # an error of Python's module: a text that is not UTF-8, or an argument
         return isinstance(error, sqlite3.OperationalError)
-    return code & 0xFF in (*_DAMAGED, *(_DAMAGED_IF_READ if reading else ()))
+    return error.sqlite_errorcode & 0xFF in (*_DAMAGED, *(_DAMAGED_IF_READ if reading else ()))
+
+
+def _has_code(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", None) is not None
 
 
 def put_aside(path: Path) -> None:
@@ -127,7 +133,7 @@ def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
         new = not path.exists() or path.stat().st_size == 0
         if not new:
             _look_at_head(path)
-        database = _connected(str(path))
+        database = connected(str(path))
     try:
         with telling(path, "opened"):
             new = new or _is_empty(database)
@@ -152,7 +158,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     with telling(path, "read"):
         _look_at_head(path)
         for mode in ("mode=ro", "immutable=1"):
-            database = _connected(f"{path.absolute().as_uri()}?{mode}", uri=True)
+            database = connected(f"{path.absolute().as_uri()}?{mode}", uri=True)
             try:
                 _check(path, database)
             except sqlite3.OperationalError:
@@ -167,28 +173,15 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     raise AssertionError("unreachable")
 
 
-def _connected(name: str, *, uri: bool = False) -> sqlite3.Connection:
+def connected(name: str, *, uri: bool = False) -> sqlite3.Connection:
     """Open a database that may come from a stranger: its schema calls no function, it reaches no other file, and the
     length of a row has a bound."""
     database = sqlite3.connect(name, uri=uri, isolation_level=None, check_same_thread=False, cached_statements=64)
-    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest_row())
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(MAX_BYTES, max_file_bytes()), _LONGEST_ROW))
     database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     database.execute("PRAGMA trusted_schema = OFF")
     database.execute("PRAGMA cell_size_check = ON")
     return database
-
-
-def longest_row() -> int:
-    """Return how many bytes one row may have: 100 MB, or `KARENINA_MAX_FILE_BYTES` if it is more.
-
-    Raises `JournalError`.
-    """
-    given = os.environ.get(MAX_BYTES)
-    if not given:
-        return _LONGEST_ROW
-    if not (given.isascii() and given.isdigit() and len(given) < 20 and int(given) > 0):
-        raise JournalError(f"{MAX_BYTES} is {given[:40]!r}: give a number of bytes, such as {_LONGEST_ROW}")
-    return min(max(_LONGEST_ROW, int(given)), 2**31 - 1)
 
 
 def look_before_opening(path: Path, *, writing: bool) -> None:
@@ -239,21 +232,28 @@ def first_row(database: sqlite3.Connection, query: str, values: Sequence[Any]) -
     try:
         row: tuple[Any, ...] | None = database.execute(query, values).fetchone()
     except sqlite3.OperationalError as error:
-        if hasattr(error, "sqlite_errorcode"):
+        if _has_code(error):
             raise
         return ()
     return row
 
 
-def hold(path: Path) -> BaseFileLock:
+def repaired_beside(path: Path) -> Path:
+    """Return the name of the repaired journal that is about to take the place of the one at `path`."""
+    return path.with_name(path.name + ".repaired")
+
+
+def hold(path: Path, *, repairing: bool = False) -> BaseFileLock:
     """Take the journal at `path` for this process alone, until the lock is released or the process ends.
 
     The lock is the system's, on the file `<path>.lock`, so that none is left by a process that was killed. Raises
-    `JournalInUse`.
+    `JournalInUse`, and `JournalError` if a repair of it was cut off, unless this is one (`repairing`).
     """
     from filelock import FileLock, Timeout
 
     look_before_opening(path, writing=True)
+    if not repairing and repaired_beside(path).exists():
+        raise JournalError(f"a repair of the journal {path} was cut off: `karenina journal repair {path}` ends it")
     with telling(path, "opened"):
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(lock_file(path))

@@ -8,11 +8,14 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from karenina_core.ports import PortError
+from karenina_core.run.calls import Made
+from karenina_core.run.replies import error_text
 from karenina_ray import wire
 from karenina_ray.wire import Told
 
 if TYPE_CHECKING:
-    from karenina_core.run.calls import Call, Keeper, Made
+    from karenina_core.run.calls import Call, Keeper
     from karenina_core.run.journal import Journal
     from karenina_ray.hand import Hand
 
@@ -67,9 +70,13 @@ class Desk:
         self._go(self._store(hand, told))
 
     async def _store(self, hand: Hand, told: Told) -> None:
-        made = wire.made_of(told["made"], told["port"])
-        await self._journal.store(wire.call_of(told, hand.models[told["model"]]), made)
-        self._tell(hand, {"kind": "stored", "number": told["number"]})
+        made, stored = wire.made_of(told["made"], told["port"]), {"kind": "stored", "number": told["number"]}
+        try:
+            await self._journal.store(wire.call_of(told, hand.models[told["model"]]), made)
+        except PortError as error:  # the journal cannot hold it: an error of the items that want this reply
+            stored["error"] = error_text(error)
+            made = Made(None, error, made.notes)
+        self._tell(hand, stored)
         one = self._under_way.get(told["key"])
         if one is not None:
             self._end(told["key"], one, made)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from karenina_core.run.budget import OverBudget
 from karenina_core.run.calls import Call, Made
 from karenina_core.run.ledger import Ledger
+from karenina_core.run.replies import error_of
 from karenina_ray import wire
 from karenina_ray.wire import Told
 
@@ -91,8 +92,13 @@ class FarJournal:
         return wire.made_of(told["made"], call.target.port) if told["made"] is not None else None
 
     async def store(self, call: Call, made: Made) -> None:
-        """Keep what became of a call: when this returns it is in the file of the run."""
-        await self._teller.ask("store", call, made=wire.made_told(made))
+        """Store what became of a call: when this returns it is in the file of the run.
+
+        Raises `PortError` if the run's journal cannot hold it.
+        """
+        told = await self._teller.ask("store", call, made=wire.made_told(made))
+        if "error" in told:
+            raise error_of(told["error"])
 
     def leave(self, call: Call) -> None:
         """Let somebody else make the call."""
