@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
@@ -50,6 +50,10 @@ class AdapterSpec:
     - `by_item` says that replies depend on the `CallInfo` and not only on what is sent: those of one item are never
       taken for another. Of recordings it is known.
     - `extra` is the pydantic model that validates `ModelConfig.extra`; None means that there is nothing to set.
+    - `from_files` says whether a benchmark, which may be somebody else's, may choose this adapter without the user's
+      trust: True if it starts no program and sends requests only where the user's own environment points to. Without
+      it, a file may not. `restricts(model)` names more fields of a model that a file may not set freely, such as a
+      `model_name` that is a path. The fields of `extra` have marks of their own (`karenina_core.from_files`).
     - `concurrency(model)` is how many calls may be under way at once, where that is known (the slots of a server of
       one's own, processes of an agent). Without it, or where it is None, the run finds out how many the server bears.
     """
@@ -70,6 +74,8 @@ class AdapterSpec:
     unavailable: Callable[[], str | None] | None = None
     needs_agent: Callable[[ModelConfig, CallInfo], bool] | None = None
     concurrency: Callable[[ModelConfig], int | None] | None = None
+    from_files: bool | None = None
+    restricts: Callable[[ModelConfig], Collection[str]] | None = None
 
     @property
     def ports(self) -> tuple[str, ...]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, ClassVar, Final, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from karenina_core.from_files import FromFiles
 
 ManualTraces = Path | dict[str, Any]
 Secrecy = Literal["key", "whole", "by_name"]
@@ -21,17 +23,30 @@ class ModelConfig(BaseModel):
     understands and validates. Secrets are never printed, logged or written.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
     id: str = Field(min_length=1, description="Your short name for the model; results carry it.")
-    interface: str = Field(min_length=1, description="The adapter that serves it.")
+    interface: str = Field(
+        min_length=1,
+        description="The adapter that serves it.",
+        json_schema_extra={"from_files": "never"},
+    )
     model_name: str = Field(min_length=1, description="The provider's name for it.")
-    model_provider: str | None = Field(default=None, description="The provider, for adapters that route to several.")
-    endpoint_base_url: str | None = Field(default=None, description="Base URL of the server, with its /v1.")
+    model_provider: str | None = Field(
+        default=None,
+        description="The provider, for adapters that route to several.",
+        json_schema_extra={"from_files": "never"},
+    )
+    endpoint_base_url: str | None = Field(
+        default=None,
+        description="Base URL of the server, with its /v1.",
+        json_schema_extra={"from_files": "never"},
+    )
     endpoint_api_key: SecretStr | None = Field(
         default=None,
         description="API key; else the adapter's environment variable.",
-        json_schema_extra={"secrecy": "key"},
+        json_schema_extra={"secrecy": "key", "from_files": "never"},
     )
     temperature: float | None = Field(
         default=None, ge=0, le=2, description="Sampling temperature; the server's default where absent."
@@ -41,7 +56,7 @@ class ModelConfig(BaseModel):
     mcp_urls_dict: dict[str, str] | None = Field(
         default=None,
         description="MCP servers by name: a URL or a command line.",
-        json_schema_extra={"secrecy": "whole"},
+        json_schema_extra={"secrecy": "whole", "from_files": "never"},
     )
     mcp_tool_filter: list[str] | None = Field(default=None, description="Only these tools are offered.")
     mcp_tool_description_overrides: dict[str, str] | None = Field(
@@ -51,7 +66,7 @@ class ModelConfig(BaseModel):
         default_factory=dict,
         repr=False,
         description="Settings of single MCP servers, by the server's name.",
-        json_schema_extra={"secrecy": "whole"},
+        json_schema_extra={"secrecy": "whole", "from_files": "never"},
     )
     request_timeout: float | None = Field(default=None, gt=0, description="Seconds for one request; else the run's.")
     agent_timeout: float | None = Field(default=None, gt=0, description="Seconds for one agent run.")
@@ -61,13 +76,15 @@ class ModelConfig(BaseModel):
         description="Most turns of an agent that answers: replies of the model, calls of tools or not.",
     )
     manual_traces: ManualTraces | None = Field(
-        default=None, description="Recorded answers: a file, or recordings by question id or text."
+        default=None,
+        description="Recorded answers: a file, or recordings by question id or text.",
+        json_schema_extra={"from_files": "below"},
     )
     extra: dict[str, Any] = Field(
         default_factory=dict,
         repr=False,
         description="Settings of this one adapter.",
-        json_schema_extra={"secrecy": "by_name"},
+        json_schema_extra={"secrecy": "by_name", "from_files": "never"},
     )
 
     @property
@@ -78,7 +95,11 @@ class ModelConfig(BaseModel):
 
 def _secrecy() -> dict[str, Secrecy]:
     marks = {name: info.json_schema_extra for name, info in ModelConfig.model_fields.items()}
-    return {name: cast("Secrecy", mark["secrecy"]) for name, mark in marks.items() if isinstance(mark, dict)}
+    return {
+        name: cast("Secrecy", mark["secrecy"])
+        for name, mark in marks.items()
+        if isinstance(mark, dict) and "secrecy" in mark
+    }
 
 
 SECRECY: Final = _secrecy()

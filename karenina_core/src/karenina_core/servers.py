@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from karenina_core.adapters import AdapterConfigError
+from karenina_core.from_files import FromFiles
 from karenina_core.hosts import is_loopback
 
 if TYPE_CHECKING:
@@ -25,9 +26,14 @@ class ServerExtra(BaseModel):
     Values of `headers` are treated as secrets, and no error shows what was given.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    headers: dict[str, SecretStr] = Field(default_factory=dict, description="HTTP headers added to each request.")
+    headers: dict[str, SecretStr] = Field(
+        default_factory=dict,
+        description="HTTP headers added to each request.",
+        json_schema_extra={"from_files": "never"},
+    )
     max_concurrency: int | None = Field(
         default=None, ge=1, description="Most requests under way at once; else the run finds out."
     )
@@ -48,6 +54,7 @@ class ServerExtra(BaseModel):
 class ToolLoopExtra(ServerExtra):
     """What can be set for a model whose agents' tools are run here, and that is asked for JSON in several ways."""
 
+    from_files: ClassVar[FromFiles] = "any"
     structured: Literal["auto", "json_schema", "tool", "prompt"] = Field(
         default="auto", description="How a judge is asked for JSON; auto finds the best way that the server accepts."
     )

@@ -41,6 +41,7 @@ SPEC = AdapterSpec(
     parser=_parser,
     agent=_agent,
     extra=ClaudeAgentExtra,
+    from_files=False,
     check=check,
     unavailable=unavailable,
     concurrency=concurrency,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 from urllib.parse import SplitResult
 
 from pydantic import Field
 
 from karenina_core import adapters, servers
 from karenina_core.adapters import AdapterConfigError
+from karenina_core.from_files import FromFiles
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
@@ -25,13 +26,16 @@ CLITool = Literal["Read", "Glob", "Grep", "Write", "Edit", "Bash"]
 class ClaudeAgentExtra(servers.ServerExtra):
     """`ModelConfig.extra` of the `claude_agent_sdk` interface. Values of `headers` are treated as secrets."""
 
+    from_files: ClassVar[FromFiles] = "never"
     tools: tuple[CLITool, ...] = Field(
         default=("Read", "Glob", "Grep", "Write", "Edit"),
         description="The tools of the CLI that an agent has in its workspace. All but Bash stay inside the workspace; "
         "Bash runs any command with the rights of this process, network included: allow it in a container only.",
     )
     thinking: Literal["adaptive", "disabled"] | None = Field(
-        default=None, description="Whether the model thinks before it speaks; the CLI decides where absent."
+        default=None,
+        description="Whether the model thinks before it speaks; the CLI decides where absent.",
+        json_schema_extra={"from_files": "any"},
     )
     pass_env: tuple[str, ...] = Field(
         default=(),
@@ -39,7 +43,10 @@ class ClaudeAgentExtra(servers.ServerExtra):
     )
     cli_path: Path | None = Field(default=None, description="Another Claude CLI than the one that the SDK brings.")
     max_concurrency: int = Field(
-        default=4, ge=1, description="Most runs of the CLI at once; each is a process of some 250 MB."
+        default=4,
+        ge=1,
+        description="Most runs of the CLI at once; each is a process of some 250 MB.",
+        json_schema_extra={"from_files": "any"},
     )
 
 

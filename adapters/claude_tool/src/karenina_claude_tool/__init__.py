@@ -40,6 +40,7 @@ SPEC = AdapterSpec(
     parser=_parser,
     agent=_agent,
     extra=ClaudeExtra,
+    from_files=True,
     check=check,
     unavailable=unavailable,
     concurrency=concurrency,

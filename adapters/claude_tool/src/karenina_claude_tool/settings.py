@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from urllib.parse import SplitResult
 
 from pydantic import Field, field_validator
 
 from karenina_core import adapters, servers
 from karenina_core.adapters import AdapterConfigError
+from karenina_core.from_files import FromFiles
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
@@ -26,11 +27,16 @@ _OWN_FIELDS = ("model", "max_tokens", "messages", "system", "stream", "tools", "
 class ClaudeExtra(servers.ToolLoopExtra):
     """`ModelConfig.extra` of the `claude_tool` interface. Values of `headers` are treated as secrets."""
 
+    from_files: ClassVar[FromFiles] = "any"
     prompt_caching: Literal["off", "5m", "1h"] = Field(
         default="off",
         description="For how long the server keeps what requests begin with: tools, system prompt, an agent's past.",
     )
-    body: dict[str, Any] = Field(default_factory=dict, description="Fields added to each request, such as thinking.")
+    body: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Fields added to each request, such as thinking.",
+        json_schema_extra={"from_files": "never"},
+    )
 
     @field_validator("body")
     @classmethod

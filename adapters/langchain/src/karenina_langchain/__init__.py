@@ -49,6 +49,7 @@ def _spec(interface: str, description: str) -> AdapterSpec:
         parser=_parser,
         agent=_agent,
         extra=LangchainExtra,
+        from_files=True,
         check=check,
         unavailable=partial(unavailable, interface),
         concurrency=concurrency,

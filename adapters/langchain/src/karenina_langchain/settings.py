@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
 from karenina_core import adapters, servers
 from karenina_core.adapters import AdapterConfigError
+from karenina_core.from_files import FromFiles
 from karenina_core.hosts import is_loopback
 from karenina_langchain.providers import missing, provider_name, provider_of
 
@@ -44,6 +45,7 @@ _OURS_WITH = ("api_key", "api_base", "api_url", "base_url", "organization", "pro
 class LangchainExtra(servers.ToolLoopExtra):
     """`ModelConfig.extra` of these interfaces. Values of `headers` are treated as secrets."""
 
+    from_files: ClassVar[FromFiles] = "never"
     parameters: dict[str, Any] = Field(
         default_factory=dict, description="More arguments of LangChain's chat model, such as seed or thinking."
     )

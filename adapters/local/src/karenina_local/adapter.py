@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.adapters import AdapterConfigError, AdapterSpec
 from karenina_local.settings import LocalSettings, settings_of
-from karenina_local.store import find
+from karenina_local.store import find, is_catalogued
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
@@ -55,6 +55,11 @@ def _agent(model: ModelConfig) -> AgentPort:
     return LocalAgent(model)
 
 
+def _restricts(model: ModelConfig) -> tuple[str, ...]:
+    """Return `model_name` for a file: only the models of the catalogue have a known content."""
+    return () if is_catalogued(model.model_name) else ("model_name",)
+
+
 def _concurrency(model: ModelConfig) -> int:
     return settings_of(model).slots
 
@@ -67,6 +72,8 @@ SPEC: Final = AdapterSpec(
     agent=_agent,
     free=True,
     extra=LocalSettings,
+    from_files=True,
+    restricts=_restricts,
     check=check,
     unavailable=unavailable,
     concurrency=_concurrency,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_core.adapters import extra_of
+from karenina_core.from_files import FromFiles
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
@@ -19,6 +20,7 @@ class LocalSettings(BaseModel):
     none, where a small model would otherwise go on until its tokens are used up.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     slots: int = Field(default=2, ge=1, le=64, description="Calls answered side by side.")

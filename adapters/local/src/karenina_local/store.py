@@ -76,6 +76,11 @@ def remove(name: str) -> bool:
     return existed
 
 
+def is_catalogued(name: str) -> bool:
+    """Return whether `name` is a model of the catalogue; anything else is the path of a file."""
+    return any(model.name == name for model in CATALOGUE)
+
+
 def find(name_or_path: str) -> Path:
     """The file of a model, named in the catalogue or by the path of a GGUF file.
 
@@ -83,7 +88,7 @@ def find(name_or_path: str) -> Path:
     size is looked at (the digest was checked when it was pulled), of any other only its first four bytes. Raises
     `ModelMissing` with the command that pulls it, or `UnknownModel`.
     """
-    if any(model.name == name_or_path for model in CATALOGUE):
+    if is_catalogued(name_or_path):
         return _installed(model_named(name_or_path))
     path = Path(name_or_path).expanduser()
     looks_like_a_path = path.suffix.lower() == ".gguf" or len(path.parts) > 1 or path.is_absolute()

@@ -50,6 +50,7 @@ SPEC = AdapterSpec(
     llm=_llm,
     agent=_agent,
     extra=ManualExtra,
+    from_files=True,
     check=_check,
     needs_agent=_needs_agent,
     concurrency=_concurrency,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_core import adapters
+from karenina_core.from_files import FromFiles
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 class ManualExtra(BaseModel):
     """`ModelConfig.extra` of the `manual` interface: which columns and rows of a file of rows count."""
 
+    from_files: ClassVar[FromFiles] = "any"
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id_field: str | None = Field(default=None, description="Column of the question id; else question_id or id.")

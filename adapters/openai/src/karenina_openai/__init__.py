@@ -40,6 +40,7 @@ SPEC = AdapterSpec(
     parser=_parser,
     agent=_agent,
     extra=OpenAIExtra,
+    from_files=True,
     check=check,
     concurrency=concurrency,
     served_by=base_url_of,

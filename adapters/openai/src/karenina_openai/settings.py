@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 from urllib.parse import SplitResult
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from karenina_core import adapters, servers
+from karenina_core.from_files import FromFiles
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
@@ -21,8 +22,17 @@ _OWN_FIELDS = ("messages", "stream", "stream_options", "response_format", "tools
 class OpenAIExtra(servers.ToolLoopExtra):
     """`ModelConfig.extra` of the `openai` interface. Values of `headers` and `query` are treated as secrets."""
 
-    query: dict[str, SecretStr] = Field(default_factory=dict, description="Query parameters added to each request.")
-    body: dict[str, Any] = Field(default_factory=dict, description="Fields added to each request, such as seed.")
+    from_files: ClassVar[FromFiles] = "any"
+    query: dict[str, SecretStr] = Field(
+        default_factory=dict,
+        description="Query parameters added to each request.",
+        json_schema_extra={"from_files": "never"},
+    )
+    body: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Fields added to each request, such as seed.",
+        json_schema_extra={"from_files": "never"},
+    )
     stream: bool = Field(
         default=False,
         description="Replies are streamed, and request_timeout is the longest silence in one, not the longest reply.",

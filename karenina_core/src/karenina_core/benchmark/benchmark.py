@@ -11,7 +11,7 @@ from karenina_core.benchmark.question import FewShotExample, Question
 from karenina_core.rubrics import DynamicRubric, Rubric, RubricTrait, check_dynamic_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 
     from pydantic import JsonValue
 
@@ -66,20 +66,27 @@ class Benchmark:
         return benchmark
 
     @classmethod
-    def load(cls, path: str | Path, *, max_bytes: int | None = None) -> Benchmark:
+    def load(
+        cls, path: str | Path, trust: Trust | Literal["all"] | None = None, *, max_bytes: int | None = None
+    ) -> Benchmark:
         """Read a benchmark: a JSON-LD checkpoint (`.jsonld`, `.json`), the readable form (`.yaml`, `.yml`), or lines.
 
         Lines (`.jsonl`, `.ndjson`) hold a question each and are streamed: see `streamed`. A file with another ending
-        is told by its content. Nothing of it is executed.
+        is told by its content. Nothing of it is executed. `trust` says whether it may read files outside of its own
+        folder: if the user has trusted that (the default), or always (`"all"`, for a file of one's own).
 
         At most 100 MB of it, and of each file that it names, are read; `max_bytes` or the environment variable
-        `KARENINA_MAX_FILE_BYTES` sets another bound. Raises `CheckpointError`.
+        `KARENINA_MAX_FILE_BYTES` sets another bound. Raises `CheckpointError`, and `RestrictedValues` for a path that
+        needs trust.
         """
         from karenina_core.benchmark import files
         from karenina_core.files import allowing
+        from karenina_core.run.admission import check_paths
+        from karenina_core.templates import Trust
 
+        chosen = Trust.all() if trust == "all" else trust
         with allowing(max_bytes):
-            return files.load(Path(path))
+            return files.load(Path(path), lambda file, names: check_paths(file, names, chosen))
 
     def save(self, path: str | Path) -> None:
         """Write the benchmark, as JSON-LD, YAML or lines of JSON by the ending of `path`.
@@ -343,6 +350,17 @@ class Benchmark:
 
     def __iter__(self) -> Iterator[Question]:
         return iter(self._questions.values())
+
+    def may_hold(self, words: Collection[str]) -> Iterator[Question]:
+        """Iterate over the questions in which one of `words` may occur; over all of them if they are in memory.
+
+        Of a streamed file only the lines are searched, so that most questions need not be made.
+        """
+        from karenina_core.benchmark.lines import QuestionLines
+
+        if isinstance(self._questions, QuestionLines):
+            return map(self._questions.__getitem__, self._questions.holding(words))
+        return iter(self)
 
     def __contains__(self, question_id: object) -> bool:
         return question_id in self._questions

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core import files
 from karenina_core.benchmark.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
     from karenina_core.benchmark.benchmark import Benchmark
 
 logger = logging.getLogger("karenina")
 
+CheckPaths = Callable[["Path", Sequence[str]], bool | None]
+"""Called with a benchmark's file and the files that it wants to be read, before any of them is opened.
+
+It raises if they may not be read; False leaves those out that lead out of the folder.
+"""
+
 CHECKPOINT_ENDINGS = (".jsonld", ".json")
 READABLE_ENDINGS = (".yaml", ".yml")
 LINES_ENDINGS = (".jsonl", ".ndjson")
 
 
-def load(path: Path) -> Benchmark:
-    """Read a benchmark of any form. Raises `CheckpointError`."""
+def load(path: Path, check_paths: CheckPaths) -> Benchmark:
+    """Read a benchmark of any form. Raises `CheckpointError`, and what `check_paths` raises."""
     ending = path.suffix.lower()
     if ending in LINES_ENDINGS:
         from karenina_core.benchmark.lines import read_lines
@@ -31,7 +38,7 @@ def load(path: Path) -> Benchmark:
         benchmark, ids = read_lines(path)
         unread = [f"`unread` of question {id}" for id in ids]
     else:
-        benchmark = _whole(path, ending)
+        benchmark = _whole(path, ending, check_paths)
         unread = [f"{name} (question {one.id})" for one in benchmark for name in one.unread]
     benchmark.path = path
     _warn_of_unread([*benchmark.unread, *unread], path)
@@ -39,7 +46,7 @@ def load(path: Path) -> Benchmark:
     return benchmark
 
 
-def _whole(path: Path, ending: str) -> Benchmark:
+def _whole(path: Path, ending: str, check_paths: CheckPaths) -> Benchmark:
     text = read_text(path)
     if not text.strip():
         raise CheckpointError(path, "", "the file is empty", "save a benchmark to it, or write one by hand as YAML")
@@ -49,7 +56,7 @@ def _whole(path: Path, ending: str) -> Benchmark:
         return read_checkpoint(text, path)
     from karenina_core.benchmark.readable import read_readable
 
-    return read_readable(text, path)
+    return read_readable(text, path, check_paths)
 
 
 def _warn_of_unread(found: Sequence[str], path: Path) -> None:

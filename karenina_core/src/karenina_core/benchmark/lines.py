@@ -15,10 +15,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import threading
+import unicodedata
 import weakref
 from array import array
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -199,6 +202,23 @@ class QuestionLines(MutableMapping[str, Question]):
         if self._places.pop(id) is None:
             del self._own[id]
 
+    def holding(self, words: Collection[str]) -> Iterator[str]:
+        """Iterate over the ids of the questions whose line may hold one of `words`, escapes and ligatures included.
+
+        Questions that are kept in memory are always among them.
+        """
+        if not words:
+            return
+        found = re.compile("|".join(map(re.escape, sorted(words))))
+        in_bytes = re.compile(found.pattern.encode())
+        for id, place in list(self._places.items()):
+            if place is None:
+                yield id
+                continue
+            line = self._line(place)
+            if in_bytes.search(line) or (_may_hide(line) and found.search(_plain(line))):
+                yield id
+
     def _read(self, id: str, place: int) -> Question:
         number = self._index.numbers[place]
         try:
@@ -221,6 +241,18 @@ class QuestionLines(MutableMapping[str, Question]):
                 self._file.seek(start)
                 found = self._file.read(end - start)
         return found.partition(b"\n")[0]
+
+
+def _may_hide(line: bytes) -> bool:
+    r"""Return whether a line can hold ASCII words that its bytes do not show: as `\u0041`, or as other letters."""
+    return b"\\u" in line or not line.isascii()
+
+
+def _plain(line: bytes) -> str:
+    """Return the text of a line with its escapes resolved, in the normal form that Python gives identifiers."""
+    with suppress(ValueError, RecursionError):
+        return unicodedata.normalize("NFKC", json.dumps(json.loads(line), ensure_ascii=False))
+    return line.decode("utf-8", "replace")
 
 
 def lines_of(benchmark: Benchmark, path: Path) -> Iterator[str]:

@@ -33,12 +33,14 @@ from karenina_core.benchmark.errors import CheckpointError, explain
 from karenina_core.benchmark.importing import questions_of
 from karenina_core.benchmark.question import Question
 from karenina_core.benchmark.yamlform import Section, dump, parse
+from karenina_core.from_files import stays_below
 from karenina_core.rubrics import DynamicRubric, Rubric, trait_to_json
 from karenina_core.templates.errors import TemplateError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from karenina_core.benchmark.files import CheckPaths
     from karenina_core.templates import Template
 
 READABLE_VERSION = 1
@@ -78,8 +80,12 @@ HEAD_KEYS = tuple(key for key in _TOP if not key.startswith("questions"))
 _FROM = ("file", "sheet", "columns", "separator", "answer", "strategy", "template", "rubric")
 
 
-def read_readable(text: str, path: Path) -> Benchmark:
-    """The benchmark that a YAML text holds. Raises `CheckpointError` with the line."""
+def read_readable(text: str, path: Path, check_paths: CheckPaths) -> Benchmark:
+    """Return the benchmark that a YAML text holds.
+
+    `check_paths` is called before a file of `questions_from` is opened, with all of them. Raises `CheckpointError` with
+    the line, and what `check_paths` raises.
+    """
     top = parse(text, path)
     top.check_keys(_TOP)
     check_version(top)
@@ -89,8 +95,12 @@ def read_readable(text: str, path: Path) -> Benchmark:
     benchmark = head_of(top, name)
     for section in top.sections("questions"):
         _add(benchmark, [question_of(section)], section)
-    for section in top.sections("questions_from"):
-        _add(benchmark, _rows(section), section)
+    sections = top.sections("questions_from")
+    names = [section.text("file") or "" for section in sections]
+    everywhere = check_paths(path, names) is not False
+    for section, name in zip(sections, names, strict=True):
+        if everywhere or stays_below(path.parent, name):
+            _add(benchmark, _rows(section), section)
     benchmark.date_created = top.text("date_created")
     benchmark.date_modified = top.text("date_modified")
     return benchmark

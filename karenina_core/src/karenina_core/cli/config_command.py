@@ -56,6 +56,7 @@ def _json(setting: Setting) -> dict[str, Any]:
         "type": setting.type_name,
         "default": _default(setting),
         "environment": list(setting.environment),
+        "from_files": setting.from_files,
         "meaning": setting.meaning,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,7 +36,7 @@ def configuration(
     judges: Sequence[str] | None = None,
     recordings: Path | None = None,
 ) -> VerificationConfig:
-    """The configuration that holds for a command.
+    """Return the configuration of a command, with the names that the benchmark's own section sets noted in it.
 
     A relative `manual_traces` in a file is relative to that file, one of the command line to the working directory.
     Raises `ConfigError` (each problem with the place that it comes from) and `typer.BadParameter`.
@@ -49,8 +50,9 @@ def configuration(
         values.update(table)
         origin.update(dict.fromkeys(table, place))
 
+    of_benchmark = f"the config section of {benchmark.path if benchmark is not None else None}"
     if benchmark is not None and benchmark.run_config:
-        lay(_anchored(benchmark.run_config, benchmark.path), f"the config section of {benchmark.path}")
+        lay(_of_benchmark(benchmark), of_benchmark)
     if file is not None:
         lay(_anchored(read_table(file), file), str(file))
     lay(dict(from_environment()), "the environment")
@@ -61,11 +63,13 @@ def configuration(
         lay({"parsing_models": models_of(judges)}, "--judge")
     for setting in settings or ():
         name, value = _one(setting, values)
-        lay({name: value}, "--set")
+        merged = "." in setting.partition("=")[0] and origin.get(name) == of_benchmark
+        lay({name: value}, of_benchmark if merged else "--set")
     try:
-        return VerificationConfig(**values)
+        made = VerificationConfig(**values)
     except ConfigError as error:
         raise ConfigError([_placed(problem, origin) for problem in error.problems]) from error
+    return made.with_benchmark_names(name for name, place in origin.items() if place == of_benchmark)
 
 
 def overlaid(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
@@ -115,6 +119,47 @@ def _anchored_model(model: Any, folder: Path) -> Any:
     if not isinstance(traces, str) or Path(traces).is_absolute():
         return model
     return {**model, "manual_traces": str(folder / traces)}
+
+
+def _of_benchmark(benchmark: Benchmark) -> dict[str, Any]:
+    """Return the `config` section of a benchmark with its relative paths and programs below the file's folder."""
+    from karenina_core.config import settings
+
+    folder = benchmark.path.parent if benchmark.path is not None else Path()
+    owned = settings()
+    return {
+        name: str(folder / value)
+        if isinstance(value, str) and name in owned and owned[name].from_files == "below"
+        else [_with_programs_below(model, folder) for model in value]
+        if name in ("answering_models", "parsing_models") and isinstance(value, list)
+        else value
+        for name, value in _anchored(benchmark.run_config, benchmark.path).items()
+    }
+
+
+def _with_programs_below(model: Any, folder: Path) -> Any:
+    """Return a model whose MCP servers and CLI, if they are relative paths, are looked up in `folder`."""
+    if not isinstance(model, Mapping):
+        return model
+    found = dict(model)
+    servers, extra = model.get("mcp_urls_dict"), model.get("extra")
+    if isinstance(servers, Mapping):
+        found["mcp_urls_dict"] = {name: _command_below(command, folder) for name, command in servers.items()}
+    if isinstance(extra, Mapping) and isinstance(path := extra.get("cli_path"), str):
+        found["extra"] = {**extra, "cli_path": str((folder / path).absolute())}
+    return found
+
+
+def _command_below(command: Any, folder: Path) -> Any:
+    if not isinstance(command, str) or "://" in command:
+        return command
+    try:
+        program, *arguments = shlex.split(command)
+    except ValueError:  # no words, or an open quote: the plugin that starts it refuses it
+        return command
+    if "/" not in program or Path(program).is_absolute() or program.startswith("${"):
+        return command
+    return shlex.join([str((folder / program).absolute()), *arguments])
 
 
 def chosen_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:

@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
 def dry_run(screen: Screen, task: Task, *, as_json: bool) -> None:
     """Print what the task would ask and cost. Nothing is asked, and nothing is written."""
+    from karenina_core.benchmark.restricted import admit
     from karenina_core.run.estimate import estimate
     from karenina_core.run.pricing import Prices
     from karenina_core.run.running import chosen_questions, plugins_of, with_own_settings
     from karenina_core.templates import Trust
 
+    trust = Trust.all() if task.trust_all else Trust.stored()
+    admit(task.benchmark, task.config, trust)
     config = with_own_settings(task.benchmark, task.config)
     plugins = plugins_of(config)
     found = estimate(
@@ -30,7 +33,7 @@ def dry_run(screen: Screen, task: Task, *, as_json: bool) -> None:
         config,
         plugins,
         Prices(plugins, config.core.prices),
-        trust=Trust.all() if task.trust_all else Trust.stored(),
+        trust=trust,
         journal=None if task.fresh else task.journal,
     )
     if as_json:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
     from karenina_core.prompts import PromptTask
     from karenina_core.run.rehearsal import OwnedTask, Prompt, Rehearsal
+    from karenina_core.templates import Trust
 
 TRUTH = "shows ground truth, by design"
 
@@ -49,7 +50,10 @@ def prompts(
         str | None, typer.Option(metavar="TEXT", help="What stands for the answer of the model under test.")
     ] = None,
     trust_all: Annotated[
-        bool, typer.Option("--trust-all", help="Run the code in the benchmark's templates: only for files of your own.")
+        bool,
+        typer.Option(
+            "--trust-all", help="Run the benchmark's code and use its restricted values: only for your own files."
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -61,15 +65,20 @@ def prompts(
     screen = screen_of(ctx)
     with screen.telling_errors():
         from karenina_core.benchmark import Benchmark
+        from karenina_core.benchmark.restricted import admit
         from karenina_core.errors import ConfigError
         from karenina_core.run.running import plugins_of
+        from karenina_core.templates import Trust
 
-        benchmark = Benchmark.load(file) if file is not None else None
+        trust = Trust.all() if trust_all else Trust.stored()
+        benchmark = Benchmark.load(file, trust) if file is not None else None
         chosen = configuration(benchmark, config, settings, answering=answering, judges=judge)
+        if benchmark is not None:
+            admit(benchmark, chosen, trust)
         plugins = plugins_of(chosen)
         wanted = _wanted(task, plugins)
         if benchmark is not None:
-            done = _rehearsed(benchmark, chosen, plugins, question, answer, trust_all=trust_all)
+            done = _rehearsed(benchmark, chosen, plugins, question, answer, trust)
             if as_json:
                 screen.json(_rehearsal_json(done, wanted))
             else:
@@ -101,19 +110,16 @@ def _rehearsed(
     plugins: Plugins,
     id: str | None,
     answer: str | None,
-    *,
-    trust_all: bool,
+    trust: Trust,
 ) -> Rehearsal:
     from karenina_core.errors import ConfigError
     from karenina_core.run.rehearsal import PLACEHOLDER, rehearse
     from karenina_core.run.running import chosen_questions, with_own_settings
-    from karenina_core.templates import Trust
 
     if not len(benchmark):
         raise ConfigError([f"{benchmark.path} holds no question"])
     config = with_own_settings(benchmark, config)
     (question,) = chosen_questions(benchmark, config, [id if id is not None else benchmark.ids[0]])
-    trust = Trust.all() if trust_all else Trust.stored()
     said = answer if answer is not None else PLACEHOLDER
     return asyncio.run(rehearse(question, config, plugins, trust=trust, answer=said))
 

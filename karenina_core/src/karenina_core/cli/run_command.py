@@ -103,7 +103,10 @@ def run(
         ),
     ] = None,
     trust_all: Annotated[
-        bool, typer.Option("--trust-all", help="Run the code in the benchmark's templates: only for files of your own.")
+        bool,
+        typer.Option(
+            "--trust-all", help="Run the benchmark's code and use its restricted values: only for your own files."
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, and no results but the summary.")] = False,
@@ -114,8 +117,10 @@ def run(
         from karenina_core.benchmark import Benchmark
         from karenina_core.errors import ConfigError
         from karenina_core.run.output import check_output, default_journal, default_output
+        from karenina_core.templates import Trust
 
-        benchmark = Benchmark.load(file)
+        trust = Trust.all() if trust_all else Trust.stored()
+        benchmark = Benchmark.load(file, trust)
         settings = [*(settings or ()), *((f"executor={executor}",) if executor else ())]
         settings += (f"budget={budget}",) if budget is not None else ()
         chosen = configuration(benchmark, config, settings, answering=answering, judges=judge, recordings=recordings)
@@ -170,10 +175,14 @@ def have_run(screen: Screen, task: Task, *, fail_under: float | None, as_json: b
 
     Also what a run that was stopped has found out so far is printed; after Ctrl-C the single results only as JSON.
     """
+    from karenina_core.benchmark.restricted import admit
     from karenina_core.cli.money import how_to_raise, money_json, print_ledger
     from karenina_core.results import StoredResults, VerificationResultSet
     from karenina_core.run.running import journal_of, prepare
+    from karenina_core.templates import Trust
 
+    trust = Trust.all() if task.trust_all else Trust.stored()
+    admit(task.benchmark, task.config, trust)
     with journal_of(
         task.benchmark,
         task.config,
@@ -189,9 +198,10 @@ def have_run(screen: Screen, task: Task, *, fail_under: float | None, as_json: b
             task.benchmark,
             task.config,
             question_ids=task.ids,
-            trust="all" if task.trust_all else None,
+            trust=trust,
             journal=held,
             command=command,
+            admitted=True,
         )
         totals, interrupted = _carry_out(screen, prepared, task.output, quiet=quiet)
         _tell_what_was_kept(screen, prepared)

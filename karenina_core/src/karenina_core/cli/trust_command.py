@@ -1,8 +1,9 @@
-"""`karenina trust`: look at the code that came with a file, and let it run from now on."""
+"""`karenina trust`: show the code and the restricted values of a file, and let them take effect from now on."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,8 @@ from karenina_core.cli.screen import Screen, clean, screen_of
 
 if TYPE_CHECKING:
     from karenina_core.benchmark import Benchmark
+    from karenina_core.benchmark.restricted import RestrictedValue
+    from karenina_core.templates import Trust
 
 
 @dataclass(slots=True)
@@ -39,6 +42,34 @@ class Code:
         }
 
 
+@dataclass(slots=True)
+class Found:
+    """What a file holds that needs trust: code, restricted `values`, and `paths` that lead out of its folder.
+
+    Values and paths are trusted together, as `digests` (of `digest_of_values`); `new` are those that are not trusted
+    yet. `unopened` says that files were left unread, because their paths are not trusted. `broken` are templates that
+    cannot be used in any case.
+    """
+
+    code: list[Code] = field(default_factory=list)
+    values: list[RestrictedValue] = field(default_factory=list)
+    paths: list[RestrictedValue] = field(default_factory=list)
+    digests: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+    unopened: bool = False
+    broken: list[str] = field(default_factory=list)
+
+    @property
+    def new_code(self) -> list[Code]:
+        """The sources that are not trusted yet."""
+        return [code for code in self.code if not code.trusted]
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether there is something to trust."""
+        return bool(self.new or self.new_code)
+
+
 def trust(
     ctx: typer.Context,
     file: Annotated[
@@ -47,37 +78,71 @@ def trust(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without being asked.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; stores only with --yes.")] = False,
 ) -> None:
-    """List the code in a file that runs only with your trust, and trust it: exactly these sources, not the file."""
+    """List the code and the restricted values in a file, and trust exactly these: not the file, and not its questions.
+
+    Restricted values can start programs, choose where requests and keys go, name files outside of the file's folder,
+    choose plugins, or change what is paid. Files that they name are not opened.
+    """
     screen = screen_of(ctx)
     with screen.telling_errors():
         from karenina_core.templates import store_trust, trust_file
 
-        found, broken = find_code(file)
-        new = [code for code in found if not code.trusted]
+        found = find(file)
         if not as_json:
-            _print(screen, file, found, broken)
-        agreed = bool(new) and (yes or (not as_json and _asked(screen, len(new))))
+            _print(screen, file, found)
+        agreed = found.untrusted and (yes or (not as_json and _asked(screen, found)))
+        count = len(found.new_code) + (len(found.values) + len(found.paths) if found.new else 0)
         if agreed:
-            store_trust([code.digest for code in new], note=str(file))
+            store_trust([*(code.digest for code in found.new_code), *found.new], note=str(file))
         if as_json:
-            sources = [code.to_json(trusted=code.trusted or agreed) for code in found]
-            screen.json({"file": str(file), "code": sources, "broken": broken, "stored": len(new) if agreed else 0})
+            screen.json(_json(file, found, stored=count if agreed else 0))
         elif agreed:
-            screen.out.print(f"Trusted: {len(new)}. Kept in {trust_file()}", soft_wrap=True, markup=False)
-        elif new:
+            screen.out.print(f"Trusted: {count}. Stored in {trust_file()}", soft_wrap=True, markup=False)
+            if found.unopened:
+                screen.note(f"Files outside of the folder were not read: `karenina trust {file}` shows what they hold.")
+        elif found.untrusted:
             screen.note("Nothing was trusted.")
 
 
-def find_code(file: Path) -> tuple[list[Code], list[str]]:
-    """The distinct sources in `file` that are code, and what is broken in it. Nothing is executed.
+def find(file: Path) -> Found:
+    """Return what in `file` needs trust. Nothing is executed, and no file is opened that an untrusted path names.
 
-    Raises `CheckpointError` where the file cannot be read.
+    Raises `CheckpointError` if the file cannot be read.
     """
-    from karenina_core.benchmark import Benchmark
-    from karenina_core.benchmark.files import read_text
-    from karenina_core.templates import TemplateError, Trust, UntrustedTemplate, digest_of, load_template
+    from karenina_core.benchmark import files, restricted
+    from karenina_core.templates import Trust, digest_of_values
 
     stored = Trust.stored()
+    found = Found()
+    if file.suffix.lower() == ".py":
+        found.code, found.broken = find_code(file, None, stored)
+        return found
+
+    def may_read(path: Path, names: Sequence[str]) -> bool:
+        found.paths = restricted.outside(path, names)
+        found.unopened = bool(found.paths) and not stored.covers_values(path, restricted.pairs(found.paths))
+        return not found.unopened
+
+    benchmark = files.load(file, may_read)
+    found.code, found.broken = find_code(file, benchmark, stored)
+    found.values = restricted.restricted_values(benchmark)
+    for values in (found.values, found.paths):
+        if values:
+            digest = digest_of_values(file, restricted.pairs(values))
+            found.digests.append(digest)
+            if digest not in stored.digests:
+                found.new.append(digest)
+    return found
+
+
+def find_code(file: Path, benchmark: Benchmark | None, stored: Trust) -> tuple[list[Code], list[str]]:
+    """Return the distinct sources that are code, and what is broken; of `file` itself if it is a template.
+
+    Nothing is executed. Raises `CheckpointError` if the file cannot be read.
+    """
+    from karenina_core.benchmark.files import read_text
+    from karenina_core.templates import TemplateError, UntrustedTemplate, digest_of, load_template
+
     found: dict[str, Code] = {}
     broken: list[str] = []
 
@@ -95,10 +160,9 @@ def find_code(file: Path) -> tuple[list[Code], list[str]]:
         except TemplateError as error:
             broken.append(f"{place}: {error}")
 
-    if file.suffix.lower() == ".py":
+    if benchmark is None:
         template(read_text(file), str(file))
         return list(found.values()), broken
-    benchmark = Benchmark.load(file)
     for question in benchmark:
         if question.answer_template is not None:
             template(question.answer_template, f"template of question {question.id}")
@@ -121,10 +185,31 @@ def _functions(benchmark: Benchmark) -> list[tuple[str, str]]:
     ]
 
 
-def _print(screen: Screen, file: Path, found: list[Code], broken: list[str]) -> None:
-    if not found:
-        screen.out.print(Text(f"{file} holds no code: nothing in it needs trust."), soft_wrap=True)
-    for code in found:
+def _json(file: Path, found: Found, *, stored: int) -> dict[str, Any]:
+    values = [
+        {"name": one.name, "value": one.shown, "meaning": one.meaning, "places": list(one.places)}
+        for one in (*found.values, *found.paths)
+    ]
+    return {
+        "file": str(file),
+        "code": [code.to_json(trusted=code.trusted or bool(stored)) for code in found.code],
+        "values": values,
+        "values_trusted": not found.new or bool(stored),
+        "broken": found.broken,
+        "stored": stored,
+    }
+
+
+def _print(screen: Screen, file: Path, found: Found) -> None:
+    if not (found.code or found.digests):
+        text = f"{file} holds no code and no restricted value: nothing in it needs trust."
+        screen.out.print(Text(text), soft_wrap=True)
+    if found.digests:
+        state = "" if found.new else " (trusted already)"
+        screen.out.print(Text(f"Restricted values{state}", "bold"), soft_wrap=True)
+        for value in (*found.values, *found.paths):
+            screen.out.print(Text(f"  {clean(value.in_words())}"), soft_wrap=True)
+    for code in found.code:
         state = " (trusted already)" if code.trusted else ""
         where = f"line {code.line}: " if code.line is not None else ""
         places = ", ".join(code.places[:3]) + (f" and {len(code.places) - 3} more" if len(code.places) > 3 else "")
@@ -132,13 +217,15 @@ def _print(screen: Screen, file: Path, found: list[Code], broken: list[str]) -> 
         screen.out.print(Text(f"  {where}{clean(code.reason)}\n  SHA-256 {code.digest}"), soft_wrap=True)
         for number, line in enumerate(code.source.splitlines(), 1):
             screen.out.print(Text(f"  {number:4} | {clean(line)}", "dim"), soft_wrap=True)
-    for problem in broken:
+    for problem in found.broken:
         screen.note(f"Broken, with or without trust: {clean(problem)}")
 
 
-def _asked(screen: Screen, count: int) -> bool:
+def _asked(screen: Screen, found: Found) -> bool:
     if not sys.stdin.isatty():
         screen.note("Not asked, because the input is no terminal: --yes trusts.")
         return False
-    what = "this source" if count == 1 else f"these {count} sources"
-    return typer.confirm(f"Have you read {what}, and shall it run on this machine from now on?", err=True)
+    count = len(found.new_code)
+    parts = ["this source" if count == 1 else f"these {count} sources"] if count else []
+    parts += ["these values"] if found.new else []
+    return typer.confirm(f"Have you read {' and '.join(parts)}, and may they take effect from now on?", err=True)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
+from karenina_core.from_files import FromFiles
 from karenina_core.models import ModelConfig
 from karenina_core.prices import OwnPrice
 from karenina_core.slots import EvaluationMode, Slot, slot_named
 from karenina_core.wording import nearest
 
 _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
+_NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"changes_results": False, "from_files": "never"}
 
 
 class PluginSelection(BaseModel):
@@ -29,13 +31,18 @@ class PluginSelection(BaseModel):
 class CoreSettings(BaseModel):
     """The names that the core owns, because several distributions read them."""
 
+    from_files: ClassVar[FromFiles] = "any"
     model_config = ConfigDict(frozen=True, protected_namespaces=())
 
     evaluation_mode: EvaluationMode = Field(
         default="template_only", description="Judge templates, rubrics, or both: which stages exist."
     )
-    answering_models: tuple[ModelConfig, ...] = Field(default=(), description="The models under test.")
-    parsing_models: tuple[ModelConfig, ...] = Field(default=(), description="The judges.")
+    answering_models: tuple[ModelConfig, ...] = Field(
+        default=(), description="The models under test.", json_schema_extra={"from_files": "models"}
+    )
+    parsing_models: tuple[ModelConfig, ...] = Field(
+        default=(), description="The judges.", json_schema_extra={"from_files": "models"}
+    )
     replicate_count: int = Field(default=1, ge=1, description="How often each question is answered.")
     parsing_only: bool = Field(default=False, description="Only judge; the answering models' answers are all recorded.")
     run_name: str | None = Field(default=None, description="A name for the run; results carry it.")
@@ -95,7 +102,7 @@ class CoreSettings(BaseModel):
     executor: str = Field(
         default="asyncio",
         description="Where the work is done: asyncio is one event loop in this process; plugins bring others.",
-        json_schema_extra=_NO_CHANGE,
+        json_schema_extra=_NOT_FROM_FILES,
     )
     retry_connection: int = Field(
         default=2,
@@ -137,7 +144,7 @@ class CoreSettings(BaseModel):
     prices: dict[str, OwnPrice] = Field(
         default={},
         description="Your own prices by model id or name: US dollars for a million tokens (input, output, ...).",
-        json_schema_extra={"changes_results": False},
+        json_schema_extra=_NOT_FROM_FILES,
     )
     journal_sync: Literal["normal", "full"] = Field(
         default="normal",
@@ -146,12 +153,14 @@ class CoreSettings(BaseModel):
         json_schema_extra={"changes_results": False, "from_files": "any"},
     )
     slots: dict[str, tuple[str, ...]] = Field(
-        default={}, description="Stages by slot, where they shall differ from what the plan would choose."
+        default={},
+        description="Stages by slot, where they shall differ from what the plan would choose.",
+        json_schema_extra={"from_files": "never"},
     )
     plugins: PluginSelection = Field(
         default=PluginSelection(),
         description="Which plugins may be loaded.",
-        json_schema_extra={"changes_results": False},
+        json_schema_extra=_NOT_FROM_FILES,
     )
 
     @field_validator("slots", mode="before")

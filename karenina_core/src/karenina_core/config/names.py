@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from karenina_core import plugins as plugin_room
 from karenina_core.config.core import CoreSettings
 from karenina_core.errors import ConfigError
+from karenina_core.from_files import FromFiles, mark_of
 from karenina_core.known import known
 from karenina_core.plugins.discovery import CORE
 
@@ -39,6 +40,11 @@ class Setting:
         `Field(..., json_schema_extra={"changes_results": False})`."""
         extra = self.info.json_schema_extra
         return not (isinstance(extra, dict) and extra.get("changes_results") is False)
+
+    @property
+    def from_files(self) -> FromFiles:
+        """Which values a benchmark may set without the user's trust; `never` if the settings model does not say."""
+        return mark_of(self.model, self.name) or "never"
 
     @property
     def follows(self) -> str | None:

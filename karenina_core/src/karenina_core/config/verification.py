@@ -33,6 +33,7 @@ class VerificationConfig(BaseModel):
 
     _sections: dict[type[BaseModel], BaseModel] = PrivateAttr(default_factory=dict)
     _given: frozenset[str] = PrivateAttr(default=frozenset())
+    _from_benchmark: frozenset[str] = PrivateAttr(default=frozenset())
 
     FILE_SUFFIXES: ClassVar[tuple[str, ...]] = (".toml", ".yaml", ".yml", ".json")
 
@@ -104,7 +105,18 @@ class VerificationConfig(BaseModel):
 
     def with_values(self, **changes: Any) -> Self:
         """A copy with other values, validated like a new one. What nobody gave is left to its owner once more."""
-        return type(self)(**{**self.given(), **changes})
+        changed = type(self)(**{**self.given(), **changes})
+        return changed.with_benchmark_names(self._from_benchmark - changes.keys())
+
+    @property
+    def benchmark_names(self) -> frozenset[str]:
+        """The names whose values a benchmark's file gives: data, whoever wrote it. All others are the user's own."""
+        return self._from_benchmark
+
+    def with_benchmark_names(self, names: Iterable[str]) -> Self:
+        """Note that the values of these names come from a benchmark's file, and return this configuration."""
+        self._from_benchmark = frozenset(names)
+        return self
 
     @property
     def _values(self) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
+from karenina_core.from_files import FromFiles
 from karenina_core.models import SECRECY
 from karenina_core.rubrics.base import register_trait_kind
 from karenina_core.rubrics.scale import ScaledTrait
@@ -19,6 +20,7 @@ class AgenticRubricTrait(ScaledTrait):
     a file that is passed on, so an API key in it is refused.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     type: Literal["agentic"] = "agentic"
     context_mode: Literal["workspace_only", "trace_and_workspace", "trace_only"] = Field(
         default="trace_and_workspace", description="What the agent may see."
@@ -27,7 +29,11 @@ class AgenticRubricTrait(ScaledTrait):
     persist_trace: bool = Field(default=False, description="Keep that file after the evaluation.")
     max_turns: int = Field(default=15, gt=0, description="Most assistant turns.")
     timeout_seconds: float = Field(default=120, gt=0, description="Most seconds.")
-    model_override: dict[str, JsonValue] | None = Field(default=None, description="Another model for this trait.")
+    model_override: dict[str, JsonValue] | None = Field(
+        default=None,
+        description="Another model for this trait.",
+        json_schema_extra={"from_files": "models"},
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

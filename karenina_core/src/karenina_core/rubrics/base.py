@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+from karenina_core.from_files import FromFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +19,7 @@ class RubricTrait(BaseModel):
     `register_trait_kind`. Scores of a trait are stored under its `name`, so a name is unique in a rubric.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: str = Field(description="The kind of trait; it tells the kinds apart in JSON.")

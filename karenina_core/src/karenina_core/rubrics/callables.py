@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from karenina_core.from_files import FromFiles
 from karenina_core.rubrics.base import RubricTrait, register_trait_kind
 from karenina_core.rubrics.scale import check_range
 
@@ -28,6 +29,7 @@ class CallableRubricTrait(RubricTrait):
     leave it (`item_timeout`), and cannot end it.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     type: Literal["callable"] = "callable"
     kind: Literal["boolean", "score"] = Field(default="boolean", description="What the function returns.")
     function: str | None = Field(default=None, description='Import path, "package.module:function".')

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from karenina_core.from_files import FromFiles
 from karenina_core.rubrics.base import register_trait_kind
 from karenina_core.rubrics.scale import ScaledTrait
 
@@ -18,6 +19,7 @@ class LLMRubricTrait(ScaledTrait):
     `deep_judgment_rubric_mode` is `use_checkpoint`. None leaves a number to the configuration.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     type: Literal["llm"] = "llm"
     deep_judgment_enabled: bool = Field(default=False, description="Score it from excerpts and reasoning.")
     deep_judgment_excerpt_enabled: bool = Field(default=True, description="Demand verbatim excerpts.")
@@ -28,4 +30,8 @@ class LLMRubricTrait(ScaledTrait):
     deep_judgment_excerpt_retry_attempts: int | None = Field(
         default=None, ge=0, description="How often missing excerpts are asked for again."
     )
-    deep_judgment_search_enabled: bool = Field(default=False, description="Check excerpts against a web search.")
+    deep_judgment_search_enabled: bool = Field(
+        default=False,
+        description="Check excerpts against a web search.",
+        json_schema_extra={"from_files": "never"},
+    )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from karenina_core.from_files import FromFiles
 from karenina_core.rubrics.base import RubricTrait, register_trait_kind
 
 Metric = Literal["precision", "recall", "f1", "specificity", "accuracy"]
@@ -21,6 +22,7 @@ class MetricRubricTrait(RubricTrait):
     `tn_instructions` also say what must not be there.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     type: Literal["metric"] = "metric"
     evaluation_mode: Literal["tp_only", "full_matrix"] = Field(default="tp_only", description="Which lists there are.")
     metrics: tuple[Metric, ...] = Field(min_length=1, description="The metrics to report.")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
+from karenina_core.from_files import FromFiles
 from karenina_core.rubrics.base import RubricTrait, register_trait_kind
 
 
@@ -16,6 +17,7 @@ class RegexRubricTrait(RubricTrait):
     Patterns are those of the `regex` library. One that does not compile is refused when the trait is made.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     type: Literal["regex"] = "regex"
     pattern: str = Field(min_length=1, description="The pattern to search for.")
     case_sensitive: bool = Field(default=True, description="Whether upper and lower case differ.")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field, JsonValue, model_validator
 
+from karenina_core.from_files import FromFiles
 from karenina_core.rubrics.base import RubricTrait
 
 Kind = Literal["boolean", "score", "literal", "template"]
@@ -37,6 +38,7 @@ class ScaledTrait(RubricTrait):
     `template_schema`; such a trait has no direction, so its `higher_is_better` is None.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     kind: Kind = Field(default="boolean", description="How it is scored.")
     min_score: int | None = Field(default=None, description="Lowest score of kind score (1).")
     max_score: int | None = Field(default=None, description="Highest score of kind score (5).")

@@ -209,7 +209,7 @@ async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
         journal.missed = set()
         offered = plugins_of(job.config).stages()
         journal.asking = frozenset(one.stage.name for one in offered if one.stage.slot is Slot.EMBEDDING_CHECK)
-        run = prepare(job.benchmark, job.config, question_ids=ids, trust=job.trust, journal=journal)
+        run = prepare(job.benchmark, job.config, question_ids=ids, trust=job.trust, journal=journal, admitted=True)
         if run.continuing is not None:
             run.continuing = _Anew(journal, run.continuing.fingerprints)
         with nullcontext() if job.ask else journal.reading():

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from karenina_core import plugins as plugin_room
+from karenina_core.benchmark.restricted import admit
 from karenina_core.config import settings
 from karenina_core.errors import ConfigError, RunError, told
+from karenina_core.from_files import stays_below
 from karenina_core.outside import from_outside
 from karenina_core.plugins import Selection
 from karenina_core.results import Totals, VerificationResult, VerificationResultSet
@@ -55,17 +57,21 @@ def prepare(
     policy: RetryPolicy | None = None,
     journal: Journal | None = None,
     command: Mapping[str, Any] | None = None,
+    admitted: bool = False,
 ) -> Run:
-    """A run of `benchmark`, checked and ready. Raises `ConfigError` and `PlanError`.
+    """Return a run of `benchmark`, checked and ready. Raises `ConfigError` and `PlanError`.
 
-    `trust` says which code that came with the benchmark may run: what the user has stored (the default), or `"all"`.
+    `trust` says which code and which restricted values that came with the benchmark may take effect: what the user has
+    stored (the default), or `"all"`. `admitted` says that `karenina_core.benchmark.restricted.admit` was called before.
     With a `journal` the run keeps its replies and results there, and goes on where an earlier one stopped;
     `command` is what the journal notes of how the run was started (`karenina_core.run.command`).
     """
     from karenina_core.templates import Trust
 
-    config = with_own_settings(benchmark, config)
     chosen = Trust.all() if trust == "all" else trust if trust is not None else Trust.stored()
+    if not admitted:
+        admit(benchmark, config, chosen)
+    config = with_own_settings(benchmark, config)
     questions = chosen_questions(benchmark, config, question_ids)
     run = Run(questions, config, plugins_of(config), trust=chosen, policy=policy, journal=journal, command=command)
     if not config.core.parsing_models:
@@ -74,11 +80,10 @@ def prepare(
 
 
 def with_own_settings(benchmark: Benchmark, config: VerificationConfig) -> VerificationConfig:
-    """The configuration with what the benchmark itself says: settings that follow its `workspace_root` are that.
+    """Return the configuration with the benchmark's own `workspace_root`, for the settings that follow it.
 
-    A root that a file named is relative to that file and may not lead out of its folder, because judges are shown what
-    lies in it and the file may be a stranger's; one that the user gave, here or in Python, may. Where no setting of an
-    installed plugin follows it, nobody would use it, and the configuration stays as it is. Raises `ConfigError`.
+    A root that a file names is relative to that file. If it leads out of the file's folder, it has no effect where the
+    user's configuration sets the settings; else the user trusts it, which `admit` has made sure of.
     """
     root = benchmark.workspace_root
     owned = settings().items()
@@ -86,19 +91,11 @@ def with_own_settings(benchmark: Benchmark, config: VerificationConfig) -> Verif
     if root is None or not following:
         return config
     if benchmark.path is not None and root == benchmark.stated_root:
-        folder = benchmark.path.resolve().parent
-        inside = (folder / root).resolve()
-        if not inside.is_relative_to(folder):
-            if all(config.setting(name) is not None for name in following):
-                return config
-            raise ConfigError(
-                [
-                    f"{benchmark.path} names a workspace root outside of its own folder: {root}; models would be shown "
-                    f"what lies there. If that is what you want, say it yourself: set {' and '.join(following)} in the "
-                    "configuration, or benchmark.workspace_root in Python"
-                ]
-            )
-        root = inside
+        if not stays_below(benchmark.path.parent, str(root)) and all(
+            config.setting(name) is not None and name not in config.benchmark_names for name in following
+        ):
+            return config
+        root = (benchmark.path.resolve().parent / root).resolve()
     return config.with_values(**dict.fromkeys(following, root))
 
 

@@ -41,7 +41,15 @@ from karenina_core.templates.primitives import (
 )
 from karenina_core.templates.regexes import RegexReport, verify_patterns
 from karenina_core.templates.template import BoundTemplate, Template
-from karenina_core.templates.trust import NO_TRUST, Trust, TrustFileError, digest_of, store_trust, trust_file
+from karenina_core.templates.trust import (
+    NO_TRUST,
+    Trust,
+    TrustFileError,
+    digest_of,
+    digest_of_values,
+    store_trust,
+    trust_file,
+)
 
 __all__ = [
     "NO_TRUST",
@@ -90,6 +98,7 @@ __all__ = [
     "UntrustedTemplate",
     "VerifiedField",
     "digest_of",
+    "digest_of_values",
     "known_primitives",
     "load_template",
     "primitive_from_json",

@@ -27,11 +27,20 @@ def digest_of(source: str) -> str:
     return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def digest_of_values(file: Path, values: Iterable[tuple[str, str]]) -> str:
+    """Return the SHA-256, in hexadecimal, of a file's resolved path and the names and values that it sets.
+
+    The order of the values does not count. A changed value, one more or one less, or another folder is another digest.
+    """
+    text = json.dumps([str(file.resolve()), sorted(set(values))])
+    return digest_of(f"restricted values\0{text}")
+
+
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The sources that may be executed: those whose digest is in `digests`, or, with `everything`, all.
+    """What the user trusts: the sources and restricted values whose digest is in `digests`, or `everything`.
 
-    The default trusts nothing.
+    A trusted source may be executed; trusted values of a benchmark take effect. The default trusts nothing.
     """
 
     digests: frozenset[str] = frozenset()
@@ -50,6 +59,10 @@ class Trust:
         for an empty one.
         """
         return cls(frozenset(_read(trust_file())))
+
+    def covers_values(self, file: Path, values: Iterable[tuple[str, str]]) -> bool:
+        """Return whether exactly these restricted values of exactly this file are trusted."""
+        return self.everything or (bool(self.digests) and digest_of_values(file, values) in self.digests)
 
     def covers(self, source: str) -> bool:
         """Whether `source` may be executed."""

@@ -23,11 +23,26 @@ class Overrides:
         key = json.dumps(fields, sort_keys=True)
         if key not in self._made:
             try:
-                self._made[key] = ModelConfig.model_validate(fields)
+                made = ModelConfig.model_validate(fields)
             except ValidationError as error:
                 where = f"model_override of trait {trait.name!r}"
                 problems = error.errors(include_url=False, include_input=False)
                 raise ConfigError(
                     [f"{where}: {'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems]
                 ) from None
+            _check_programs(made, trait.name)
+            self._made[key] = made
         return self._made[key]
+
+
+def _check_programs(model: ModelConfig, trait: str) -> None:
+    """Raise `ConfigError` for a server that a relative path starts: it would be looked up in the working directory."""
+    for name, command in (model.mcp_urls_dict or {}).items():
+        program = command.split(maxsplit=1)[0] if command.strip() else ""
+        if "/" in program and "://" not in program and not program.startswith(("/", "${")):
+            raise ConfigError(
+                [
+                    f"model_override of trait {trait!r}, mcp_urls_dict.{name}: {program} is relative to the working "
+                    "directory; give an absolute path, or the name of an installed program"
+                ]
+            )

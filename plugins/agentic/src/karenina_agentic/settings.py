@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from pydantic import BaseModel, Field
 
 from karenina_core import Slot
 from karenina_core.adapters import AgentTier
+from karenina_core.from_files import FromFiles
 from karenina_core.plugins import PluginError
 from karenina_core.rubrics import AgenticRubricTrait
 
@@ -23,6 +24,7 @@ JudgeContext = Literal["workspace_only", "trace_and_workspace", "trace_only"]
 class AgenticSettings(BaseModel):
     """Settings of agentic evaluation."""
 
+    from_files: ClassVar[FromFiles] = "any"
     agentic_parsing: bool = Field(default=False, description="Have an agent investigate before templates are filled.")
     agentic_judge_context: JudgeContext = Field(
         default="workspace_only",
@@ -33,7 +35,7 @@ class AgenticSettings(BaseModel):
     workspace_root: Path | None = Field(
         default=None,
         description="Folder of the questions' workspaces; the benchmark's own goes over it.",
-        json_schema_extra={"follows": "workspace_root"},
+        json_schema_extra={"follows": "workspace_root", "from_files": "below"},
     )
     workspace_copy: bool = Field(
         default=True, description="Work in a copy of a question's folder; otherwise agents change the folder itself."

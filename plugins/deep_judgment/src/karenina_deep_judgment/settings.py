@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
     model_validator,
 )
 
+from karenina_core.from_files import FromFiles
+
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig
 
 Mode = Literal["disabled", "reasoning_only", "full"]
 USUAL_TOOL: Final = "tavily"
+_NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"from_files": "never"}  # a search sends text out
 RubricMode = Literal["disabled", "enable_all", "use_checkpoint", "custom"]
 
 
@@ -78,6 +82,7 @@ class RubricWishes(BaseModel):
 class DeepJudgmentSettings(BaseModel):
     """Settings of deep judgment, of templates and of rubric traits."""
 
+    from_files: ClassVar[FromFiles] = "any"
     model_config = ConfigDict(frozen=True)
 
     deep_judgment_enabled: bool = Field(
@@ -96,10 +101,14 @@ class DeepJudgmentSettings(BaseModel):
         default=2, ge=0, description="How often excerpts are asked for again where none was found."
     )
     deep_judgment_search_enabled: bool = Field(
-        default=False, description="Look excerpts up, and assess the risk that they are invented."
+        default=False,
+        description="Look excerpts up, and assess the risk that they are invented.",
+        json_schema_extra=_NOT_FROM_FILES,
     )
     deep_judgment_search_tool: SearchChoice = Field(
-        default=USUAL_TOOL, description="The search tool by name; in Python also a function from query to text."
+        default=USUAL_TOOL,
+        description="The search tool by name; in Python also a function from query to text.",
+        json_schema_extra=_NOT_FROM_FILES,
     )
     deep_judgment_rubric_mode: RubricMode = Field(
         default="disabled",
@@ -113,6 +122,7 @@ class DeepJudgmentSettings(BaseModel):
         default=None,
         validate_default=True,
         description="With custom: how each trait is judged, globally and by question.",
+        json_schema_extra=_NOT_FROM_FILES,
     )
     deep_judgment_rubric_max_excerpts_default: int = Field(default=7, ge=1, description="Most excerpts for one trait.")
     deep_judgment_rubric_fuzzy_match_threshold_default: float = Field(
@@ -122,10 +132,14 @@ class DeepJudgmentSettings(BaseModel):
         default=2, ge=0, description="How often a trait's excerpts are asked for again where none was found."
     )
     deep_judgment_rubric_search_enabled: bool = Field(
-        default=False, description="Look traits' excerpts up, where neither trait nor configuration says."
+        default=False,
+        description="Look traits' excerpts up, where neither trait nor configuration says.",
+        json_schema_extra=_NOT_FROM_FILES,
     )
     deep_judgment_rubric_search_tool: SearchChoice = Field(
-        default=USUAL_TOOL, description="The search tool for traits, as deep_judgment_search_tool."
+        default=USUAL_TOOL,
+        description="The search tool for traits, as deep_judgment_search_tool.",
+        json_schema_extra=_NOT_FROM_FILES,
     )
 
     @field_validator("deep_judgment_mode")

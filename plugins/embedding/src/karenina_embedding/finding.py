@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Final
 from zipfile import BadZipFile, ZipFile
 
+from karenina_core.from_files import is_plain_name
+
 WEIGHTS: Final = "model.safetensors"
 _OWNER: Final = "sentence-transformers"
 
@@ -63,12 +65,13 @@ def missing_library() -> str | None:
 
 
 def find_model(name: str) -> Path:
-    """The folder, or zip file, of a model: a folder of that path, a package that carries it, or the Hugging Face cache.
+    """Return the folder, or zip file, of a model: a folder, a package that carries it, or the Hugging Face cache.
 
-    Raises `ModelUnavailable` where there is none, naming the ways to get it.
+    A folder is written as a path, with a slash: a plain name never means a folder that happens to lie in the working
+    directory. Raises `ModelUnavailable` if there is none, naming the ways to get it.
     """
     folder = Path(name).expanduser()
-    if folder.is_dir():
+    if not is_plain_name(name) and folder.is_dir():
         return _checked_folder(folder)
     found = _carried(name) or _cached(name)
     if found is None:

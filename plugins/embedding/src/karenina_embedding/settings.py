@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from pydantic import BaseModel, Field, field_validator
+
+from karenina_core.from_files import FromFiles
 
 DEFAULT_MODEL: Final = "all-MiniLM-L6-v2"
 
@@ -12,6 +14,7 @@ DEFAULT_MODEL: Final = "all-MiniLM-L6-v2"
 class EmbeddingSettings(BaseModel):
     """Whether, by which model and how strictly a wrong-looking answer is compared with the truth by meaning."""
 
+    from_files: ClassVar[FromFiles] = "any"
     embedding_check_enabled: bool = Field(
         default=False,
         description="Where the fields are wrong, compare them with the truth by meaning, and ask the judge.",
@@ -19,8 +22,8 @@ class EmbeddingSettings(BaseModel):
     )
     embedding_check_model: str = Field(
         default=DEFAULT_MODEL,
-        description="The embedding model: a name, or a folder of sentence-transformers.",
-        json_schema_extra={"env": "EMBEDDING_CHECK_MODEL"},
+        description="The embedding model: a name, or a folder of sentence-transformers with a slash (./folder).",
+        json_schema_extra={"env": "EMBEDDING_CHECK_MODEL", "from_files": "name"},
     )
     embedding_check_threshold: float = Field(
         default=0.85,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from karenina_core.benchmark.question import FewShotExample
+from karenina_core.from_files import FromFiles
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig
@@ -63,6 +64,7 @@ class FewShotConfig(BaseModel):
 class GenerationSettings(BaseModel):
     """Settings of answer generation."""
 
+    from_files: ClassVar[FromFiles] = "any"
     model_config = ConfigDict(frozen=True)
 
     few_shot_config: FewShotConfig | None = Field(

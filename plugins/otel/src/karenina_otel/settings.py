@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from karenina_core.from_files import FromFiles
 
 _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
 
@@ -12,6 +14,7 @@ _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
 class OtelSettings(BaseModel):
     """What OpenTelemetry is told of a run. Where it goes is said by the variables `OTEL_*`."""
 
+    from_files: ClassVar[FromFiles] = "never"
     model_config = ConfigDict(frozen=True)
 
     otel: bool = Field(

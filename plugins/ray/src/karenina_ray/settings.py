@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from karenina_core.from_files import FromFiles
 
 
 class RaySettings(BaseModel):
     """What the executor `ray` owns."""
 
+    from_files: ClassVar[FromFiles] = "never"
     model_config = ConfigDict(frozen=True)
 
     ray_workers: int | None = Field(

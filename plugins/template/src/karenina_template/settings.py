@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, Field
+
+from karenina_core.from_files import FromFiles
 
 
 class TemplateSettings(BaseModel):
     """Settings of template parsing."""
 
+    from_files: ClassVar[FromFiles] = "any"
     include_extraction_hints: bool = Field(
         default=True, description="Show the judge the extraction hints that template authors wrote."
     )

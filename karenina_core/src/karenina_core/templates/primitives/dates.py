@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from datetime import date, timedelta
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from karenina_core.from_files import FromFiles
 
 from .base import Primitive
 from .date_text import Moment, read_date
@@ -49,6 +51,7 @@ class DateMatch(_DatePrimitive):
     in ISO 8601 all the same.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     format: Annotated[str | None, AfterValidator(_whole)] = None
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -73,6 +76,7 @@ class DateTolerance(_DatePrimitive):
     billion days, is refused.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     tolerance: Annotated[Number, Field(ge=0)]
     unit: Literal["days", "hours", "minutes"] = "days"
 
@@ -115,6 +119,7 @@ class DateRange(Primitive):
     time zone the value fails. One bound may be left out, not both; `min` after `max` is refused.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     min: Bound = None
     max: Bound = None
 

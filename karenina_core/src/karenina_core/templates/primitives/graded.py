@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from math import nextafter
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
+
+from karenina_core.from_files import FromFiles
 
 from .base import Primitive
 from .exactly import difference, product
@@ -45,6 +47,7 @@ class NumericGraded(NumericPrimitive):
     passes within `cutoff`, the limit included. `cutoff` must be above 0 and above `full_credit`.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     cutoff: Positive
     full_credit: Annotated[Number, Field(ge=0)] | None = None
     mode: Mode = "relative"
@@ -81,6 +84,7 @@ class NumericRangeGraded(Primitive):
     two change `check` only. `min` must be below `max`, and `margin` above 0.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     min: Number
     max: Number
     margin: Positive
@@ -126,6 +130,7 @@ class NumericThresholdGraded(NumericPrimitive):
     is set, which changes `check` only. `margin` must be above 0.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     direction: Annotated[Literal["min", "max", "minimum", "maximum"], BeforeValidator(_short)]
     margin: Positive
     mode: Mode = "relative"

@@ -11,9 +11,11 @@ NaN, an infinity, None, "1,200" and "3.5 %" do not, and fail.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
+
+from karenina_core.from_files import FromFiles
 
 from .base import Primitive
 from .exactly import at_most, product
@@ -65,6 +67,7 @@ class NumericTolerance(NumericPrimitive):
     only 0 passes. "absolute" measures in the field's own unit. A negative tolerance is refused.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     tolerance: Annotated[Number, Field(ge=0)]
     mode: Mode = "relative"
 
@@ -81,6 +84,7 @@ class NumericRange(Primitive):
     number lies, are refused; so are infinite bounds: leave the bound out.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     min: Number | None = None
     max: Number | None = None
     exclusive_min: bool = False
@@ -108,6 +112,7 @@ class NumericRange(Primitive):
 class NumericMinimum(NumericPrimitive):
     """Passes when the number is at least the truth; above it where `exclusive` is set."""
 
+    from_files: ClassVar[FromFiles] = "any"
     exclusive: bool = False
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -119,6 +124,7 @@ class NumericMinimum(NumericPrimitive):
 class NumericMaximum(NumericPrimitive):
     """Passes when the number is at most the truth; below it where `exclusive` is set."""
 
+    from_files: ClassVar[FromFiles] = "any"
     exclusive: bool = False
 
     def check(self, extracted: object, expected: object) -> bool:

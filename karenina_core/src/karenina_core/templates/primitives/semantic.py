@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
+from karenina_core.from_files import FromFiles
+
 from ..similarity import check_similarity, similarity
 from .base import Primitive
 from .values import Number, text_of
@@ -22,10 +24,13 @@ class SemanticMatch(Primitive):
     the truth. Similarity does not see a negation: "toxic" and "not toxic" are near.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     is_slow: ClassVar[bool] = True
 
     threshold: Annotated[Number, Field(gt=0, le=1)] = 0.85
-    model: str | None = None
+    model: str | None = Field(
+        default=None, description="The embedding model.", json_schema_extra={"from_files": "name"}
+    )
 
     def check_expected(self, expected: object) -> None:
         """Raise ValueError unless the truth has a text that is not blank."""

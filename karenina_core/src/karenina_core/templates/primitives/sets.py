@@ -5,9 +5,11 @@ A list or tuple is a collection, and for `SetContainment` a set too; a text or a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, Strict, model_validator
+
+from karenina_core.from_files import FromFiles
 
 from ..normalize import Normalizers, normalize
 from .base import Primitive
@@ -31,6 +33,7 @@ class SetContainment(Primitive):
     items than `min_overlap`. `min_overlap` belongs to "overlap" only.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     mode: Literal["exact", "subset", "superset", "overlap"] = "exact"
     min_overlap: Annotated[int, Strict(), Field(ge=1)] | None = None
     normalize: Normalizers = ()
@@ -86,6 +89,7 @@ class OrderedMatch(Primitive):
     truth.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     normalize: Normalizers = ("lowercase", "strip")
 
     def check_expected(self, expected: object) -> None:

@@ -6,10 +6,11 @@ A number, bool or date is read as its text (5 as "5"); None, NaN and other thing
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from karenina_core.from_files import FromFiles
 from karenina_core.patterns import Flags, compile_pattern, flag_names, search
 
 from ..normalize import Normalizers, normalize
@@ -27,6 +28,7 @@ class ExactMatch(Primitive):
     refused: it would equal everything else that vanishes.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     normalize: Normalizers = ("lowercase", "strip")
 
     def check_expected(self, expected: object) -> None:
@@ -49,6 +51,7 @@ class ExactMatch(Primitive):
 
 
 class _Contains(Primitive):
+    from_files: ClassVar[FromFiles] = "any"
     substrings: Texts
     normalize: Normalizers = ()
 
@@ -98,6 +101,7 @@ class RegexMatch(Primitive):
     unknown flag are refused when built. A search that does not end raises `PatternTimeout`.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     pattern: str
     flags: FlagNames = ()
 

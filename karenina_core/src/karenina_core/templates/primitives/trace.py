@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, Strict, model_validator
 
+from karenina_core.from_files import FromFiles
 from karenina_core.patterns import compile_pattern, find_all
 
 from .base import Primitive
@@ -40,6 +41,7 @@ class TraceRegex(TracePrimitive):
     unknown flag and a count below 1 are refused when built. A search that does not end raises `PatternTimeout`.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     pattern: str
     flags: FlagNames = ()
     count_min: Annotated[int, Strict(), Field(ge=1), BeforeValidator(_at_least_one)] = 1
@@ -57,6 +59,7 @@ class TraceRegex(TracePrimitive):
 class TraceContains(TracePrimitive):
     """Passes when `substring` occurs in the response; case counts unless `case_sensitive` is False. Not empty."""
 
+    from_files: ClassVar[FromFiles] = "any"
     substring: str = Field(min_length=1)
     case_sensitive: bool = True
 
@@ -74,6 +77,7 @@ class TraceLength(TracePrimitive):
     left out, not both; `min` above `max` is refused.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     min: Count | None = None
     max: Count | None = None
     unit: Literal["chars", "words"] = "chars"
