@@ -444,8 +444,9 @@ def test_agentic_parsing_goes_before_deep_judgment_with_one_warning(
 def test_a_file_cannot_lead_the_workspace_root_out_of_its_own_folder(
     tmp_path: Path, stated: str, allowed: bool
 ) -> None:
-    from karenina_core.errors import ConfigError
+    from karenina_core.run.admission import RestrictedValues, admit
     from karenina_core.run.running import with_own_settings
+    from karenina_core.templates import NO_TRUST
 
     folder = tmp_path / "given"
     folder.mkdir()
@@ -456,9 +457,10 @@ def test_a_file_cannot_lead_the_workspace_root_out_of_its_own_folder(
     if allowed:
         assert with_own_settings(loaded, VerificationConfig()).workspace_root == folder / "work"
     else:
-        with pytest.raises(ConfigError, match="outside of its own folder"):
-            with_own_settings(loaded, VerificationConfig())
+        with pytest.raises(RestrictedValues, match="workspace_root"):
+            admit(loaded, VerificationConfig(), NO_TRUST)
     own = VerificationConfig(workspace_root=tmp_path)
+    admit(loaded, own, NO_TRUST)
     assert with_own_settings(loaded, own).workspace_root == (folder / "work" if allowed else tmp_path)
     loaded.workspace_root = tmp_path / "mine"
     assert with_own_settings(loaded, own).workspace_root == tmp_path / "mine"

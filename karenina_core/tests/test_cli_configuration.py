@@ -163,6 +163,7 @@ def test_config_lists_every_name_with_owner_type_default_environment_and_meaning
         "type": "int",
         "default": 1,
         "environment": ["KARENINA_REPLICATE_COUNT"],
+        "from_files": "any",
         "meaning": "How often each question is answered.",
     }
     printed = karenina("config").out

@@ -60,7 +60,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "trust": (
         "trust_command",
         "trust",
-        "List the code in a file that runs only with your trust, and trust it: exactly these sources, not the file.",
+        "List the code and the restricted values in a file, and trust exactly these, not the file and its questions.",
     ),
 }
 """The core's commands: module, function, and what is said of each in the list of all (the beginning of its help)."""

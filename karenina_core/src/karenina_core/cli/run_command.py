@@ -175,9 +175,9 @@ def have_run(screen: Screen, task: Task, *, fail_under: float | None, as_json: b
 
     Also what a run that was stopped has found out so far is printed; after Ctrl-C the single results only as JSON.
     """
-    from karenina_core.benchmark.restricted import admit
     from karenina_core.cli.money import how_to_raise, money_json, print_ledger
     from karenina_core.results import StoredResults, VerificationResultSet
+    from karenina_core.run.admission import admit
     from karenina_core.run.running import journal_of, prepare
     from karenina_core.templates import Trust
 

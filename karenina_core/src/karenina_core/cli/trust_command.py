@@ -15,7 +15,7 @@ from karenina_core.cli.screen import Screen, clean, screen_of
 
 if TYPE_CHECKING:
     from karenina_core.benchmark import Benchmark
-    from karenina_core.benchmark.restricted import RestrictedValue
+    from karenina_core.run.admission import RestrictedValue
     from karenina_core.templates import Trust
 
 
@@ -78,7 +78,7 @@ def trust(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without being asked.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; stores only with --yes.")] = False,
 ) -> None:
-    """List the code and the restricted values in a file, and trust exactly these: not the file, and not its questions.
+    """List the code and the restricted values in a file, and trust exactly these, not the file and its questions.
 
     Restricted values can start programs, choose where requests and keys go, name files outside of the file's folder,
     choose plugins, or change what is paid. Files that they name are not opened.
@@ -109,7 +109,8 @@ def find(file: Path) -> Found:
 
     Raises `CheckpointError` if the file cannot be read.
     """
-    from karenina_core.benchmark import files, restricted
+    from karenina_core.benchmark import files
+    from karenina_core.run import admission
     from karenina_core.templates import Trust, digest_of_values
 
     stored = Trust.stored()
@@ -119,16 +120,16 @@ def find(file: Path) -> Found:
         return found
 
     def may_read(path: Path, names: Sequence[str]) -> bool:
-        found.paths = restricted.outside(path, names)
-        found.unopened = bool(found.paths) and not stored.covers_values(path, restricted.pairs(found.paths))
+        found.paths = admission.outside(path, names)
+        found.unopened = bool(found.paths) and not stored.covers_values(path, admission.pairs(found.paths))
         return not found.unopened
 
     benchmark = files.load(file, may_read)
     found.code, found.broken = find_code(file, benchmark, stored)
-    found.values = restricted.restricted_values(benchmark)
+    found.values = admission.restricted_values(benchmark)
     for values in (found.values, found.paths):
         if values:
-            digest = digest_of_values(file, restricted.pairs(values))
+            digest = digest_of_values(file, admission.pairs(values))
             found.digests.append(digest)
             if digest not in stored.digests:
                 found.new.append(digest)

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from karenina_core import plugins as plugin_room
-from karenina_core.benchmark.restricted import admit
 from karenina_core.config import settings
 from karenina_core.errors import ConfigError, RunError, told
 from karenina_core.from_files import stays_below
 from karenina_core.outside import from_outside
 from karenina_core.plugins import Selection
 from karenina_core.results import Totals, VerificationResult, VerificationResultSet
+from karenina_core.run.admission import admit
 from karenina_core.run.collecting import rarely_collected
 from karenina_core.run.engine import Run
 from karenina_core.run.loops import run_in_loop
@@ -62,7 +62,7 @@ def prepare(
     """Return a run of `benchmark`, checked and ready. Raises `ConfigError` and `PlanError`.
 
     `trust` says which code and which restricted values that came with the benchmark may take effect: what the user has
-    stored (the default), or `"all"`. `admitted` says that `karenina_core.benchmark.restricted.admit` was called before.
+    stored (the default), or `"all"`. `admitted` says that `karenina_core.run.admission.admit` was called before.
     With a `journal` the run keeps its replies and results there, and goes on where an earlier one stopped;
     `command` is what the journal notes of how the run was started (`karenina_core.run.command`).
     """
