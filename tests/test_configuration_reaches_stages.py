@@ -259,6 +259,7 @@ CASES: Final[dict[str, Case]] = {
         AGENTIC,
         answering=AGENT,
     ),
+    "workspace_max_bytes": Case((2, 1), lambda run: run.error is None, (True, False), AGENTIC),
     "workspace_cleanup": Case((True, False), left_in_root, (1, 2), AGENTIC),
 }
 
@@ -295,8 +296,10 @@ def test_a_name_has_its_effect(name: str, which: int, tmp_path: Path, monkeypatc
     if "embedding" in name:
         for folder in (root, root / "task"):
             (folder / "config.json").write_text("{}", "utf-8")
+    if name == "workspace_max_bytes":
+        (root / "task/file.txt").write_text("12", "utf-8")
     chosen = {**case.others, name: case.values[which]}
     run = whole_run(root, {key: placed(value, root) for key, value in chosen.items()}, case.judge, case.answering)
-    assert name in ("parsing_only", "executor") or run.error is None, run.error
+    assert name in ("parsing_only", "executor", "workspace_max_bytes") or run.error is None, run.error
     assert case.shows(run) == case.seen[which]
     assert case.seen[0] != case.seen[1]

@@ -7,6 +7,10 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+MOST_READ: Final = 10_000_000_000
+"""Bytes of a folder whose content is compared; of files beyond them, size and time of change are."""
 
 
 def _nothing(_name: str) -> bool:
@@ -33,6 +37,7 @@ class SourceFolder:
         found = hashlib.sha256()
         bounds = (self.within or self.path).resolve()
         read = {self.path.resolve()}
+        room = MOST_READ
         waiting = [(self.path, "")]
         while waiting:
             folder, name = waiting.pop()
@@ -51,7 +56,8 @@ class SourceFolder:
                     read.add(path)
                     inner.append((path, f"{said}/"))
                 elif path.is_file():
-                    found.update(_content(path))
+                    content, room = _content(path, room)
+                    found.update(content)
             waiting += reversed(inner)
         return found.hexdigest()
 
@@ -77,9 +83,14 @@ def _target(link: Path) -> Path:
         return link
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path, room: int) -> tuple[bytes, int]:
+    """What stands for a file's content, and the bytes of the folder that may still be read after it."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").digest()
+        # O_NONBLOCK: it may have become a FIFO meanwhile.
+        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+            found = os.fstat(file.fileno())
+            if found.st_size > room:
+                return f"{found.st_size} {found.st_mtime_ns} ".encode(), 0
+            return hashlib.file_digest(file, "sha256").digest(), room - found.st_size
     except OSError:
-        return b""
+        return b"", room

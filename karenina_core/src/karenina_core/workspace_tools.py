@@ -6,16 +6,19 @@ works in a copy that is its own, so it may write there.
 
 from __future__ import annotations
 
+import io
 import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, Final
+from typing import IO, Any, ClassVar, Final
 
 from anyio import to_thread
 
+from karenina_core.no_links import NotAFile, opened_file, opened_folder, replace_file
 from karenina_core.tools import Tool, ToolError
 
 MOST_CHARACTERS: Final = 50_000
@@ -29,11 +32,35 @@ MOST_SEARCHED: Final = 50_000_000
 MOST_WRITTEN: Final = 1_000_000
 """Characters that one `write_file` takes."""
 SEARCH_SECONDS: Final = 10.0
-"""Seconds that one `search_files` may take in all."""
+"""Seconds that one `search_files` or `read_file` may take in all."""
+DEEPEST: Final = 100
+"""Folders in folders that a path names, and that lists and searches go down to."""
 
 _LINE_SHOWN = 300
 _BINARY_LOOK = 8192
 _PATH = {"type": "string", "description": "Path relative to the workspace, such as data/table.csv."}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One entry of a folder as it was when the folder was read."""
+
+    path: Path
+    is_folder: bool
+    is_file: bool
+    is_link: bool
+    size: int
+
+    @classmethod
+    def of(cls, folder: Path, entry: os.DirEntry[str]) -> _Entry:
+        """The entry that a scan of `folder` found."""
+        return cls(
+            folder / entry.name,
+            entry.is_dir(follow_symlinks=False),
+            entry.is_file(follow_symlinks=False),
+            entry.is_symlink(),
+            entry.stat(follow_symlinks=False).st_size,
+        )
 
 
 class _WorkspaceTool(ABC):
@@ -60,14 +87,40 @@ class _WorkspaceTool(ABC):
         wanted = PurePosixPath(path)
         if wanted.is_absolute() or ".." in wanted.parts or "\0" in path:
             raise ToolError(f"{path!r} is refused: give a path relative to the workspace, without '..'")
+        if len(wanted.parts) > DEEPEST:
+            raise ToolError(f"the path is refused: it names more than {DEEPEST} folders")
         found = (self._root / wanted).resolve()
         if not found.is_relative_to(self._root):
             raise ToolError(f"{path!r} is refused: it is a link that leaves the workspace")
         return found
 
     def shown(self, place: Path) -> str:
-        """`place` as a path relative to the workspace."""
-        return place.relative_to(self._root).as_posix()
+        """`place` as a path relative to the workspace, quoted if it could be taken for something else."""
+        path = place.relative_to(self._root).as_posix()
+        return path if path.isprintable() else ascii(path)
+
+    def opened(self, file: Path) -> IO[bytes]:
+        """Open what `locate` found. Raises `ToolError` for what is not a file, `OSError` for a link by now."""
+        try:
+            return opened_file(self._root, file)
+        except NotAFile:
+            raise ToolError(f"{self.shown(file)!r} is no file; list_files shows what is in a folder") from None
+
+    def below(self, folder: Path) -> Iterator[_Entry]:
+        """Every file, link and empty folder below `folder`, sorted by name; links are not followed."""
+        return self._below(folder, 0)
+
+    def _below(self, folder: Path, depth: int) -> Iterator[_Entry]:
+        with opened_folder(self._root, folder) as handle, os.scandir(handle) as entries:
+            found = sorted((_Entry.of(folder, entry) for entry in entries), key=lambda entry: entry.path.name)
+        for entry in found:
+            inside = False
+            if entry.is_folder and depth < DEEPEST:
+                for one in self._below(entry.path, depth + 1):
+                    inside = True
+                    yield one
+            if not inside:
+                yield entry
 
     def _checked(self, arguments: Mapping[str, Any]) -> str:
         try:
@@ -107,30 +160,11 @@ class ReadFile(_WorkspaceTool):
         file = self._existing(arguments)
         if not file.is_file():
             raise ToolError(f"{arguments['path']!r} is no file; list_files shows what is in a folder")
-        if _is_binary(file):
-            raise ToolError(f"{arguments['path']!r} is no text file ({file.stat().st_size} bytes)")
-        first = max(1, arguments.get("start_line", 1))
-        parts: list[str] = []
-        room = MOST_CHARACTERS
-        number = 0
-        with file.open(encoding="utf-8", errors="replace", newline="") as lines:
-            while line := lines.readline(MOST_CHARACTERS + 1):
-                number += 1
-                if number < first:
-                    while line and not line.endswith("\n"):
-                        line = lines.readline(MOST_CHARACTERS + 1)
-                    continue
-                if len(line) > room:
-                    if parts:
-                        parts.append(f"\n[not all is shown: go on with start_line={number}]")
-                    else:
-                        parts.append(f"{line[:room]}\n[line {number} is longer than {room} characters and is cut off]")
-                    break
-                parts.append(line)
-                room -= len(line)
-        if not parts:
-            return "(the file is empty)" if number == 0 else f"(the file has {number} lines)"
-        return "".join(parts)
+        with self.opened(file) as opened:
+            if _is_binary(opened):
+                raise ToolError(f"{arguments['path']!r} is no text file ({os.fstat(opened.fileno()).st_size} bytes)")
+            with io.TextIOWrapper(opened, encoding="utf-8", errors="replace", newline="") as lines:
+                return _part_of(lines, max(1, arguments.get("start_line", 1)))
 
 
 class ListFiles(_WorkspaceTool):
@@ -149,20 +183,18 @@ class ListFiles(_WorkspaceTool):
         if folder.is_file():
             return f"{self.shown(folder)} ({folder.stat().st_size} bytes)"
         lines: list[str] = []
-        for entry in _below(folder):
+        for entry in self.below(folder):
             if len(lines) == MOST_ENTRIES:
                 lines.append(f"[more than {MOST_ENTRIES} entries: list a folder of it]")
                 break
             lines.append(self._line(entry))
         return "\n".join(lines) or "(the folder is empty)"
 
-    def _line(self, entry: os.DirEntry[str]) -> str:
-        path = self.shown(Path(entry.path))
-        if entry.is_symlink():
+    def _line(self, entry: _Entry) -> str:
+        path = self.shown(entry.path)
+        if entry.is_link:
             return f"{path} (link)"
-        if entry.is_dir(follow_symlinks=False):
-            return f"{path}/"
-        return f"{path} ({entry.stat(follow_symlinks=False).st_size} bytes)"
+        return f"{path}/" if entry.is_folder else f"{path} ({entry.size} bytes)"
 
 
 class SearchFiles(_WorkspaceTool):
@@ -195,12 +227,14 @@ class SearchFiles(_WorkspaceTool):
         looked, unread = 0, 0
         end = time.monotonic() + SEARCH_SECONDS
         for file in self._files(arguments):
-            size = file.stat().st_size
-            if looked + size > MOST_SEARCHED or _is_binary(file):
+            if time.monotonic() > end:
+                raise ToolError("the search took too long: search one folder, or files whose name fits a glob")
+            content = self._content(file, MOST_SEARCHED - looked)
+            if content is None:
                 unread += 1
                 continue
-            looked += size
-            text = file.read_text("utf-8", "replace")
+            looked += len(content)
+            text = content.decode("utf-8", "replace")
             try:
                 for number, line in enumerate(text.splitlines(), 1):
                     if pattern.search(line, timeout=max(0.001, end - time.monotonic())):
@@ -213,14 +247,23 @@ class SearchFiles(_WorkspaceTool):
             found.append(f"[{unread} files were not searched: they are no text, or there is too much of it]")
         return "\n".join(found) if len(found) > bool(unread) else "\n".join(["no match", *found])
 
+    def _content(self, file: Path, most: int) -> bytes | None:
+        """What a text file holds; None for any other, for one with more than `most` bytes, and for one gone by now."""
+        try:
+            with self.opened(file) as opened:
+                size = os.fstat(opened.fileno()).st_size
+                return None if size > most or _is_binary(opened) else opened.read(size)
+        except (OSError, ToolError):
+            return None
+
     def _files(self, arguments: Mapping[str, Any]) -> Iterator[Path]:
         place = self._existing(arguments)
         if place.is_file():
             yield place
             return
-        for entry in _below(place):
-            if entry.is_file(follow_symlinks=False) and fnmatch(entry.name, arguments.get("glob", "*")):
-                yield Path(entry.path)
+        for entry in self.below(place):
+            if entry.is_file and fnmatch(entry.path.name, arguments.get("glob", "*")):
+                yield entry.path
 
 
 class WriteFile(_WorkspaceTool):
@@ -242,8 +285,7 @@ class WriteFile(_WorkspaceTool):
             raise ToolError(f"{len(content)} characters are too many for one file: {MOST_WRITTEN} are the limit")
         if file.exists() and not file.is_file():
             raise ToolError(f"{arguments['path']!r} is no file and cannot be written")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content, "utf-8", "replace", newline="")
+        replace_file(self._root, file, content.encode("utf-8", "replace"))
         return f"{self.shown(file)} has {len(content)} characters now"
 
 
@@ -259,22 +301,34 @@ def workspace_tools(workspace: Path) -> tuple[Tool, ...]:
     return (ReadFile(root), ListFiles(root), SearchFiles(root), WriteFile(root))
 
 
-def _below(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Every file, link and empty folder below `folder`, sorted by name; links are not followed."""
-    with os.scandir(folder) as entries:
-        ordered = sorted(entries, key=lambda entry: entry.name)
-    for entry in ordered:
-        if not entry.is_dir(follow_symlinks=False):
-            yield entry
+def _part_of(lines: io.TextIOWrapper, first: int) -> str:
+    """The text from line `first` on, as much as is read at once."""
+    parts: list[str] = []
+    room = MOST_CHARACTERS
+    number = 0
+    end = time.monotonic() + SEARCH_SECONDS
+    while line := lines.readline(MOST_CHARACTERS + 1):
+        number += 1
+        if time.monotonic() > end:
+            raise ToolError(f"line {first} is too far down in the file to be read")
+        if number < first:
+            while line and not line.endswith("\n") and time.monotonic() <= end:
+                line = lines.readline(MOST_CHARACTERS + 1)
             continue
-        inside = False
-        for one in _below(Path(entry.path)):
-            inside = True
-            yield one
-        if not inside:
-            yield entry
+        if len(line) > room:
+            if parts:
+                parts.append(f"\n[not all is shown: go on with start_line={number}]")
+            else:
+                parts.append(f"{line[:room]}\n[line {number} is longer than {room} characters and is cut off]")
+            break
+        parts.append(line)
+        room -= len(line)
+    if not parts:
+        return "(the file is empty)" if number == 0 else f"(the file has {number} lines)"
+    return "".join(parts)
 
 
-def _is_binary(file: Path) -> bool:
-    with file.open("rb") as opened:
-        return b"\0" in opened.read(_BINARY_LOOK)
+def _is_binary(opened: IO[bytes]) -> bool:
+    found = b"\0" in opened.read(_BINARY_LOOK)
+    opened.seek(0)
+    return found

@@ -17,6 +17,7 @@ import pytest
 from agentic_models import question
 
 from karenina_agentic.folders import WorkspaceError, copy_folder
+from karenina_agentic.own_folder import OwnFolder
 from karenina_agentic.prepare import PrepareWorkspace
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question
@@ -214,17 +215,13 @@ def test_without_a_copy_the_folder_of_the_question_itself_is_used(root: Path) ->
     assert made(prepare(root, workspace_copy=False)) == root / "task"
 
 
-def test_a_removal_that_fails_is_a_warning(
-    root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
+def test_a_removal_that_fails_is_a_warning(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def whole() -> None:
         run = await run_stage(
             PrepareWorkspace, question=question(workspace_path="task"), agentic_parsing=True, workspace_root=root
         )
-        monkeypatch.setattr(shutil, "rmtree", refuse)
+        shutil.rmtree(made(run))
+        made(run).write_text("in its place")
         await run.end()
 
     with caplog.at_level(logging.WARNING, "karenina"):
@@ -291,12 +288,12 @@ def test_it_is_in_the_plan_where_an_agent_judges(
 
 
 def test_a_copy_is_bounded_in_depth_and_in_links_and_the_deepest_folder_can_be_removed(tmp_path: Path) -> None:
-    from karenina_agentic.folders import DEEPEST, MOST_LINKED, copy_folder, remove
+    from karenina_agentic.folders import DEEPEST, MOST_LINKED
 
     source = tmp_path / "deep"
-    source.mkdir()
+    own = OwnFolder.make(source)
     here = os.open(source, os.O_RDONLY)
-    for _ in range(1500):
+    for _ in range(5000):
         os.mkdir("a", dir_fd=here)
         below = os.open("a", os.O_RDONLY, dir_fd=here)
         os.close(here)
@@ -305,7 +302,7 @@ def test_a_copy_is_bounded_in_depth_and_in_links_and_the_deepest_folder_can_be_r
     left: list[str] = []
     copy_folder(source, tmp_path / "copy", tmp_path, lambda _place, why: left.append(why))
     assert left == [f"stands in more than {DEEPEST} folders"]
-    remove(source)
+    own.remove()
     assert not source.exists()
 
     many = tmp_path / "many"

@@ -1,11 +1,11 @@
-"""Workspace folders: found inside their root, copied so that nothing leads out of it, and removed."""
+"""Workspace folders: found inside their root, and copied so that nothing leads out of it."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
-import shutil
 import stat
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,13 +13,22 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
 from karenina_core.errors import KareninaError
+from karenina_core.no_links import FOLDER, file_at, opened_folder
 
 DEEPEST: Final = 100
 """Folders in folders that a copy goes down to."""
 MOST_LINKED: Final = 200
 """Links to folders that one copy follows."""
+MOST_BYTES: Final = 10_000_000_000
+"""Bytes of all files that one copy takes, as `workspace_max_bytes` has it if it is not set."""
+MOST_ENTRIES: Final = 1_000_000
+"""Files and folders that one copy takes."""
 LONGEST_BASE: Final = 80
 """Characters of a folder's own name that its copies keep."""
+
+_CHUNK: Final = 2**20
+_CHANGED: Final = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EXDEV)
+"""Errors of a path that is no longer what it was when it was looked at."""
 
 _MADE_HERE = re.compile(r"_(run|judge)_\d{8}T\d{6}_pid\d+(_rep\d+)?_[0-9a-f]{8}(_trace_.*\.txt)?$")
 
@@ -88,17 +97,24 @@ def slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:LONGEST_BASE] or "question"
 
 
-def copy_folder(source: Path, target: Path, root: Path, left_out: LeftOut | None = None) -> None:
-    """Copy `source` to `target`, which must not exist. What links point at is copied in their place.
+def copy_folder(
+    source: Path, target: Path, root: Path, left_out: LeftOut | None = None, *, most_bytes: int = MOST_BYTES
+) -> None:
+    """Copy `source`, below `root`, to `target`, which must not exist or be empty. Links are replaced by their targets.
 
     So nothing in the copy leads to the original. Links that leave `root` or lead in a circle, and what is neither file
-    nor folder, are handed to `left_out` and not copied; without it they raise `WorkspaceError`. Links that lead nowhere
-    stay as they are, and workspaces that runs have made inside `source` are left out.
+    nor folder, are passed to `left_out` and not copied; without it they raise `WorkspaceError`. Links that lead nowhere
+    stay as they are, and workspaces that runs have made inside `source` are left out. A workspace with more than
+    `most_bytes` raises `WorkspaceError`.
     """
+    if not source.is_relative_to(root):
+        raise WorkspaceError(f"the workspace {shown(source)} lies outside the workspace root {root}")
     try:
-        _Copying(root, left_out or _refuse).folder(source, target, (source.resolve(),))
+        target.mkdir(exist_ok=True)
+        with opened_folder(root, source) as opened:
+            _Copying(root, left_out or _refuse, most_bytes).folder(opened, source, target, (source,))
     except OSError as error:
-        raise WorkspaceError(f"the workspace {source} cannot be copied: {error}") from None
+        raise WorkspaceError(f"the workspace {shown(source)} cannot be copied: {error}") from None
 
 
 def check_links(folder: Path, root: Path) -> None:
@@ -111,80 +127,118 @@ def check_links(folder: Path, root: Path) -> None:
                 _refuse(place, why)
 
 
-def remove(folder: Path) -> None:
-    """Remove a folder with all that is in it; one that is not there is no error. Raises `OSError`."""
-    if not folder.exists():
-        return
-    try:
-        shutil.rmtree(folder)
-    except RecursionError:  # of folders in folders beyond all use
-        _remove_deep(folder)
-
-
-def _remove_deep(folder: Path) -> None:
-    pending, found = [str(folder)], []
-    while pending:
-        found.append(pending.pop())
-        with os.scandir(found[-1]) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append(entry.path)
-                else:
-                    Path(entry.path).unlink()
-    for empty in reversed(found):
-        Path(empty).rmdir()
+def shown(place: Path) -> str:
+    """`place` for a message: quoted if it holds a line break or another character that cannot be printed."""
+    return str(place) if str(place).isprintable() else ascii(str(place))
 
 
 class _Copying:
-    """One copy of a folder, bounded: a few links to folders that link on could else fill any disk."""
+    """One copy of a folder, bounded: a few links to folders that link on could else fill any disk.
 
-    def __init__(self, root: Path, left_out: LeftOut) -> None:
+    Folders and files are opened relative to the folder before them and never through a link, as an agent may still be
+    at work in the original.
+    """
+
+    def __init__(self, root: Path, left_out: LeftOut, most_bytes: int) -> None:
         self._root = root
         self._left_out = left_out
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._entries = 0
         self._followed = 0
 
-    def folder(self, source: Path, target: Path, inside: tuple[Path, ...]) -> None:
-        """Copy `source`, which stands in the folders `inside`, to `target`."""
-        target.mkdir()
-        with os.scandir(source) as entries:
+    def folder(self, opened: int, source: Path, target: Path, inside: tuple[Path, ...]) -> None:
+        """Copy `source`, a folder that is `opened` and has the folders `inside` above it, into the folder `target`."""
+        with os.scandir(opened) as entries:
             for entry in entries:
                 if not is_made_here(entry.name):
-                    self._entry(Path(entry.path), target / entry.name, inside, linked=entry.is_symlink())
+                    self._count_entry()
+                    self._entry(opened, source / entry.name, target / entry.name, inside)
         # The copy must be one that can be worked in and removed, whatever the original allows.
-        target.chmod(stat.S_IMODE(source.stat().st_mode) | stat.S_IRWXU)
+        target.chmod(stat.S_IMODE(os.fstat(opened).st_mode) & 0o777 | stat.S_IRWXU)
 
-    def _entry(self, place: Path, copied: Path, inside: tuple[Path, ...], *, linked: bool) -> None:
-        real = place
-        if linked:
-            why = _wrong_link(place, self._root, inside)
-            if why is not None:
-                self._left_out(place, why)
-                return
-            real = place.resolve()
-            if not real.exists():
-                copied.symlink_to(place.readlink())
-                return
-        if real.is_dir():
-            if len(inside) > DEEPEST:
-                self._left_out(place, f"stands in more than {DEEPEST} folders")
-                return
-            self._followed += linked
-            if linked and self._followed > MOST_LINKED:
-                self._left_out(place, f"is a link beyond the {MOST_LINKED} links to folders that are followed")
-                return
+    def _entry(self, parent: int, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
+        try:
+            found = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
+            if stat.S_ISLNK(found.st_mode):
+                self._link(place, copied, inside)
+            else:
+                self._copy(found, parent, place, place, copied, inside)
+        except OSError as error:
+            if error.errno not in _CHANGED:
+                raise
+            self._left_out(place, "was changed while it was copied")
+
+    def _link(self, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
+        why = _wrong_link(place, self._root, inside)
+        if why is not None:
+            self._left_out(place, why)
+            return
+        real = place.resolve()
+        if not real.exists():
+            copied.symlink_to(place.readlink())
+            return
+        with opened_folder(self._root, real.parent) as parent:
+            found = os.stat(real.name, dir_fd=parent, follow_symlinks=False)
+            if stat.S_ISDIR(found.st_mode):
+                self._followed += 1
+                if self._followed > MOST_LINKED:
+                    self._left_out(place, f"is a link beyond the {MOST_LINKED} links to folders that are followed")
+                    return
+            self._copy(found, parent, real, place, copied, inside)
+
+    def _copy(
+        self, found: os.stat_result, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]
+    ) -> None:
+        if stat.S_ISDIR(found.st_mode):
+            self._folder(parent, real, place, copied, inside)
+        elif stat.S_ISREG(found.st_mode):
             try:
-                os.scandir(real).close()
-            except PermissionError:
-                self._left_out(place, "cannot be opened")
-                return
-            self.folder(real, copied, (*inside, real.resolve()))
-        elif real.is_file():
-            try:
-                shutil.copy2(real, copied)
+                self._file(parent, real.name, copied)
             except PermissionError:
                 self._left_out(place, "cannot be read")
         else:
             self._left_out(place, "is neither a file nor a folder")
+
+    def _folder(self, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
+        if len(inside) > DEEPEST:
+            self._left_out(place, f"stands in more than {DEEPEST} folders")
+            return
+        try:
+            opened = os.open(real.name, FOLDER, dir_fd=parent)
+        except PermissionError:
+            self._left_out(place, "cannot be opened")
+            return
+        try:
+            copied.mkdir()
+            self.folder(opened, place, copied, (*inside, real))
+        finally:
+            os.close(opened)
+
+    def _file(self, parent: int, name: str, copied: Path) -> None:
+        with file_at(name, parent) as source, copied.open("xb") as target:
+            found = os.fstat(source.fileno())
+            self._count_bytes(found.st_size)
+            left = found.st_size  # a file that grows meanwhile is copied as it was
+            while left and (chunk := source.read(min(left, _CHUNK))):
+                target.write(chunk)
+                left -= len(chunk)
+            target.flush()
+            os.fchmod(target.fileno(), found.st_mode & 0o777)
+            os.utime(target.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
+
+    def _count_bytes(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > self._most_bytes:
+            raise WorkspaceError(
+                f"the workspace holds more than {self._most_bytes} bytes (workspace_max_bytes) and is not copied: "
+                "remove what it need not hold, or raise workspace_max_bytes"
+            )
+
+    def _count_entry(self) -> None:
+        self._entries += 1
+        if self._entries > MOST_ENTRIES:
+            raise WorkspaceError(f"the workspace holds more than {MOST_ENTRIES} files and folders and is not copied")
 
 
 def _wrong_link(link: Path, root: Path, inside: tuple[Path, ...]) -> str | None:
@@ -202,4 +256,6 @@ def _wrong_link(link: Path, root: Path, inside: tuple[Path, ...]) -> str | None:
 
 
 def _refuse(place: Path, why: str) -> None:
-    raise WorkspaceError(f"{place} {why} and cannot be copied: remove it, or replace it by an ordinary file or folder")
+    raise WorkspaceError(
+        f"{shown(place)} {why} and cannot be copied: remove it, or replace it by an ordinary file or folder"
+    )

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from karenina_agentic.folders import WorkspaceError, copy_folder, existing_root, fresh_name
-from karenina_agentic.prepare import removal, to_the_end
+from karenina_agentic.folders import WorkspaceError, copy_folder, existing_root, fresh_name, shown
+from karenina_agentic.prepare import made_folder, removal, to_the_end
 from karenina_agentic.settings import AgenticSettings
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import ModelConfig, VerificationContext
@@ -44,24 +44,26 @@ async def own_copy(context: VerificationContext) -> AsyncIterator[Path]:
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     if workspace is None:
         raise WorkspaceError("the answer has no workspace: the stage PrepareWorkspace did not make one")
-    gone = not workspace.is_dir()
-    if gone and not context.config.section(AgenticSettings).workspace_copy:
+    settings = context.config.section(AgenticSettings)
+    # A link in its place leads to what the answering agent chose, and not to what it did.
+    gone = workspace.is_symlink() or not workspace.is_dir()
+    if gone and not settings.workspace_copy:
         raise WorkspaceError(f"the answer's workspace {workspace} is gone")
-    root = existing_root(context.config.section(AgenticSettings).workspace_root)
+    root = existing_root(settings.workspace_root)
 
     def left_out(place: Path, why: str) -> None:
-        context.log.warning("%s %s and is not shown to the judge", place, why)
+        context.log.warning("%s %s and is not shown to the judge", shown(place), why)
 
-    folder = workspace.parent / fresh_name(workspace.name, "judge", None)
+    folder = made_folder(workspace.parent / fresh_name(workspace.name, "judge", None))
     try:
         if gone:
             context.log.warning("the answering agent removed its workspace %s: the judge gets an empty one", workspace)
-            folder.mkdir()
         else:
-            await to_the_end(context, copy_folder, workspace, folder, root, left_out)
-        yield folder
+            most = settings.workspace_max_bytes
+            await to_the_end(context, lambda: copy_folder(workspace, folder.path, root, left_out, most_bytes=most))
+        yield folder.path
     finally:
-        await context.leave_workspace(folder)
+        await context.leave_workspace(folder.path)
         await removal(context, folder)()
 
 

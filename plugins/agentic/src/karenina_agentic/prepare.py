@@ -15,9 +15,9 @@ from karenina_agentic.folders import (
     folder_in,
     fresh_name,
     is_made_here,
-    remove,
     slug,
 )
+from karenina_agentic.own_folder import OwnFolder
 from karenina_agentic.settings import (
     AgenticSettings,
     agentic_traits,
@@ -100,33 +100,32 @@ class PrepareWorkspace(Stage):
         replicate = context.replicate if context.config.core.replicate_count > 1 else None
         path = context.question.workspace_path
         if path is None:
-            workspace = root / fresh_name(slug(context.question.id), "run", replicate)
-            self._clean_up_later(context, settings, workspace)
-            self._make(workspace)
-            return workspace
+            return self._made(context, settings, root / fresh_name(slug(context.question.id), "run", replicate))
         source = folder_in(root, path)
         if not settings.workspace_copy:
             await context.in_thread(check_links, source, root)
             return source
-        workspace = source.parent / fresh_name(source.name, "run", replicate)
-        self._clean_up_later(context, settings, workspace)
-        await to_the_end(context, copy_folder, source, workspace, root)
+        workspace = self._made(context, settings, source.parent / fresh_name(source.name, "run", replicate))
+        await to_the_end(context, lambda: copy_folder(source, workspace, root, most_bytes=settings.workspace_max_bytes))
         return workspace
 
     @staticmethod
-    def _make(folder: Path) -> None:
-        try:
-            folder.mkdir()
-        except OSError as error:
-            raise WorkspaceError(f"the workspace {folder} cannot be made: {error.strerror}") from None
-
-    @staticmethod
-    def _clean_up_later(context: VerificationContext, settings: AgenticSettings, copy: Path) -> None:
-        """Called for copies alone, and before there is one, so that a copy that was cut short goes too."""
+    def _made(context: VerificationContext, settings: AgenticSettings, path: Path) -> Path:
+        """Make the folder, and have it removed after the last judge: also where copying into it is cut short."""
+        folder = made_folder(path)
         if settings.workspace_cleanup:
-            context.at_end(removal(context, copy))
+            context.at_end(removal(context, folder))
         else:
-            context.log.info("the workspace %s is kept", copy)
+            context.log.info("the workspace %s is kept", path)
+        return path
+
+
+def made_folder(path: Path) -> OwnFolder:
+    """A new folder. Raises `WorkspaceError`."""
+    try:
+        return OwnFolder.make(path)
+    except OSError as error:
+        raise WorkspaceError(f"the workspace {path} cannot be made: {error.strerror}") from None
 
 
 def _is_for_judges(config: VerificationConfig, question: Question) -> bool:
@@ -144,13 +143,13 @@ async def to_the_end(context: VerificationContext, work: Callable[[*Ts], None], 
         raise
 
 
-def removal(context: VerificationContext, folder: Path) -> Callable[[], Awaitable[None]]:
-    """What removes a copy; where that fails, a warning is logged and nothing else happens."""
+def removal(context: VerificationContext, folder: OwnFolder) -> Callable[[], Awaitable[None]]:
+    """What removes a folder that was made; if that fails, a warning is logged and nothing else happens."""
 
     async def clean_up() -> None:
         try:
-            await to_the_end(context, remove, folder)
+            await to_the_end(context, folder.remove)
         except OSError as error:
-            context.log.warning("the workspace %s could not be removed: %s", folder, error)
+            context.log.warning("the workspace %s could not be removed: %s", folder.path, error)
 
     return clean_up

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from pydantic import BaseModel, Field
 
+from karenina_agentic.folders import MOST_BYTES
 from karenina_core import Slot
 from karenina_core.adapters import AgentTier
 from karenina_core.from_files import FromFiles
@@ -39,6 +40,9 @@ class AgenticSettings(BaseModel):
     )
     workspace_copy: bool = Field(
         default=True, description="Work in a copy of a question's folder; otherwise agents change the folder itself."
+    )
+    workspace_max_bytes: int = Field(
+        default=MOST_BYTES, ge=0, description="Most bytes of a workspace that is copied; a larger one is an error."
     )
     workspace_cleanup: bool = Field(default=True, description="Remove an answer's copy after its last judge.")
 

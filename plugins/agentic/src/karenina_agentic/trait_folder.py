@@ -11,6 +11,7 @@ from pathlib import Path
 
 from karenina_agentic.folders import WorkspaceError, fresh_name, slug
 from karenina_agentic.investigation import own_copy
+from karenina_agentic.own_folder import OwnFolder
 from karenina_agentic.prepare import removal
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import VerificationContext
@@ -46,9 +47,9 @@ async def place_for(
 
 @asynccontextmanager
 async def _empty_folder(context: VerificationContext) -> AsyncIterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="karenina_judge_"))
+    folder = OwnFolder.temporary("karenina_judge_")
     try:
-        yield folder
+        yield folder.path
     finally:
         await removal(context, folder)()
 
@@ -73,6 +74,7 @@ def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext
 
 def _write(file: Path, text: str) -> None:
     try:
-        file.write_text(text, "utf-8")
+        with file.open("x", encoding="utf-8", errors="replace") as new:
+            new.write(text)
     except OSError as error:
         raise WorkspaceError(f"the trace cannot be written to {file}: {error.strerror}") from None

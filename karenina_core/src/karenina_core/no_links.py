@@ -1,0 +1,96 @@
+"""Open what lies below a folder without following a link, so that nothing swapped in after a check leads out of it.
+
+A path is resolved and checked first; it is then opened component by component, each relative to the folder before it.
+This needs a POSIX system.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Final
+
+FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Flags with which a folder is opened."""
+# O_NONBLOCK: a FIFO would otherwise wait for a writer, before it is seen to be one.
+FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Flags with which a file is opened to read."""
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class NotAFile(OSError):
+    """What was opened is not a plain file."""
+
+
+@contextmanager
+def opened_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int]:
+    """Yield a descriptor of `folder`, which is `root` or lies below it; with `make`, missing folders are made.
+
+    `root` is a resolved path. Raises `OSError`, also for a link on the way.
+    """
+    if not folder.is_relative_to(root):
+        raise OSError(errno.EXDEV, f"it does not lie in {root}")
+    here = os.open(root, FOLDER)
+    try:
+        for part in folder.relative_to(root).parts:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=here)
+            below = os.open(part, FOLDER, dir_fd=here)
+            os.close(here)
+            here = below
+        yield here
+    finally:
+        os.close(here)
+
+
+def opened_file(root: Path, file: Path) -> IO[bytes]:
+    """Open a plain file below `root` to read. Raises `OSError`, also for a link on the way and for a FIFO."""
+    with opened_folder(root, file.parent) as folder:
+        return file_at(file.name, folder)
+
+
+def file_at(name: str, folder: int) -> IO[bytes]:
+    """Open a plain file of an open folder to read. Raises `OSError`, also for a link and for a FIFO."""
+    handle = os.open(name, FILE, dir_fd=folder)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise NotAFile("it is not a file")
+    return os.fdopen(handle, "rb")
+
+
+def replace_file(root: Path, file: Path, content: bytes) -> None:
+    """Put a new file with `content` in the place of `file`, below `root`; missing folders are made.
+
+    Other names (hard links) of the file that was there keep the old content. Raises `OSError`.
+    """
+    with opened_folder(root, file.parent, make=True) as folder:
+        mode = _mode_to_keep(file.name, folder)
+        temporary = f".{secrets.token_hex(8)}.new"
+        handle = os.open(temporary, _NEW, 0o666, dir_fd=folder)
+        try:
+            with os.fdopen(handle, "wb") as new:
+                new.write(content)
+                if mode is not None:
+                    os.fchmod(handle, mode)
+            os.replace(temporary, file.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
+
+
+def _mode_to_keep(name: str, folder: int) -> int | None:
+    """Return the mode of the file that is there. Raises `PermissionError` for one that is not to be written."""
+    try:
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+    if not os.access(name, os.W_OK, dir_fd=folder):
+        raise PermissionError(13, "Permission denied")
+    return mode & 0o777
