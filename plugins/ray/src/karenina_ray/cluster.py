@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from karenina_core.errors import ConfigError
+from karenina_ray.joining import join
 
 _QUIET: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -48,8 +49,11 @@ async def cluster(address: str | None, workers: int | None) -> AsyncGenerator[An
             "object_store_memory": _STORE,
         }
     try:
-        # In a thread: the loop goes on, and Ray leaves the handlers of signals to those who have set them.
-        await asyncio.to_thread(lambda: ray.init(address=address or "local", **options))
+        if address is None:
+            # In a thread: the loop goes on, and Ray leaves the handlers of signals to those who have set them.
+            await asyncio.to_thread(lambda: ray.init(address="local", **options))
+        else:
+            await join(ray, address, options)
     except Exception as error:
         where = f"the Ray cluster {address} (ray_address) cannot be reached" if address else "Ray cannot be started"
         token = "" if address is None or os.environ.get(_AUTH) else f"; where it asks for a token, set {_AUTH}=token"

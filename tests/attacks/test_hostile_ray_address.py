@@ -1,0 +1,120 @@
+"""An address that is not a Ray cluster costs seconds: the run ends with exit code 2 and says what does not answer.
+
+Nothing is asked of a model, nothing is left running, and a journal that was begun can be gone on with.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from servers import recording_server
+
+if TYPE_CHECKING:
+    from subprocess import CompletedProcess
+
+    from conftest import Site
+
+Behaviour = Callable[[socket.socket], None]
+ALLOWED = 60
+"""Seconds for the whole command on a busy machine. Ray itself gives up after two minutes and more."""
+
+
+@contextmanager
+def listening(behave: Behaviour) -> Iterator[str]:
+    """The address of a server that does this with each connection. Ray uses the address of the machine."""
+    with socket.create_server(("0.0.0.0", 0), backlog=128) as door:
+        kept: list[socket.socket] = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = door.accept()
+                except OSError:
+                    return
+                kept.append(connection)
+                threading.Thread(target=attempt, args=(connection,), daemon=True).start()
+
+        def attempt(connection: socket.socket) -> None:
+            try:
+                behave(connection)
+            except OSError:
+                return
+
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            yield f"127.0.0.1:{door.getsockname()[1]}"
+        finally:
+            for connection in kept:
+                connection.close()
+
+
+def silent(connection: socket.socket) -> None:
+    """Read, and never answer."""
+    while connection.recv(65536):
+        pass
+
+
+def garbage(connection: socket.socket) -> None:
+    """Send random bytes as long as anybody reads."""
+    while True:
+        connection.sendall(os.urandom(65536))
+        time.sleep(0.01)
+
+
+def another_protocol(connection: socket.socket) -> None:
+    """Answer as a web server does."""
+    connection.recv(65536)
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+
+def half_http2(connection: socket.socket) -> None:
+    """Greet as a gRPC server does, with an empty SETTINGS frame, and answer no call."""
+    connection.sendall(bytes(3) + b"\x04" + bytes(5))
+    silent(connection)
+
+
+def attacked(site: Site, address: str) -> tuple[CompletedProcess[str], float, list[str]]:
+    """Run a benchmark with this address: what the command did, its seconds, and the requests that a model got."""
+    file = site.write("genes.jsonl", json.dumps({"question": "Which gene?", "raw_answer": "BCL2"}) + "\n")
+    with recording_server(lambda _: "BCL2") as server:
+        model = f"openai:m@{server.url}"
+        began = time.monotonic()
+        done = site.karenina(
+            "run", file, "-a", model, "-j", model, "--executor", "ray", "--set", f"ray_address={address}"
+        )
+        return done, time.monotonic() - began, server.seen
+
+
+@pytest.mark.parametrize("behave", [silent, garbage, another_protocol, half_http2])
+def test_a_server_that_is_not_ray_ends_the_run_soon(site: Site, behave: Behaviour) -> None:
+    """Attack: accept connections at `ray_address`, and say nothing, random bytes, or another protocol."""
+    with listening(behave) as address:
+        done, seconds, asked = attacked(site, address)
+
+    assert done.returncode == 2, done.stderr
+    assert f"the Ray cluster {address} (ray_address) cannot be reached: TimeoutError: no answer" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert seconds < ALLOWED
+    assert asked == []
+
+
+def test_an_address_where_nothing_listens_is_refused_at_once(site: Site) -> None:
+    """Attack: name a port where nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        address = f"127.0.0.1:{door.getsockname()[1]}"
+    done, seconds, asked = attacked(site, address)
+
+    assert done.returncode == 2, done.stderr
+    assert f"the Ray cluster {address} (ray_address) cannot be reached" in done.stderr
+    assert "refused" in done.stderr.lower() or "Connect call failed" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert seconds < ALLOWED
+    assert asked == []
