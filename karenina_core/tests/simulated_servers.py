@@ -140,9 +140,9 @@ def run(server: Server, questions: int, fixed: int | None = None) -> Outcome:
 
 async def _run(server: Server, questions: int, bounds: Bounds) -> Outcome:
     loop = asyncio.get_running_loop()
-    limits = Limits(lambda _model: bounds, clock=loop.time)
-    places = limits.of(MODEL)
     policy = RetryPolicy()
+    limits = Limits(lambda _model: bounds, clock=loop.time, patience=policy.patience)
+    places = limits.of(MODEL)
     failed = 0
     ended = asyncio.Event()
 
@@ -154,7 +154,7 @@ async def _run(server: Server, questions: int, bounds: Bounds) -> Outcome:
                 await server.call()
             except PortError as error:
                 places.refused(place, error.retry_after) if refuses(error) else places.left()
-                waiting = policy.waiting(error, notes)
+                waiting = policy.waiting(error, notes, places.refusing())
             else:
                 places.replied()
                 return

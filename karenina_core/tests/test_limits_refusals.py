@@ -94,8 +94,20 @@ def test_outages_cost_their_own_time_and_no_item() -> None:
 
 
 def test_a_server_that_only_refuses_gets_few_requests() -> None:
-    found = run(Refusing(0.5, lambda _: 1.0), 20)
+    found = run(Refusing(0.5, lambda _: 1.0), 2000)
 
-    assert found.failed == 20
-    assert found.refusals <= 20 * 9
-    assert found.seconds <= 20 * 300
+    assert found.failed == 2000
+    assert found.refusals <= 2000 + 200
+
+
+def test_a_server_that_only_refuses_ends_the_run_soon_after_the_patience() -> None:
+    found = run(Refusing(0.5, lambda _: 1.0), 2000)
+
+    assert found.seconds <= 300 + 2000 * 0.2
+
+
+def test_a_server_that_recovers_within_the_patience_costs_no_item() -> None:
+    found = run(Refusing(0.5, lambda now: 1.0 if 5 < now < 65 else 0.0), 2000)
+
+    assert found.failed == 0
+    assert found.seconds <= 60 + 60

@@ -87,7 +87,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 def _until(date: str) -> float:
     try:
         return parsedate_to_datetime(date).timestamp() - time.time()
-    except ValueError:
+    except (ValueError, OverflowError, TypeError):  # a year or a zone that no clock knows
         return math.nan
 
 

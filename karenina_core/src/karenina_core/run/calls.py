@@ -364,7 +364,7 @@ class Calls:
                     places.refused(place, error.retry_after)
                 else:
                     places.left()
-                waiting = self.policy.waiting(error, notes)
+                waiting = self.policy.waiting(error, notes, places.refusing())
             except BaseException:
                 places.left()
                 raise

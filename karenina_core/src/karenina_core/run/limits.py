@@ -37,6 +37,7 @@ _REFUSALS: Final = frozenset({429, 503, 529})
 _SLOWEST: Final = 1 / 64  # places a round that the search begins with where it was refused again and again
 _LARGER, _GAIN = 1.5, 1.15  # with so many times the places, there must be so many times the replies
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0
+_HOPELESS_PAUSE = 0.1  # for a server from which no reply is expected any more
 
 
 def server_of(model: ModelConfig) -> Server:
@@ -118,6 +119,7 @@ class Places:
         "_queue",
         "_reference",
         "_refusals",
+        "_refusing_since",
         "_round",
         "_serial",
         "_step",
@@ -152,6 +154,7 @@ class Places:
         self._wall = inf  # just below where the server refused
         self._step = self._first_step = 1.0  # by how many places the limit grows in a round, beyond the wall
         self._refusals = 0  # in a row, without a reply between them
+        self._refusing_since: float | None = None
         self._pausing: asyncio.TimerHandle | None = None
         self._round = _Round()
         self._reference = _Reference()
@@ -193,6 +196,7 @@ class Places:
         self.held -= 1
         self._all.held -= 1
         self._refusals = 0
+        self._refusing_since = None
         if self._pausing is not None:
             self._end_pause()
         if not wanted:
@@ -203,6 +207,8 @@ class Places:
 
     def refused(self, place: int, retry_after: float | None = None) -> None:
         """Give `place` back after the server refused the call. `retry_after` are the seconds that it asked for."""
+        if self._refusing_since is None:
+            self._refusing_since = self._all.clock()
         under_way = self.held
         self.held -= 1
         self._all.held -= 1
@@ -216,6 +222,10 @@ class Places:
                 self._wall = inf
                 self._step = self._first_step = 1.0
         self._all.wake(self)
+
+    def refusing(self) -> float:
+        """Return for how many seconds the server has refused calls without any reply."""
+        return 0.0 if self._refusing_since is None else self._all.clock() - self._refusing_since
 
     def left(self) -> None:
         """Give the place back after a call that says nothing about the server's load."""
@@ -308,7 +318,8 @@ class Places:
     def _pause(self, retry_after: float | None) -> None:
         """Give no place for a while: nothing but refusals came, and whoever waits would only be refused, too."""
         own = _FIRST_PAUSE * 2 ** min(self._refusals - 2, 16)
-        seconds = min(max(own, retry_after or 0.0), _LONGEST_PAUSE)
+        longest = _LONGEST_PAUSE if self.refusing() <= self._all.patience else _HOPELESS_PAUSE
+        seconds = min(max(own, retry_after or 0.0), longest)
         if self._pausing is not None:
             self._pausing.cancel()
         self._pausing = asyncio.get_running_loop().call_later(seconds, self._go_on)
@@ -328,7 +339,8 @@ class Limits:
     """The places of all servers of a run. `bounds` are those of a model's server.
 
     `most` is how many calls may be under way at all servers together. `on_change` is told when more or fewer calls
-    could be under way than before. `clock` is what times are measured by.
+    could be under way than before. `clock` is what times are measured by. A server that has refused all calls for longer
+    than `patience` seconds delays the calls that are left by short pauses only.
     """
 
     bounds: Callable[[ModelConfig], Bounds]
@@ -336,6 +348,7 @@ class Limits:
     on_change: Callable[[], None] | None = None
     held: int = 0
     clock: Callable[[], float] = time.monotonic
+    patience: float = inf
     _places: dict[Server, Places] = field(default_factory=dict)
 
     def of(self, model: ModelConfig) -> Places:

@@ -88,7 +88,7 @@ class PortHub:
             declared = self.spec(model).concurrency
             return self.concurrency.bounds(model, declared(model) if declared is not None else None)
 
-        return Limits(bounds, self.concurrency.most or inf)
+        return Limits(bounds, self.concurrency.most or inf, patience=self.policy.patience)
 
     def llm(self, model: ModelConfig) -> LLMPort:
         """The model's port for plain text."""

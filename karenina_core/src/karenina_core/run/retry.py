@@ -30,7 +30,7 @@ class RetryPolicy:
 
     The n-th wait is drawn between half and all of `base * 2**n`, at most `cap`; where the server named a time
     (Retry-After) the wait is at least that long. All waits of a call together are at most `patience`: a call that
-    would have to wait longer fails.
+    would have to wait longer fails. So does every call to a server that has refused all calls for that long.
     """
 
     budgets: Mapping[ErrorCategory, int] = field(default_factory=lambda: BUDGETS)
@@ -61,17 +61,33 @@ class RetryPolicy:
         waiting = max(full / 2 + full / 2 * draw(), error.retry_after or 0.0)
         return waiting if notes.waited + waiting <= self.patience else None
 
-    def waiting(self, error: PortError, notes: CallNotes) -> float:
-        """Seconds to wait before the call is made again, as `notes` now say. Raises `error` if it failed for good."""
-        waiting = self.again(error, notes)
+    def waiting(self, error: PortError, notes: CallNotes, refusing: float = 0.0) -> float:
+        """Seconds to wait before the call is made again, as `notes` now say. Raises `error` if it failed for good.
+
+        `refusing` are the seconds for which the server has refused all calls.
+        """
+        waiting = self.again(error, notes) if refusing <= self.patience else None
         if waiting is None:
-            tries = 1 + sum(notes.retries.values())
-            if tries > 1:
-                error.args = (f"{error}; it was tried {tries} times, with {notes.waited:.1f} s between them",)
+            error.args = (f"{error}{self._why_not_again(error, notes, refusing)}",)
             raise error
         notes.retries[error.category.value] = notes.retries.get(error.category.value, 0) + 1
         notes.waited += waiting
         return waiting
+
+    def _why_not_again(self, error: PortError, notes: CallNotes, refusing: float) -> str:
+        """Return what is added to the message of a call that is not made again."""
+        parts = []
+        tries = 1 + sum(notes.retries.values())
+        if tries > 1:
+            parts.append(f"it was tried {tries} times, with {notes.waited:.1f} s between them")
+        if error.retriable and refusing > self.patience:
+            parts.append(f"the server has refused all calls for longer than retry_patience ({self.patience:g} s)")
+        elif error.retriable and (error.retry_after or 0.0) > self.patience - notes.waited:
+            parts.append(
+                f"the server asks for a wait of {error.retry_after:,.0f} s, which is longer than retry_patience "
+                f"({self.patience:g} s) allows"
+            )
+        return "".join(f"; {part}" for part in parts)
 
     async def call(self, call: Callable[[], Awaitable[T]], notes: CallNotes) -> T:
         """The result of `call`, made again as the budgets allow; `notes` say how often. Raises the last `PortError`."""
