@@ -18,7 +18,7 @@ from servers import recording_server
 
 HEAVY = (
     *("numpy", "torch", "pandas", "sentence_transformers", "transformers", "xllamacpp", "huggingface_hub"),
-    *("aiohttp", "httptools", "httpx", "httpx2", "requests"),
+    *("aiohttp", "pyreqwest", "httpx", "httpx2", "requests"),
     *("openai", "anthropic", "langchain_core", "mcp", "claude_agent_sdk"),
     "opentelemetry",
 )

@@ -120,6 +120,8 @@ CASES: Final[dict[str, Case]] = {
         ((True, False), (False, True)),
     ),
     "request_timeout": Case((7.0, 8.0), lambda run: {one.request_timeout for one in run.models.made}, ({7.0}, {8.0})),
+    "max_reply_bytes": Case((700, 800), lambda run: {one.max_reply_bytes for one in run.models.made}, ({700}, {800})),
+    "stream_timeout": Case((7.0, 8.0), lambda run: {one.stream_timeout for one in run.models.made}, ({7.0}, {8.0})),
     "item_timeout": Case((1e-9, 60.0), lambda run: "item_timeout" in (run.result.metadata.error or ""), (True, False)),
     "run_timeout": Case((1e-9, 60.0), lambda run: len(run.results) == 400, (False, True), {"replicate_count": 400}),
     "max_concurrency": Case((1, 3), lambda run: run.models.most["a"], (1, 3), FORTY),

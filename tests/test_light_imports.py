@@ -10,7 +10,7 @@ import pytest
 HEAVY = [
     "aiohttp",
     "anthropic",
-    "httptools",
+    "pyreqwest",
     "httpx",
     "huggingface_hub",
     "langchain_core",
@@ -70,4 +70,4 @@ def test_the_list_of_commands_imports_neither_stages_nor_what_draws_frames() -> 
 
 
 def test_the_probe_would_notice() -> None:
-    assert "httptools" in imported("import httptools")
+    assert "pyreqwest" in imported("import pyreqwest")

@@ -49,6 +49,8 @@ class Elsewhere:
 class TestAgentWhoseModelWritesCalls(AgentContract):
     entry_point = "karenina_openai:plugin"
     interface = "openai"
+    # A call that is cancelled before its reply begins keeps its connection until its time is over.
+    fields = {"request_timeout": 4.0}
 
     def make(self, model: ModelConfig) -> AgentPort:
         return Elsewhere(model)

@@ -86,7 +86,7 @@ def test_entry_points_load_nothing_heavy() -> None:
     code = (
         "import sys; from karenina_local import plugin; from karenina_local.commands import commands;"
         "plugin.karenina_adapters();"
-        "print([name for name in ('xllamacpp', 'httptools', 'karenina_openai', 'typer', 'rich', 'numpy',"
+        "print([name for name in ('xllamacpp', 'pyreqwest', 'karenina_openai', 'typer', 'rich', 'numpy',"
         " 'platformdirs')"
         " if name in sys.modules])"
     )

@@ -19,10 +19,14 @@ from karenina_core.testing.contracts import (
     Request,
 )
 
+# A call that is cancelled before its reply begins keeps its connection until its time is over (see `http.Server`).
+SOON = {"request_timeout": 4.0, "stream_timeout": 4.0}
+
 
 class OpenAI(ChatCompletions):
     entry_point = "karenina_openai:plugin"
     interface = "openai"
+    fields = SOON
 
 
 class TestAdapter(OpenAI, AdapterContract):
@@ -40,13 +44,13 @@ class TestParser(OpenAI, ParserContract):
 class TestParserWithoutNativeSchemas(OpenAI, ParserContract):
     """The same, asked for as the call of a tool."""
 
-    fields = {"extra": {"structured": "tool"}}
+    fields = {**SOON, "extra": {"structured": "tool"}}
 
 
 class TestParserByPrompt(OpenAI, ParserContract):
     """The same, asked for in words."""
 
-    fields = {"extra": {"structured": "prompt"}}
+    fields = {**SOON, "extra": {"structured": "prompt"}}
 
 
 class TestAgent(OpenAI, AgentContract):
@@ -56,7 +60,7 @@ class TestAgent(OpenAI, AgentContract):
 class Streamed(OpenAI):
     """The same, with streamed replies."""
 
-    fields = {"extra": {"stream": True}}
+    fields = {**SOON, "extra": {"stream": True}}
 
     def saying(self, text: str = "", *calls: ToolCall, finish_reason: FinishReason | None = None) -> Reply:
         return _as_stream(super().saying(text, *calls, finish_reason=finish_reason))

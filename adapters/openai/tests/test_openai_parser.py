@@ -209,6 +209,6 @@ def test_a_schema_has_a_name_that_servers_accept(title: str | None, name: str) -
 
 
 def test_naming_the_adapter_imports_no_http_client() -> None:
-    code = "import sys, karenina_openai; print([m for m in ('httptools', 'orjson', 'ssl') if m in sys.modules])"
+    code = "import sys, karenina_openai; print([m for m in ('pyreqwest', 'orjson', 'ssl') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -12,7 +12,6 @@ from openai_servers import Pieces, Scripted, chunk, completion, event, model, st
 
 from karenina_core.adapters import AdapterConfigError
 from karenina_core.ports import AgentOptions, ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
-from karenina_core.testing.virtual_time import VirtualTime
 from karenina_openai import plugin
 from karenina_openai.agent import OpenAIAgent
 from karenina_openai.llm import OpenAILLM
@@ -23,11 +22,6 @@ ASK = [Message.user("What is the capital of France?")]
 PARIS = LLMReply("Paris.", Usage(7, 3, calls=1), "stop", "served-model")
 USAGE = event({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}})
 Keep = Callable[[Any], Any]
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    return "asyncio", {"loop_factory": VirtualTime}
 
 
 def streaming(server: Scripted, request_timeout: float = 5, **extra: Any) -> Any:

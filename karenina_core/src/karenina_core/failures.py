@@ -13,6 +13,7 @@ from karenina_core.ports import ErrorCategory, Message, PortError, category_of_s
 
 SHOWN_CHARACTERS = 300
 _LOOKED_AT = 2000
+_LONGEST_ERROR = 1_000_000  # characters; what is longer is no error object
 _WINDOW = 24  # characters in a row that are no chance agreement with the prompt
 _SHORTEST = 6
 _OUT_OF_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"})
@@ -93,9 +94,11 @@ def _until(date: str) -> float:
 
 def _said(body: str) -> tuple[str, frozenset[str]]:
     """The server's message, and the type and code that it gives; servers nest them in several ways."""
+    if len(body) > _LONGEST_ERROR:
+        return body[:_LONGEST_ERROR], frozenset()
     try:
         data: Any = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body, frozenset()
     error = data.get("error", data) if isinstance(data, dict) else data
     if not isinstance(error, dict):

@@ -69,6 +69,12 @@ class ModelConfig(BaseModel):
         json_schema_extra={"secrecy": "whole", "from_files": "never"},
     )
     request_timeout: float | None = Field(default=None, gt=0, description="Seconds for one request; else the run's.")
+    max_reply_bytes: int | None = Field(
+        default=None, gt=0, description="Most bytes of one reply after unpacking; else the run's."
+    )
+    stream_timeout: float | None = Field(
+        default=None, gt=0, description="Seconds for one streamed reply in all; else the run's."
+    )
     agent_timeout: float | None = Field(default=None, gt=0, description="Seconds for one agent run.")
     agent_max_turns: int = Field(
         default=25,

@@ -16,14 +16,13 @@ import orjson
 from karenina_core.failures import CURES, HTTPFailure, http_failure, shown_text
 from karenina_core.hosts import is_loopback
 from karenina_core.ports import ErrorCategory, Message, PortError, category_of_status
-from karenina_openai.http1 import Broken, Connection
-from karenina_openai.server import Reply, Server
+from karenina_core.reply_bounds import BrokenReply, ReplyBounds, read_json
+from karenina_openai.http import Broken, Limits, NoConnection, Reply, Server
 from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_openai.streaming import BrokenStream, Patience, Silence, assembled
-from karenina_openai.way import NoConnection
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Sequence
 
     from karenina_core.models import ModelConfig
 
@@ -33,6 +32,7 @@ _OTHER_FIELD: dict[TokensField, TokensField] = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
 }
+_GRACE = 1.0  # seconds after which the library gives up a request that was cancelled here
 _DRAINING = 0.5  # seconds for what follows the end of a stream, so that its connection can be used again
 _CURES = {
     **CURES,
@@ -73,7 +73,10 @@ class Client:
             headers["Authorization"] = f"Bearer {key}"
         self._secrets = [value for value in (key or "", *own.values(), *query.values()) if len(value) > 3]
         proxy = None if is_loopback(url.hostname or "") else _proxy(url.scheme, url.hostname or "")
-        self._server = Server(f"{base_url}/chat/completions", {**headers, **own}, query, proxy)
+        self._bounds = ReplyBounds.of(model)
+        longest = self._bounds.stream_seconds if extra.stream else self.timeout
+        limits = Limits(self.where, longest + _GRACE, max(self._first, self.timeout) + _GRACE, self._bounds)
+        self._server = Server(f"{base_url}/chat/completions", {**headers, **own}, query, proxy, limits)
         self._closed = False
         self._dialect = _Dialect(extra.max_tokens_field or "max_tokens")
         self._base: dict[str, Any] = {"model": model.model_name}
@@ -110,8 +113,8 @@ class Client:
         await self._server.aclose()
 
     def unusable(self, why: str) -> PortError:
-        """The error for a reply with status 200 that is none."""
-        return PortError(f"{self.where} sent no usable reply: {why}", category=ErrorCategory.SERVER)
+        """Return the error for a reply with status 200 that cannot be used."""
+        return BrokenReply(f"{self.where} sent no usable reply: {why}")
 
     def _mended(self, dialect: _Dialect, error: HTTPFailure) -> _Dialect:
         """The dialect that the server's words ask for; the same one where they are about something else."""
@@ -139,9 +142,8 @@ class Client:
         try:
             if self.extra.stream:
                 return await self._streamed(messages, body)
-            async with asyncio.timeout(self.timeout):
-                reply = await self._server.post(body)
-            return self._read(reply, messages)
+            async with asyncio.timeout(self.timeout), self._server.send(body) as reply:
+                return self._read(reply, await reply.body(), messages)
         except Silence as silence:
             what = "fell silent for" if silence.began else "did not begin to answer within"
             setting = "request_timeout" if silence.began or self._first == self.timeout else "extra.first_token_timeout"
@@ -149,10 +151,7 @@ class Client:
                 f"{self.where} {what} {silence.seconds:g} s; raise {setting}", category=ErrorCategory.TIMEOUT
             ) from None
         except TimeoutError:
-            raise PortError(
-                f"{self.where} did not answer within {self.timeout:g} s; raise request_timeout",
-                category=ErrorCategory.TIMEOUT,
-            ) from None
+            raise self._too_late() from None
         except NoConnection as error:
             if error.hopeless:
                 raise PortError(
@@ -170,36 +169,52 @@ class Client:
                 category=ErrorCategory.CONNECTION,
             ) from None
 
+    def _too_late(self) -> PortError:
+        if self.extra.stream:
+            message = f"did not end its reply within {self._bounds.stream_seconds:g} s; raise stream_timeout"
+        else:
+            message = f"did not answer within {self.timeout:g} s; raise request_timeout"
+        return PortError(f"{self.where} {message}", category=ErrorCategory.TIMEOUT)
+
     async def _streamed(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
-        """The reply put together from its pieces; a server that does not stream gives it in one."""
-        async with Patience(self._first, self.timeout) as patience, self._server.stream(body) as connection:
-            kind = connection.headers.get("content-type", "").partition(";")[0].strip().lower()
-            if connection.status >= 300 or kind != "text/event-stream":
-                reply = Reply(connection.status, connection.headers, await connection.rest())
-                return self._read(reply, messages)
+        """Return the reply put together from its pieces; a server that does not stream sends it in one."""
+        async with (
+            asyncio.timeout(self._bounds.stream_seconds),
+            Patience(self._first, self.timeout) as patience,
+            self._server.send(body) as reply,
+        ):
+            kind = reply.header("content-type").partition(";")[0].strip().lower()
+            if reply.status >= 300 or kind != "text/event-stream":
+                return self._read(reply, await reply.body(), messages)
+            pieces = reply.pieces()
             try:
-                data, last = await assembled(_pieces(connection), patience, _loads)
-            except ValueError:
+                data, last = await assembled(pieces, patience, _loads)
+            except json.JSONDecodeError:
                 raise self.unusable("a piece of its stream is not a JSON object") from None
+            except ValueError as error:
+                raise self.unusable(str(error)) from None
             if "error" in data:
                 raise self._error_in_200(data["error"], last, messages)
             patience.came(answer=True)
             with suppress(TimeoutError, Broken):
                 async with asyncio.timeout(min(_DRAINING, self.timeout / 2)):
-                    await connection.rest()
+                    async for _ in pieces:
+                        pass
             return data
 
-    def _read(self, reply: Reply, messages: Sequence[Message]) -> dict[str, Any]:
+    def _read(self, reply: Reply, body: bytes, messages: Sequence[Message]) -> dict[str, Any]:
         if reply.status >= 300:
-            raise self._failure(reply.status, reply.headers, reply.body, messages)
+            raise self._failure(reply.status, reply.headers, body, messages)
         try:
-            data = _loads(reply.body)
-        except ValueError:
+            data = _loads(body)
+        except json.JSONDecodeError:
             raise self.unusable("its body is not JSON") from None
+        except ValueError as error:
+            raise self.unusable(str(error)) from None
         if not isinstance(data, dict):
             raise self.unusable("its body is not a JSON object")
         if data.get("error") and not data.get("choices"):
-            raise self._error_in_200(data["error"], reply.body, messages)
+            raise self._error_in_200(data["error"], body, messages)
         return data
 
     def _error_in_200(self, error: object, raw: bytes, messages: Sequence[Message]) -> PortError:
@@ -227,11 +242,6 @@ def _proxy(scheme: str, host: str) -> str | None:
     return None if proxy_bypass(host) else getproxies().get(scheme)
 
 
-async def _pieces(connection: Connection) -> AsyncIterator[bytes]:
-    while piece := await connection.piece():
-        yield piece
-
-
 def _dumps(body: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(body)
@@ -240,6 +250,11 @@ def _dumps(body: Mapping[str, Any]) -> bytes:
 
 
 def _loads(raw: bytes) -> Any:
+    """Return the JSON that `raw` holds. Raises `ValueError`, also if it exceeds the bounds of a reply."""
+    return read_json(raw, _parsed)
+
+
+def _parsed(raw: bytes) -> Any:
     try:
         return orjson.loads(raw)
     except ValueError:  # constants such as NaN, which the standard library can read

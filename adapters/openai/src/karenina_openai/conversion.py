@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from karenina_core.ports import FinishReason, Message, Usage
+from karenina_core.reply_checks import token_count
 from karenina_core.traces.errors import TraceFormatError
 from karenina_core.traces.openai_chat import UNREADABLE_ARGUMENTS, read_message
 
@@ -52,7 +53,7 @@ def from_wire(data: Mapping[str, Any]) -> ChatReply:
     return ChatReply(
         message,
         _usage(data.get("usage")),
-        _FINISH.get(choice.get("finish_reason") or "", "other"),
+        _finish_reason(choice.get("finish_reason")),
         model if isinstance(model, str) else None,
     )
 
@@ -83,6 +84,10 @@ def _arguments(arguments: Mapping[str, Any]) -> str:
     return json.dumps(dict(arguments), ensure_ascii=False)
 
 
+def _finish_reason(given: object) -> FinishReason:
+    return _FINISH.get(given, "other") if isinstance(given, str) else "other"
+
+
 def _usage(data: Any) -> Usage:
     if not isinstance(data, Mapping):
         return Usage(calls=1)
@@ -97,5 +102,4 @@ def _usage(data: Any) -> Usage:
 
 
 def _count(data: Any, key: str) -> int:
-    value = data.get(key) if isinstance(data, Mapping) else None
-    return value if isinstance(value, int) and value > 0 else 0
+    return token_count(data.get(key)) if isinstance(data, Mapping) else 0

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
+
+from karenina_core.reply_bounds import ReplyTooLarge
+from karenina_core.reply_checks import MOST_TOOL_CALLS
 
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 
@@ -67,7 +71,7 @@ async def assembled(
             break
         chunk = loads(event)
         if not isinstance(chunk, dict):
-            raise ValueError("a piece of the stream is not a JSON object")  # noqa: TRY004 - data from outside
+            raise ValueError("a piece of its stream is not a JSON object")  # noqa: TRY004 - data from outside
         if chunk.get("error"):
             return {"error": chunk["error"]}, event
         patience.came(answer=reply.add(chunk))
@@ -77,11 +81,15 @@ async def assembled(
 
 
 async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """The data of each event. One that the stream's end cut off is none."""
-    rest = b""
+    """Yield the data of each event; one that the stream's end cut off is left out."""
+    rest = bytearray()
     data: list[bytes] = []
     async for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
+        rest += piece
+        if b"\n" not in piece:  # a long line is not looked through again for each of its pieces
+            continue
+        *lines, last = bytes(rest).split(b"\n")
+        rest = bytearray(last)
         for raw in lines:
             line = raw.rstrip(b"\r")
             if line.startswith(b"data:"):
@@ -97,7 +105,9 @@ class _Reply:
     def __init__(self) -> None:
         self.finish_reason: str | None = None
         self._texts: dict[str, list[str]] = {}
-        self._calls: dict[int, dict[str, Any]] = {}
+        self._calls: dict[int, _Call] = {}
+        self._by_id: dict[str, int] = {}
+        self._last = -1
         self._any = False
         self._model: Any = None
         self._usage: Any = None
@@ -122,7 +132,7 @@ class _Reply:
         message: dict[str, Any] = {"role": "assistant", "content": None}
         message |= {name: "".join(texts) for name, texts in self._texts.items()}
         if self._calls:
-            message["tool_calls"] = [self._calls[index] for index in sorted(self._calls)]
+            message["tool_calls"] = [self._calls[index].whole() for index in sorted(self._calls)]
         choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
         return {"model": self._model, "choices": [choice] if self._any else [], "usage": self._usage}
 
@@ -140,23 +150,43 @@ class _Reply:
 
     def _call(self, piece: Mapping[str, Any], place: int) -> None:
         given = piece.get("index")
-        index = given if isinstance(given, int) else self._unnumbered(piece, place)
-        call = self._calls.setdefault(index, {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
-        call["id"] = piece.get("id") or call["id"]
+        id = piece.get("id")
+        known = id if isinstance(id, str) else ""
+        index = given if isinstance(given, int) else self._unnumbered(known, place)
+        call = self._calls.setdefault(index, _Call())
+        if len(self._calls) > MOST_TOOL_CALLS:
+            raise ReplyTooLarge(f"it streamed more than {MOST_TOOL_CALLS} calls of tools in one reply")
+        self._last = max(self._last, index)
+        if id:
+            call.id = id
+        if known:
+            self._by_id.setdefault(known, index)
         function = piece.get("function")
-        if not isinstance(function, Mapping):
-            return
-        # Names come whole, once or with each piece; arguments come in parts.
-        call["function"]["name"] = function.get("name") or call["function"]["name"]
-        if isinstance(arguments := function.get("arguments"), str):
-            call["function"]["arguments"] += arguments
+        if isinstance(function, Mapping):
+            # Names come whole, once or with each piece; arguments come in parts.
+            call.name = function.get("name") or call.name
+            if isinstance(arguments := function.get("arguments"), str):
+                call.arguments.append(arguments)
 
-    def _unnumbered(self, piece: Mapping[str, Any], place: int) -> int:
-        """The number of a call that came without one: a new one where it has an id that no call has, else the last."""
-        for index, call in self._calls.items():
-            if piece.get("id") and call["id"] == piece["id"]:
-                return index
-        return len(self._calls) if piece.get("id") or not self._calls else max(max(self._calls), place)
+    def _unnumbered(self, id: str, place: int) -> int:
+        """Return the number of a call that came without one: a new one if no call has its id, else the last."""
+        if id:
+            return self._by_id.get(id, len(self._calls))
+        return max(self._last, place) if self._calls else 0
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call of a tool, as far as it came."""
+
+    id: Any = ""
+    name: Any = ""
+    arguments: list[str] = field(default_factory=list)
+
+    def whole(self) -> dict[str, Any]:
+        """Return it as the server would have sent it in one piece."""
+        function = {"name": self.name, "arguments": "".join(self.arguments)}
+        return {"id": self.id, "type": "function", "function": function}
 
 
 def _mappings(values: Any) -> list[Mapping[str, Any]]:

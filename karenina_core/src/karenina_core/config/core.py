@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, fi
 from karenina_core.from_files import FromFiles
 from karenina_core.models import ModelConfig
 from karenina_core.prices import OwnPrice
+from karenina_core.reply_bounds import MAX_REPLY_BYTES, STREAM_TIMEOUT
 from karenina_core.slots import EvaluationMode, Slot, slot_named
 from karenina_core.wording import nearest
 
@@ -63,6 +64,18 @@ class CoreSettings(BaseModel):
         gt=0,
         description="Seconds for one request, unless the model says.",
         json_schema_extra={"changes_results": False},
+    )
+    max_reply_bytes: int = Field(
+        default=MAX_REPLY_BYTES,
+        gt=0,
+        description="Most bytes of one reply after unpacking, unless the model says; a longer one is an error.",
+        json_schema_extra=_NO_CHANGE,
+    )
+    stream_timeout: float = Field(
+        default=STREAM_TIMEOUT,
+        gt=0,
+        description="Seconds for one streamed reply in all, unless the model says.",
+        json_schema_extra=_NO_CHANGE,
     )
     item_timeout: float | None = Field(
         default=None,

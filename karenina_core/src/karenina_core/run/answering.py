@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from karenina_core.context import Item
 from karenina_core.observers import NOBODY, Observers
+from karenina_core.reply_bounds import ReplyBounds
 from karenina_core.run.budget import OverBudget
 from karenina_core.run.events import ItemStarted
 from karenina_core.run.limits import Concurrency, Limits
@@ -63,6 +64,7 @@ class Answering:
             offline=offline,
             concurrency=concurrency or Concurrency.of(core),
             observers=observers,
+            bounds=ReplyBounds(core.max_reply_bytes, core.stream_timeout),
         )
         self._observers = observers
 

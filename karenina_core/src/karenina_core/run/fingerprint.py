@@ -29,7 +29,14 @@ _OF_THE_MATRIX: Final = frozenset({"answering_models", "parsing_models", "replic
 _AT_ONCE: Final = 1024
 """How many questions are remembered: more than are under way at once."""
 
-_OF_NO_RESULT: Final = {"endpoint_api_key", "request_timeout", "manual_traces", "extra"}
+_OF_NO_RESULT: Final = {
+    "endpoint_api_key",
+    "request_timeout",
+    "max_reply_bytes",
+    "stream_timeout",
+    "manual_traces",
+    "extra",
+}
 _OF_NO_JUDGEMENT: Final = {"date_created", "date_modified"}
 _RUBRICS: Final = ("rubric", "dynamic_rubric")
 

@@ -34,6 +34,14 @@ from karenina_core.ports import (
     Turn,
     TurnGuard,
 )
+from karenina_core.reply_bounds import ReplyBounds
+from karenina_core.reply_checks import (
+    checked_agent_reply,
+    checked_llm_reply,
+    checked_parser_reply,
+    checked_turn,
+    checked_usage,
+)
 from karenina_core.run.calls import Call, Calls, Keeper, PortKind, Target
 from karenina_core.run.fingerprint import recordings_digest
 from karenina_core.run.limits import Bounds, Concurrency, Limits
@@ -67,6 +75,7 @@ class PortHub:
     offline: bool = False
     concurrency: Concurrency = field(default_factory=Concurrency)
     observers: Observers = NOBODY
+    bounds: ReplyBounds = field(default_factory=ReplyBounds)
     calls: Calls = field(init=False)
     _adapters: dict[str, OfferedAdapter] = field(default_factory=dict)
     _ports: list[Port] = field(default_factory=list)
@@ -185,22 +194,29 @@ class PortHub:
                 f"(it has: {have}), which the model {model.id!r} needs here: choose a model of another interface",
                 category=ErrorCategory.PERMANENT,
             )
-        made = factory(
-            model
-            if model.request_timeout is not None
-            else model.model_copy(update={"request_timeout": self.request_timeout})
-        )
+        made = factory(self._bounded(model))
         self._ports.append(made)
         return made
+
+    def _bounded(self, model: ModelConfig) -> ModelConfig:
+        """Return the model with the run's time limits and bounds where it sets none of its own."""
+        of_run = {
+            "request_timeout": self.request_timeout,
+            "max_reply_bytes": self.bounds.max_bytes,
+            "stream_timeout": self.bounds.stream_seconds,
+        }
+        update = {name: value for name, value in of_run.items() if getattr(model, name) is None}
+        return model.model_copy(update=update) if update else model
 
     def _tool_giver(self, model: ModelConfig) -> _GiveTools | None:
         """What starts the tools of the model's servers; None where the run starts none."""
         spec = self.spec(model)
         if spec.recorded or spec.starts_tools:
             return None
+        bounded = self._bounded(model)
 
         async def give(options: AgentOptions) -> AgentOptions:
-            tools = await self._tools.tools(model, options.workspace)
+            tools = await self._tools.tools(bounded, options.workspace)
             return replace(options, tools=(*options.tools, *tools)) if tools else options
 
         return give
@@ -279,6 +295,11 @@ class _Passing:
         self._calls = calls
         self._target = target
 
+    @property
+    def _where(self) -> str:
+        """Return how errors name the model."""
+        return self._target.model.display_string
+
     async def aclose(self) -> None:
         """The hub closes the port itself."""
 
@@ -288,9 +309,7 @@ class _LLM(_Passing):
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         async def ask() -> LLMReply:
-            reply: LLMReply = await self._port.invoke(messages, info=info)
-            text = whole(reply.text)
-            return reply if text is reply.text else replace(reply, text=text)
+            return checked_llm_reply(await self._port.invoke(messages, info=info))
 
         return await self._calls.make(Call(self._target, messages, info), ask)
 
@@ -302,9 +321,7 @@ class _Parser(_Passing):
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
         async def ask() -> ParserReply:
-            reply: ParserReply = await self._port.parse(messages, schema, info=info)
-            text = whole(reply.text)
-            return reply if text is reply.text else replace(reply, text=text)
+            return checked_parser_reply(await self._port.parse(messages, schema, info=info))
 
         return await self._calls.make(Call(self._target, messages, info, schema), ask)
 
@@ -333,20 +350,20 @@ class _Agent(_Passing):
             if error.partial is not None:
                 error.partial = _whole_trace(error.partial)
             raise
-        return _whole_trace(reply)
+        return reply
 
     async def _whole(self, call: Call, options: AgentOptions) -> AgentReply:
         """One run of an agent that is limited and repeated as a whole."""
-        reply: AgentReply = await self._port.run(call.messages, await self._with_tools(options), info=call.info)
-        return reply
+        reply = await self._port.run(call.messages, await self._with_tools(options), info=call.info)
+        return checked_agent_reply(self._where, reply)
 
     async def _turns(self, call: Call, options: AgentOptions) -> AgentReply:
         """One run of an agent whose requests are calls of their own; what they take is what the whole takes."""
         info = replace(call.info, notes=call.notes)
         options = await self._started(options, call.notes)
         guard = self._guard(call.messages, _asked(options), info)
-        reply: AgentReply = await self._port.run(call.messages, replace(options, guard=guard), info=info)
-        return reply
+        reply = await self._port.run(call.messages, replace(options, guard=guard), info=info)
+        return checked_agent_reply(self._where, reply)
 
     async def _started(self, options: AgentOptions, notes: CallNotes) -> AgentOptions:
         """The options with the tools of the model's servers; a start that failed is repeated as calls are."""
@@ -363,7 +380,10 @@ class _Agent(_Passing):
         target = replace(self._target, port="turn")
 
         async def guard(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
-            return await self._calls.make(Call(target, [*messages, *trace], info, asked), ask)
+            async def checked() -> Turn:
+                return checked_turn(self._where, await ask())
+
+            return await self._calls.make(Call(target, [*messages, *trace], info, asked), checked)
 
         return guard
 
@@ -398,4 +418,5 @@ class _Nobody:
 
 
 def _whole_trace(reply: AgentReply) -> AgentReply:
-    return replace(reply, trace=tuple(Message.from_dict(whole_values(one.to_dict())) for one in reply.trace))
+    trace = tuple(Message.from_dict(whole_values(one.to_dict())) for one in reply.trace)
+    return replace(reply, trace=trace, usage=checked_usage(reply.usage))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from karenina_core.ports import Message, ToolCall, Usage
+from karenina_core.reply_checks import token_count
 from karenina_core.traces.blocks import as_json, described
 from karenina_core.traces.errors import TraceFormatError
 from karenina_core.traces.turns import Turn
@@ -171,5 +172,4 @@ def usage_of(counted: Any) -> Usage:
 
 
 def _count(counted: Any, key: str) -> int:
-    value = counted.get(key) if isinstance(counted, Mapping) else None
-    return value if isinstance(value, int) and value > 0 else 0
+    return token_count(counted.get(key)) if isinstance(counted, Mapping) else 0

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karenina_core.ports import Message, Role, ToolCall
+from karenina_core.reply_bounds import check_depth
 from karenina_core.traces.blocks import described
 from karenina_core.traces.errors import TraceFormatError
 
@@ -29,12 +30,13 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
     Parts that are no text are kept as `described` writes them, such as `[image_url] {...}`; a refusal and the
     transcript of what was spoken count as text. Raises `TraceFormatError` for another shape.
     """
-    role = _ROLES.get(data.get("role", ""))
+    named = data.get("role", "")
+    role = _ROLES.get(named) if isinstance(named, str) else None
     if role is None:
-        raise TraceFormatError(f"its role is {data.get('role')!r}")
+        raise TraceFormatError(f"its role is {named!r}")
     content = read_content(data.get("content"))
     if role == "assistant":
-        calls = [read_tool_call(call) for call in data.get("tool_calls") or ()]
+        calls = [read_tool_call(call) for call in _calls_of(data)]
         if isinstance(data.get("function_call"), Mapping):
             calls.append(_call("", data["function_call"]))
         audio = data.get("audio")
@@ -43,6 +45,8 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
         return Message.assistant(content, calls, reasoning_of(data))
     if role == "tool":
         call_id = data.get("tool_call_id")
+        if call_id is not None and not isinstance(call_id, str):
+            raise TraceFormatError(f"its tool_call_id is {type(call_id).__name__}, not text")
         name = data.get("name") or (names or {}).get(call_id or "")
         return Message("tool", content, tool_call_id=call_id, tool_name=name, is_error=bool(data.get("is_error")))
     return Message(role, content)
@@ -54,6 +58,13 @@ def read_tool_call(data: Any) -> ToolCall:
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise TraceFormatError("one of its tool_calls has no function with a name")
     return _call(str(data.get("id") or ""), function)
+
+
+def _calls_of(data: Mapping[str, Any]) -> Sequence[Any]:
+    calls = data.get("tool_calls") or ()
+    if not isinstance(calls, Sequence) or isinstance(calls, str):
+        raise TraceFormatError(f"its tool_calls is {type(calls).__name__}, not a list")
+    return calls
 
 
 def read_content(content: Any) -> str:
@@ -81,7 +92,8 @@ def read_arguments(arguments: Any) -> dict[str, Any]:
         return dict(arguments)
     try:
         found = json.loads(arguments) if arguments else {}
-    except (TypeError, ValueError):
+        check_depth(found)
+    except (TypeError, ValueError, RecursionError):
         found = None
     return found if isinstance(found, dict) else {UNREADABLE_ARGUMENTS: arguments}
 

@@ -1,0 +1,255 @@
+"""HTTP requests to one server, over the client library pyreqwest."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
+
+from pyreqwest.client import Client, ClientBuilder
+from pyreqwest.exceptions import (
+    BuilderError,
+    ClientClosedError,
+    ConnectError,
+    PyreqwestError,
+    RequestError,
+    RequestTimeoutError,
+)
+from pyreqwest.proxy import ProxyBuilder
+
+if TYPE_CHECKING:
+    from pyreqwest.request import StreamRequest
+    from pyreqwest.response import Response
+
+    from karenina_core.reply_bounds import ReplyBounds
+
+_IDLE: Final = timedelta(seconds=15)
+"""Servers close connections that rest longer, and a request that meets this is lost."""
+_PATH: Final = "/%:@!$&'()*+,;=~-._"
+_AT_ONCE: Final = 64
+"""Pieces of a body after which the event loop gets a turn: they may all have arrived already."""
+_SCHEMES: Final = ("http", "https")
+_HOPELESS: Final = ("certificate", "corrupt message", "received fatal alert")
+"""Words in the causes of failed connections that the next attempt would meet again."""
+_OWN_AUTHORITY: Final = "CaUsedAsEndEntity"
+_PACKINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"})
+_PLAIN: Final = {
+    "connection closed before message completed": "the server closed it before its reply",
+    "end of file before message length reached": "the server closed it in the middle of its reply",
+    "unexpected end of file": "its packed reply is cut off",
+}
+
+
+class NoConnection(Exception):
+    """Raised if no connection could be made; `hopeless` says that another attempt would fail as well."""
+
+    def __init__(self, why: str, *, hopeless: bool = False) -> None:
+        super().__init__(why)
+        self.hopeless = hopeless
+
+
+class Broken(Exception):
+    """Raised for a connection that ended, or brought what is not HTTP, before its reply was complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of a request: seconds in all, seconds of silence, and the bounds of its reply from `where`."""
+
+    where: str
+    seconds: float
+    silence: float
+    bounds: ReplyBounds
+
+
+class Reply:
+    """The reply to a request, after its head has arrived; the names of its `headers` are in lower case."""
+
+    def __init__(self, response: Response, limits: Limits) -> None:
+        self.status = response.status
+        self._response = response
+        self._limits = limits
+
+    def header(self, name: str) -> str:
+        """Return the first header called `name`; an empty text if there is none."""
+        return self._response.get_header(name) or ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Return the headers by their names; of several of one name, the first."""
+        found: dict[str, str] = {}
+        for name, value in self._response.headers.items():
+            found.setdefault(name.lower(), value)
+        return found
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Yield the unpacked body. Raises `Broken`, `TimeoutError` and `ReplyTooLarge`."""
+        reader, limits = self._response.body_reader, self._limits
+        packing = self.header("content-encoding").strip()  # the library removes it from what it has unpacked
+        if packing.lower() in _PACKINGS:
+            raise Broken(f"its reply is packed as {packing!r}, which was not accepted")
+        size = count = 0
+        while True:
+            try:
+                piece = await reader.read_chunk()
+            except PyreqwestError as error:
+                raise _translated(error) from None
+            if piece is None:
+                return
+            size += len(piece)
+            limits.bounds.check_size(limits.where, size)
+            yield piece.to_bytes()
+            count += 1
+            if count % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    async def body(self) -> bytes:
+        """Return the whole unpacked body. Raises as `pieces`."""
+        found = bytearray()
+        async for piece in self.pieces():
+            found += piece
+        return bytes(found)
+
+
+class Server:
+    """Posts bodies to `url`, through `proxy` if one is given.
+
+    Redirects are not followed, cookies not kept, nothing is sent twice, and a reply is never taken for that to an
+    earlier request. Certificates are checked against those of the system, or those that `SSL_CERT_FILE` names. The
+    client is made by the first call, in the process that makes it, because its threads do not survive a fork. A call
+    that is cancelled before the head of its reply has arrived keeps its connection until its time is over: the library
+    cannot end it earlier.
+    """
+
+    def __init__(
+        self, url: str, headers: Mapping[str, str], query: Mapping[str, str], proxy: str | None, limits: Limits
+    ) -> None:
+        parts = urlsplit(url)
+        path = quote(parts.path, safe=_PATH) + (f"?{urlencode(query)}" if query else "")
+        self._url = f"{parts.scheme}://{_without_dot(parts)}{path}"
+        self._headers = {name.lower(): value for name, value in headers.items()}
+        self._proxy = proxy
+        self._limits = limits
+        self._seconds = timedelta(seconds=limits.seconds)
+        self._client: tuple[int, Client] | None = None
+        self._closed = False
+        for name, value in self._headers.items():
+            if any(character in name + value for character in "\r\n\0"):
+                raise ValueError("a header holds a line break or a zero byte")  # and would be several, or none
+
+    @asynccontextmanager
+    async def send(self, body: bytes) -> AsyncIterator[Reply]:
+        """Send `body` and give the reply, of which the head has arrived; leaving the block ends the request.
+
+        Raises `NoConnection`, `Broken` and `TimeoutError`.
+        """
+        request = self._request(body)
+        try:
+            response = await request.__aenter__()
+        except PyreqwestError as error:
+            raise _translated(error) from None
+        try:
+            yield Reply(response, self._limits)
+        finally:
+            await request.__aexit__(None, None, None)
+
+    async def aclose(self) -> None:
+        """Close all connections; a call that is under way raises `Broken`."""
+        self._closed = True
+        client, self._client = self._client, None
+        if client is not None:
+            await client[1].close()
+
+    def _request(self, body: bytes) -> StreamRequest:
+        if self._closed:
+            raise Broken("it was closed here")
+        try:
+            builder = self._opened().post(self._url).headers(self._headers).body_bytes(body)
+            # Without a buffer a request ends when its block is left; else the library reads on in the background.
+            return builder.timeout(self._seconds).streamed_read_buffer_limit(0).build_streamed()
+        except (BuilderError, ValueError) as error:
+            raise NoConnection(f"the request cannot be made: {error}", hopeless=True) from None
+
+    def _opened(self) -> Client:
+        if self._client is None or self._client[0] != os.getpid():
+            self._client = (os.getpid(), self._made())
+        return self._client[1]
+
+    def _made(self) -> Client:
+        builder = (
+            ClientBuilder()
+            .follow_redirects(False)
+            .error_for_status(False)
+            .referer(False)
+            .brotli(False)
+            .zstd(False)
+            .no_proxy()
+            .pool_idle_timeout(_IDLE)
+            .read_timeout(timedelta(seconds=self._limits.silence))
+            .http1_allow_obsolete_multiline_headers_in_responses(True)
+            .http1_ignore_invalid_headers_in_responses(True)
+        )
+        if self._proxy is not None:
+            builder = builder.proxy(_proxy(self._proxy))
+        try:
+            return builder.build()
+        except (PyreqwestError, ValueError) as error:
+            raise NoConnection(str(error), hopeless=True) from None
+
+
+def _without_dot(url: SplitResult) -> str:
+    """Return host and port; the dot at the end of a name is for lookups, and certificates do not have it."""
+    host, colon, port = url.netloc.rpartition(":")
+    if not colon or not port.isdecimal():
+        return url.netloc.removesuffix(".")
+    return f"{host.removesuffix('.')}:{port}"
+
+
+def _proxy(url: str) -> ProxyBuilder:
+    """Return the proxy that the environment names. Raises `NoConnection` if that is none."""
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url.removeprefix('//')}")
+        place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        _ = parts.port
+        if parts.scheme not in _SCHEMES:
+            raise NoConnection(f"a proxy of the kind {parts.scheme}:// is not known here", hopeless=True)
+        if not parts.hostname:
+            raise ValueError("it names no host")
+        made = ProxyBuilder.all(place)
+    except ValueError:
+        raise NoConnection("the environment's proxy is not a URL with a host and a port", hopeless=True) from None
+    if parts.username is None:
+        return made
+    return made.basic_auth(unquote(parts.username), unquote(parts.password or ""))
+
+
+def _translated(error: PyreqwestError) -> Exception:
+    """Return the error in the words of this module."""
+    causes = _causes(error)
+    why = causes[-1] if causes else error.message
+    if isinstance(error, RequestTimeoutError):
+        return TimeoutError(why)
+    if isinstance(error, ClientClosedError):
+        return Broken("it was closed here")
+    if isinstance(error, ConnectError) and any("(Connect)" in cause for cause in causes):
+        if _OWN_AUTHORITY in why:
+            why += "; a server's own certificate must not be that of an authority: make it with CA:FALSE"
+        hopeless = any(word in cause for word in _HOPELESS for cause in causes)
+        return NoConnection(why, hopeless=hopeless)
+    if why in _PLAIN:
+        return Broken(_PLAIN[why])
+    if "gzip" in why or "decompression" in why:
+        return Broken(f"its reply cannot be unpacked: {why}")
+    return Broken(f"what came is not HTTP: {why}" if why.lower().startswith(("invalid", "message")) else why)
+
+
+def _causes(error: PyreqwestError) -> list[str]:
+    """Return what led to the error, without the address of the request, which may hold a secret."""
+    details: Any = error.details if isinstance(error, RequestError) else {}
+    found = [str(cause["message"]) for cause in details.get("causes") or ()]
+    return [cause for cause in found if not cause.startswith("error sending request for url")]
