@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from karenina_claude_agent_sdk.conversion import Wire
+from karenina_core.reply_bounds import read_json
 from karenina_core.traces.openai_chat import read_arguments
 
 _TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
@@ -69,7 +70,8 @@ def _streamed(block: Wire) -> tuple[Wire, list[Wire]]:
 def _put_together(text: str) -> Wire:
     reply: Wire | None = None
     ended = False
-    written: dict[int, str] = {}
+    written: dict[int, list[str]] = {}
+    said: dict[tuple[int, str], list[str]] = {}
     for data in _data_of(text):
         event = _json(data)
         kind = event.get("type")
@@ -82,7 +84,7 @@ def _put_together(text: str) -> Wire:
         elif kind == "content_block_start":
             reply["content"].append(dict(event["content_block"]))
         elif kind == "content_block_delta":
-            _go_on(reply["content"], event, written)
+            _go_on(reply["content"], event, written, said)
         elif kind == "message_delta":
             reply.update(event.get("delta") or {})
             reply["usage"] = {**(reply.get("usage") or {}), **(event.get("usage") or {})}
@@ -90,22 +92,27 @@ def _put_together(text: str) -> Wire:
             ended = True
     if reply is None or not ended:
         raise ValueError("its stream of events ends before the reply does")
-    for index, arguments in written.items():
-        reply["content"][index]["input"] = read_arguments(arguments)
+    for (index, name), texts in said.items():
+        reply["content"][index][name] = "".join([str(reply["content"][index].get(name) or ""), *texts])
+    for index, parts in written.items():
+        reply["content"][index]["input"] = read_arguments("".join(parts))
     return _checked(reply)
 
 
-def _go_on(content: list[Wire], event: Wire, written: dict[int, str]) -> None:
+def _go_on(
+    content: list[Wire], event: Wire, written: dict[int, list[str]], said: dict[tuple[int, str], list[str]]
+) -> None:
+    """Note what a delta adds; texts are joined at the end, as joining each would take the square of their number."""
     index = event.get("index")
     if not isinstance(index, int) or not 0 <= index < len(content):
         raise ValueError("an event of its stream belongs to no block")
     delta = event.get("delta") or {}
     kind = delta.get("type")
     if kind == "input_json_delta":
-        written[index] = written.get(index, "") + str(delta.get("partial_json", ""))
+        written.setdefault(index, []).append(str(delta.get("partial_json", "")))
     elif kind in _TEXTS:
         name = _TEXTS[kind]
-        content[index][name] = str(content[index].get(name) or "") + str(delta.get(name, ""))
+        said.setdefault((index, name), []).append(str(delta.get(name, "")))
 
 
 def _data_of(text: str) -> Iterator[str]:
@@ -132,6 +139,6 @@ def _error(said: Wire) -> ServersError:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError:
+        return read_json(text.encode("utf-8", "replace"))
+    except json.JSONDecodeError:
         raise ValueError("it is not JSON") from None

@@ -15,6 +15,8 @@ from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, ext
 from karenina_core.failures import CURES, http_failure, shown_text
 from karenina_core.hosts import is_loopback
 from karenina_core.ports import ErrorCategory, Message, PortError, Turn
+from karenina_core.reply_body import ACCEPTED_ENCODINGS, bounded
+from karenina_core.reply_bounds import ReplyBounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,7 +53,8 @@ class Upstream:
         self.where = f"{model.display_string} at {base_url}"
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self._url = f"{base_url}/v1/messages"
-        self._headers = {"Content-Type": "application/json"}
+        self._bounds = ReplyBounds.of(model)
+        self._headers = {"Content-Type": "application/json", "Accept-Encoding": ACCEPTED_ENCODINGS}
         if key is not None and not {"authorization", "x-api-key"} & {name.lower() for name in own}:
             self._headers["X-Api-Key"] = key
         self._headers.update(own)
@@ -95,7 +98,9 @@ class Upstream:
             async with self._opened().post(
                 self._url, data=body, headers=headers, params={"beta": "true"}, proxy=self._proxy, allow_redirects=False
             ) as response:
-                raw = await response.read()
+                pieces = response.content.iter_any()
+                encoding = response.headers.get("Content-Encoding", "")
+                raw = b"".join([piece async for piece in bounded(pieces, encoding, self.where, self._bounds)])
         except TimeoutError:
             raise PortError(
                 f"{self.where} did not answer within {self.timeout:g} s; raise request_timeout",
@@ -126,5 +131,6 @@ class Upstream:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=self.timeout),
                 trust_env=False,
+                auto_decompress=False,  # it is unpacked within bounds
             )
         return self._session

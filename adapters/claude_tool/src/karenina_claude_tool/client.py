@@ -25,6 +25,8 @@ from karenina_claude_tool.settings import (
 )
 from karenina_core.hosts import is_loopback
 from karenina_core.ports import ErrorCategory, PortError
+from karenina_core.reply_body import ACCEPTED_ENCODINGS, bounding_hook
+from karenina_core.reply_bounds import BrokenReply, ReplyBounds, port_error_in, read_json
 
 if TYPE_CHECKING:
     import ssl
@@ -42,6 +44,7 @@ class Client:
         self._base_url = base_url_of(model)
         self.where = f"{model.display_string} at {self._base_url}"
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
+        self._bounds = ReplyBounds.of(model)
         self._model_name = model.model_name
         self._max_tokens = model.max_tokens or DEFAULT_MAX_TOKENS
         self._base: dict[str, Any] = {} if model.temperature is None else {"temperature": model.temperature}
@@ -106,13 +109,15 @@ class Client:
             ) from None
         # TypeError and UnicodeError: what stands in extra.body or in the messages cannot be written as JSON.
         except (anthropic.AnthropicError, UnicodeError, TypeError) as error:
-            raise port_error(self.where, error, self._secrets, messages) from None
+            raise port_error_in(error) or port_error(self.where, error, self._secrets, messages) from None
 
     def _read(self, raw: bytes, messages: Sequence[Message]) -> Mapping[str, Any]:
         try:
-            data = json.loads(raw)
-        except ValueError:
+            data = read_json(raw)
+        except json.JSONDecodeError:
             raise self._unusable("its body is not JSON") from None
+        except ValueError as error:
+            raise self._unusable(str(error)) from None
         if not isinstance(data, dict):
             raise self._unusable("its body is not a JSON object")
         if isinstance(data.get("error"), dict) and not data.get("content"):
@@ -120,7 +125,7 @@ class Client:
         return data
 
     def _unusable(self, why: str) -> PortError:
-        return PortError(f"{self.where} sent no usable reply: {why}", category=ErrorCategory.SERVER)
+        return BrokenReply(f"{self.where} sent no usable reply: {why}")
 
     def _opened(self) -> AsyncAnthropic:
         if self._closed:
@@ -131,6 +136,8 @@ class Client:
             http = DefaultAsyncHttpxClient(
                 verify=_tls(),
                 follow_redirects=False,
+                headers={"Accept-Encoding": ACCEPTED_ENCODINGS},
+                event_hooks={"response": [bounding_hook(httpx2.AsyncByteStream, self.where, self._bounds)]},
                 mounts={"all://": None, "http://": None, "https://": None} if here else {},
             )
             # An explicit key, also an empty one, keeps the SDK from looking for credentials by itself.

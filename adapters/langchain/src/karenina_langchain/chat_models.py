@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 from karenina_core.adapters import AdapterConfigError
 from karenina_core.hosts import is_loopback
+from karenina_core.reply_body import ACCEPTED_ENCODINGS, bounding_hook
+from karenina_core.reply_bounds import ReplyBounds
 from karenina_langchain.providers import provider_name, provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, is_trusted, key_of
 
@@ -129,21 +131,35 @@ def _common(model: ModelConfig) -> dict[str, Any]:
     return found
 
 
+def where_of(model: ModelConfig) -> str:
+    """Return how errors name the model and its server."""
+    base_url = base_url_of(model)
+    return f"{model.display_string} at {base_url}" if base_url else model.display_string
+
+
 def _http_settings(model: ModelConfig) -> dict[str, Any]:
-    """Of the HTTP client: no redirects, no proxy to this machine, and no header that the server must not see."""
+    """Return settings of the HTTP client.
+
+    It follows no redirects, uses no proxy to this machine, sends no header that the server must not see, and bounds
+    the bodies of replies.
+    """
+    import httpx2
+
     unwanted = _unwanted_headers(model)
 
     async def strip(request: Any) -> None:
         for name in unwanted:
             request.headers.pop(name, None)
 
+    bound = bounding_hook(httpx2.AsyncByteStream, where_of(model), ReplyBounds.of(model))
     loopback = is_loopback(urlsplit(base_url_of(model) or "").hostname or "")
     return {
         "verify": _tls(),
         "timeout": _timeout(model),
         "follow_redirects": False,
         "trust_env": not loopback,
-        "event_hooks": {"request": [strip]},
+        "headers": {"Accept-Encoding": ACCEPTED_ENCODINGS},
+        "event_hooks": {"request": [strip], "response": [bound]},
     }
 
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage
 
 from karenina_core.ports import ErrorCategory, PortError
-from karenina_langchain.chat_models import make
+from karenina_core.reply_bounds import port_error_in
+from karenina_core.reply_checks import check_call_count
+from karenina_langchain.chat_models import make, where_of
 from karenina_langchain.failures import cut_reply, port_error
 from karenina_langchain.providers import provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
@@ -32,7 +34,7 @@ class Client:
         self.extra = extra_of(model)
         self.provider = provider_of(model)
         self.base_url = base_url
-        self.where = f"{model.display_string} at {base_url}" if base_url else model.display_string
+        self.where = where_of(model)
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self.chat, self._close = make(model)
         values = [key_of(model) or "", *(value.get_secret_value() for value in self.extra.headers.values())]
@@ -60,11 +62,15 @@ class Client:
                 category=ErrorCategory.TIMEOUT,
             ) from None
         except Exception as error:
+            if (refused := port_error_in(error)) is not None:
+                raise refused from None
             cut = cut_reply(error)
             if cut is None:
                 raise port_error(self.where, error, self._secrets, messages) from None
             return _rebuilt(cut)
         raw = said["raw"] if isinstance(said, dict) else said
+        if isinstance(raw, AIMessage):
+            check_call_count(self.where, [*raw.tool_calls, *raw.invalid_tool_calls])
         if not isinstance(raw, AIMessage):
             raise PortError(
                 f"{self.where} sent no usable reply: it is none of the model's", category=ErrorCategory.SERVER

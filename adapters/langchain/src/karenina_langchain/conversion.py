@@ -10,6 +10,7 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from karenina_core.ports import FinishReason, Message, ToolCall, Usage
+from karenina_core.reply_checks import token_count
 from karenina_core.traces.openai_chat import UNREADABLE_ARGUMENTS
 
 _FINISH: dict[str, FinishReason] = {
@@ -131,12 +132,12 @@ def _usage(said: AIMessage) -> Usage:
         return Usage(calls=1)
     details: Mapping[str, Any] = counted.get("input_token_details", {})
     return Usage(
-        counted["input_tokens"],
-        counted["output_tokens"],
-        details.get("cache_read") or 0,
-        counted.get("output_token_details", {}).get("reasoning") or 0,
+        token_count(counted.get("input_tokens")),
+        token_count(counted.get("output_tokens")),
+        token_count(details.get("cache_read")),
+        token_count(counted.get("output_token_details", {}).get("reasoning")),
         calls=1,
-        cache_write_tokens=sum(details.get(name) or 0 for name in _CACHE_WRITES),
+        cache_write_tokens=token_count(sum(token_count(details.get(name)) for name in _CACHE_WRITES)),
     )
 
 

@@ -29,7 +29,7 @@ _BY_NAME: Final = {
     "TransportError": ErrorCategory.CONNECTION,
     "APIConnectionError": ErrorCategory.CONNECTION,
 }
-_UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError)
+_UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 _CURES: Final = {**CURES, 401: "check the API key", 404: "check model_name, and the base URL of the server"}
 
 
@@ -66,7 +66,7 @@ def cut_reply(error: Exception) -> Mapping[str, Any] | None:
         return None
     try:
         found = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

@@ -18,12 +18,14 @@ from pydantic import ValidationError
 
 from karenina_core import __version__
 from karenina_core.ports import ErrorCategory, PortError
+from karenina_core.reply_bounds import ReplyTooLarge
 from karenina_core.tools import ToolError
 from karenina_mcp.content import text_of
 from karenina_mcp.elicitation import with_defaults
 from karenina_mcp.transports import transport
 
 if TYPE_CHECKING:
+    from karenina_core.reply_bounds import ReplyBounds
     from karenina_mcp.settings import Server
 
 # The library logs what servers say wrongly, with tracebacks; where nobody set up logging, that would go to the screen.
@@ -31,17 +33,21 @@ logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 MOST_PAGES: Final = 100
 """Pages of tools that one server may list."""
+MOST_TOOLS: Final = 1000
+"""Tools that one server may list."""
 _LAST_WORDS: Final = 800
 """Bytes of what a server wrote to stderr that an error shows."""
 
 
 @asynccontextmanager
-async def connected(servers: Sequence[Server], workspace: Path | None) -> AsyncIterator[list[Connection]]:
+async def connected(
+    servers: Sequence[Server], workspace: Path | None, bounds: ReplyBounds
+) -> AsyncIterator[list[Connection]]:
     """Connections to all servers, as long as the block lasts; each has listed its tools.
 
     Raises `PortError` of category `connection` where one cannot be had; the others are closed then.
     """
-    connections = [Connection(server, workspace) for server in servers]
+    connections = [Connection(server, workspace, bounds) for server in servers]
     try:
         outcomes = await asyncio.gather(*(one.begin() for one in connections), return_exceptions=True)
         failures = [outcome for outcome in outcomes if outcome is not None]
@@ -55,8 +61,9 @@ async def connected(servers: Sequence[Server], workspace: Path | None) -> AsyncI
 class Connection:
     """One server as long as somebody needs it. Where it ends before, the next call connects anew."""
 
-    def __init__(self, server: Server, workspace: Path | None) -> None:
+    def __init__(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
         self.server = server
+        self._bounds = bounds
         self.listing: list[Tool] = []
         self._workspace = workspace
         self._one_at_a_time = asyncio.Lock()
@@ -66,7 +73,7 @@ class Connection:
         """Connect, and have the server list its tools. Raises `PortError`."""
         try:
             async with asyncio.timeout(self.server.options.start_timeout):
-                self.listing = await _all_tools(await self._client())
+                self.listing = await self._all_tools(await self._client())
         except Exception as error:  # of the server, which may say anything
             raise PortError(self._why_not(error), category=ErrorCategory.CONNECTION) from None
 
@@ -97,8 +104,24 @@ class Connection:
             if self._link is None or self._link.over:
                 if self._link is not None:
                     await self._link.end()
-                self._link = _Link(self.server, self._workspace)
+                self._link = _Link(self.server, self._workspace, self._bounds)
             return await self._link.client()
+
+    async def _all_tools(self, client: Client) -> list[Tool]:
+        """Return the tools that the server lists. Raises `ReplyTooLarge` if they are more than can be offered."""
+        if client.server_capabilities.tools is None:
+            return []
+        found: list[Tool] = []
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            found += page.tools
+            if len(found) > MOST_TOOLS:
+                raise ReplyTooLarge(f"it lists more than {MOST_TOOLS} tools")
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        return found
 
     def _why_not(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
@@ -136,13 +159,13 @@ class _CannotConnect(Exception):
 class _Link:
     """One client, in a task that opens and closes it: it has to be left in the task in which it was entered."""
 
-    def __init__(self, server: Server, workspace: Path | None) -> None:
+    def __init__(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
         self.over = False
         self._scope = anyio.CancelScope()
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._errors: IO[bytes] = tempfile.TemporaryFile("ab+")  # noqa: SIM115 - `_hold` closes it
         self._said = ""
-        self._task = asyncio.create_task(self._hold(server, workspace), name=f"MCP server {server.name}")
+        self._task = asyncio.create_task(self._hold(server, workspace, bounds), name=f"MCP server {server.name}")
 
     async def client(self) -> Client:
         """The client, once it is connected. Raises `_CannotConnect`."""
@@ -160,11 +183,11 @@ class _Link:
             self._said = _end_of(self._errors)
         return self._said
 
-    async def _hold(self, server: Server, workspace: Path | None) -> None:
+    async def _hold(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
         try:
             with self._scope:
                 async with AsyncExitStack() as stack:
-                    client = await stack.enter_async_context(_client(server, workspace, self._errors))
+                    client = await stack.enter_async_context(_client(server, workspace, self._errors, bounds))
                     self._ready.set_result(client)
                     await anyio.sleep_forever()
         except Exception as error:  # of the library, its tasks and its transport alike
@@ -181,26 +204,12 @@ class _Link:
             self._ready.exception()  # nobody may be there to fetch it
 
 
-def _client(server: Server, workspace: Path | None, errors: IO[bytes]) -> Client:
+def _client(server: Server, workspace: Path | None, errors: IO[bytes], bounds: ReplyBounds) -> Client:
     return Client(
-        transport(server, workspace, errors),
+        transport(server, workspace, errors, bounds),
         client_info=Implementation(name="karenina", version=__version__),
         elicitation_callback=with_defaults if server.options.elicitation == "defaults" else None,
     )
-
-
-async def _all_tools(client: Client) -> list[Tool]:
-    if client.server_capabilities.tools is None:
-        return []
-    found: list[Tool] = []
-    cursor: str | None = None
-    for _ in range(MOST_PAGES):
-        page = await client.list_tools(cursor=cursor)
-        found += page.tools
-        cursor = page.next_cursor
-        if not cursor:
-            break
-    return found
 
 
 def _words(error: BaseException) -> str:

@@ -39,8 +39,9 @@ class MCPSource:
 
 @asynccontextmanager
 async def _opened(model: ModelConfig, workspace: Path | None) -> AsyncIterator[Sequence[Tool]]:
+    from karenina_core.reply_bounds import ReplyBounds
     from karenina_mcp.connection import connected
     from karenina_mcp.offer import offered
 
-    async with connected(servers_of(model), workspace) as connections:
+    async with connected(servers_of(model), workspace, ReplyBounds.of(model)) as connections:
         yield offered(connections, model)

@@ -12,9 +12,12 @@ import httpx2
 from mcp import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from karenina_core.reply_body import ACCEPTED_ENCODINGS, bounding_hook
+
 if TYPE_CHECKING:
     from mcp.client import Transport
 
+    from karenina_core.reply_bounds import ReplyBounds
     from karenina_mcp.settings import Server
 
 USUAL_VARIABLES: Final = (
@@ -24,10 +27,13 @@ USUAL_VARIABLES: Final = (
 """What a process gets of the environment beside what the MCP library passes on: PATH, HOME, USER, SHELL, TERM, ..."""
 
 
-def transport(server: Server, workspace: Path | None, errors: IO[bytes]) -> Transport:
-    """The way to a server. What a process writes to stderr goes to `errors`, a real file."""
+def transport(server: Server, workspace: Path | None, errors: IO[bytes], bounds: ReplyBounds) -> Transport:
+    """Return the way to a server. What a process writes to stderr goes to `errors`, a real file.
+
+    Replies over HTTP keep within `bounds`; what a process writes is bounded by its time alone.
+    """
     if server.is_remote:
-        return _over_http(server)
+        return _over_http(server, bounds)
     program, *arguments = server.command()
     environment = {name: os.environ[name] for name in USUAL_VARIABLES if name in os.environ}
     if workspace is not None and "-m" in arguments:
@@ -45,11 +51,13 @@ def transport(server: Server, workspace: Path | None, errors: IO[bytes]) -> Tran
 
 
 @asynccontextmanager
-async def _over_http(server: Server) -> AsyncIterator[Any]:
+async def _over_http(server: Server, bounds: ReplyBounds) -> AsyncIterator[Any]:
+    bound = bounding_hook(httpx2.AsyncByteStream, str(server), bounds, by_event=True)
+    headers = {"Accept-Encoding": ACCEPTED_ENCODINGS, **server.headers()}
     longest = max(server.options.start_timeout, server.options.call_timeout)
     seconds = httpx2.Timeout(server.options.start_timeout, read=longest + 5)
     async with (
-        httpx2.AsyncClient(headers=server.headers(), timeout=seconds) as client,
+        httpx2.AsyncClient(headers=headers, timeout=seconds, event_hooks={"response": [bound]}) as client,
         streamable_http_client(server.url(), http_client=client) as streams,
     ):
         yield streams
