@@ -127,6 +127,7 @@ async def test_a_reply_that_can_be_read_in_one_way_only_is_repaired(text: str) -
         (f"Both: [{GOOD}, 1]", "a JSON list"),
         ('{"name": "aspirin", "name": "ibuprofen", "approved": true}', "'name' is given twice"),
         ('{"name": "aspirin", "approved": true, "dose": NaN}', "NaN"),
+        ('{"name": "aspirin", "approved": true, "dose": 1e99999999999999999999}', "out of range"),
         ("[" * 100_000, "nested too deeply"),
         ("true", "a boolean"),
     ],
@@ -134,6 +135,10 @@ async def test_a_reply_that_can_be_read_in_one_way_only_is_repaired(text: str) -
 def test_a_reply_without_one_whole_object_is_refused(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         read_object(text)
+
+
+def test_half_of_a_surrogate_pair_in_a_reply_is_replaced() -> None:
+    assert read_object('{"na\\ud800me": ["a\\udfff", "\\ud83d\\ude00"]}') == ({"na\ufffdme": ["a\ufffd", "😀"]}, False)
 
 
 LIST = {"type": "array", "items": {"type": "string"}}

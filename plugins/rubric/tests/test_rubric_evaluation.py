@@ -209,6 +209,12 @@ def test_dynamic_traits_count_where_their_concept_is_present() -> None:
     assert list((models.requests[0].schema or {})["properties"]) == ["risks", "dose"]
 
 
+def test_other_keys_beside_the_dynamic_traits_count_for_nothing() -> None:
+    found = score(dynamic=[RISKS], models=replies({**present(risks=False), "": True, "more": {"size": 1}}))
+    assert found.error is None
+    assert set(found.field("dynamic_rubric_skipped_traits")) == {"risks"}
+
+
 def test_one_call_asks_for_the_presence_of_all_dynamic_traits_that_are_not_agentic() -> None:
     models = replies(present(risks=False, dose=False))
     found = score(DOI, dynamic=[RISKS, DOSE, RUNS], models=models)

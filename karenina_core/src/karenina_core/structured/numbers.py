@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Final
 
 _ALWAYS_HELD: Final = 15
@@ -22,10 +22,16 @@ class WrittenFloat(float):
 
 
 def read_float(text: str) -> float:
-    """Return the number that a JSON text is, as a `WrittenFloat` if a float prints another one."""
+    """Return the number that a JSON text is, as a `WrittenFloat` if a float prints another one.
+
+    Raises `ValueError` for an exponent that no Decimal can have.
+    """
     number = float(text)
-    if len(text) <= _ALWAYS_HELD or Decimal(repr(number)) == Decimal(text):
-        return number
+    try:
+        if len(text) <= _ALWAYS_HELD or Decimal(repr(number)) == Decimal(text):
+            return number
+    except InvalidOperation:
+        raise ValueError(f"the number {text[:40]} is out of range") from None
     return WrittenFloat(text)
 
 

@@ -7,9 +7,12 @@ import re
 from typing import Any, Final, NoReturn
 
 from karenina_core.structured.numbers import read_float
+from karenina_core.wording import whole_values
 
 _FENCE = re.compile(r"```[ \t]*[\w-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
 _OBJECT_START = re.compile(r'\{\s*["}]')
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+"""What may stand for half of a surrogate pair in JSON."""
 _THOUGHT_END = "</think>"
 
 
@@ -17,7 +20,8 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
     """The one JSON object in `text`, and whether something around it had to be taken off.
 
     Taken off are: a code fence, prose before and after, thoughts that end in `</think>`, a list of one object, and a
-    string that holds the object. With `whole`, for a reply that was cut off, nothing may stand around the object.
+    string that holds the object. Half of a surrogate pair in a text becomes U+FFFD. With `whole`, for a reply that was
+    cut off, nothing may stand around the object.
     Raises `ValueError`, which says what is wrong, for text with no object, with several, with one that is broken or
     cut off, with a key given two different values, and for `NaN` and `Infinity`, which are no JSON.
     """
@@ -90,7 +94,8 @@ def _touches_list(text: str, first: int, last: int) -> bool:
 
 def _loads(text: str) -> Any:
     try:
-        return _DECODER.decode(text)
+        value = _DECODER.decode(text)
+        return whole_values(value) if _HALF.search(text) else value
     except json.JSONDecodeError:
         raise
     except RecursionError:

@@ -32,9 +32,9 @@ async def find_present(traits: Sequence[RubricTrait], text: str, context: Verifi
     request = presence_request(traits, context.question.question, text)
 
     def validate(data: Mapping[str, Any]) -> Mapping[str, Any]:
-        undecided = [name for name, found in data.items() if not found or found["present"] is None]
-        if undecided:
-            raise InvalidReply(f"{undecided[0]}.present must be true or false, not null")
+        for trait in traits:  # whatever else the judge wrote
+            if not data[trait.name] or data[trait.name]["present"] is None:
+                raise InvalidReply(f"{trait.name}.present must be true or false, not null")
         return data
 
     try:

@@ -1,0 +1,19 @@
+"""The kinds of input, one module each, which has it as `KIND`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+
+from fuzzing.engine import Kind
+
+NAMES: Final = (
+    *("yaml", "jsonld", "jsonl", "csv", "excel", "config", "recordings", "journal"),
+    *("http_replies", "judge_replies", "mcp_replies"),
+)
+
+
+def kind_of(name: str) -> Kind[Any]:
+    """The kind of this name."""
+    found: Kind[Any] = import_module(f"fuzzing.kinds.{name}").KIND
+    return found

@@ -1,0 +1,37 @@
+"""Tables as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from functools import partial
+from typing import Any, Final
+
+from fuzzing.engine import Kind
+from fuzzing.mutation import Pairs, Raw, Tree, as_json, documents, tree_of
+from fuzzing.tables import ROWS, importing
+
+
+def written(rows: Tree, delimiter: str = ",") -> str:
+    """Rows as CSV. What is no list of rows is written as one cell."""
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=delimiter)
+    for row in rows if isinstance(rows, list) and not isinstance(rows, Pairs) else [[rows]]:
+        writer.writerow([_cell(cell) for cell in row] if isinstance(row, list) else [_cell(row)])
+    return text.getvalue()
+
+
+def _cell(value: Tree) -> Any:
+    if isinstance(value, Raw):
+        return value.text
+    return as_json(value) if isinstance(value, list) else value
+
+
+_SEED = written(tree_of(ROWS)).encode()
+_SEMICOLONS = written(tree_of(ROWS), ";").encode("utf-8-sig")
+KIND: Final = Kind(
+    "csv",
+    documents([ROWS], written, texts=[_SEED, _SEMICOLONS, b"text\tgold\nWhich?\tBCL2\n"]),
+    partial(importing, ending=".csv"),
+    valid=[_SEED, _SEMICOLONS],
+)

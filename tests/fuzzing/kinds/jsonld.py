@@ -1,0 +1,98 @@
+"""Benchmarks as JSON-LD checkpoints: our own, and as the reference project writes them."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from fuzzing.benchmarks import READABLE, TRAITS, reading
+from fuzzing.engine import Kind
+from fuzzing.mutation import as_json, as_yaml, documents, tree_of
+from karenina_core import Benchmark
+
+
+def _saved() -> list[Any]:
+    """The readable benchmarks as checkpoints."""
+    found: list[Any] = []
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "rows.csv").write_text("text,gold,page\nWhich gene?,BCL2,3\n", "utf-8")
+        for one in READABLE:
+            file = Path(name) / "one.yaml"
+            file.write_text(as_yaml(tree_of(one)), "utf-8")
+            Benchmark.load(file).save(file.with_suffix(".jsonld"))
+            found.append(json.loads(file.with_suffix(".jsonld").read_text("utf-8")))
+    return found
+
+
+REFERENCE: Final[dict[str, Any]] = {
+    "@context": {"@vocab": "http://schema.org/"},
+    "@type": "DataFeed",
+    "name": "Reference",
+    "creator": {"@type": "Person", "name": "somebody"},
+    "additionalProperty": [{"@type": "PropertyValue", "name": "benchmark_format_version", "value": "3.0.0"}],
+    "globalRubric": {"llm_traits": TRAITS[:1], "regex_traits": TRAITS[2:3]},
+    "rating": [
+        {
+            "@type": "Rating",
+            "name": "brief",
+            "bestRating": 5,
+            "worstRating": 1,
+            "additionalType": "karenina:GlobalRubricTrait",
+            "additionalProperty": [{"@type": "PropertyValue", "name": "kind", "value": "score"}],
+        },
+        {
+            "@type": "Rating",
+            "name": "call",
+            "additionalType": "karenina:GlobalCallableTrait",
+            "additionalProperty": [{"@type": "PropertyValue", "name": "callable_code", "value": "gASVIAAAAAAAAACM"}],
+        },
+    ],
+    "dataFeedElement": [
+        {
+            "@type": "DataFeedItem",
+            "@id": "urn:uuid:question-1",
+            "dateCreated": "2024-01-01T00:00:00Z",
+            "keywords": ["a"],
+            "item": {
+                "@type": "Question",
+                "text": "Which gene?",
+                "acceptedAnswer": {"@type": "Answer", "text": "BCL2"},
+                "hasPart": {
+                    "@type": "SoftwareSourceCode",
+                    "name": "t",
+                    "text": "class Answer(BaseAnswer):\n    gene: str = Field(description='x')\n",
+                    "programmingLanguage": "Python",
+                },
+                "rating": [
+                    {
+                        "@type": "Rating",
+                        "name": "r",
+                        "additionalType": "QuestionSpecificRubricTrait",
+                        "description": "It is.",
+                    }
+                ],
+                "additionalProperty": [
+                    {"@type": "PropertyValue", "name": "finished", "value": True},
+                    {
+                        "@type": "PropertyValue",
+                        "name": "few_shot_examples",
+                        "value": '[{"question": "a", "answer": "b"}]',
+                    },
+                    {"@type": "PropertyValue", "name": "sources", "value": '["x"]'},
+                    {"@type": "PropertyValue", "name": "custom_page", "value": 3},
+                ],
+            },
+        }
+    ],
+}
+_SEEDS = [*_saved(), REFERENCE]
+KIND: Final = Kind(
+    "jsonld",
+    documents(_SEEDS, as_json),
+    partial(reading, ending=".jsonld"),
+    valid=[as_json(tree_of(one)).encode() for one in _SEEDS],
+    servers=True,
+)

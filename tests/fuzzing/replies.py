@@ -1,0 +1,42 @@
+"""What has to hold for whatever an adapter or a tool hands on."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from karenina_core.ports import AgentReply, LLMReply, ParserReply
+from karenina_core.run.replies import reply_of, reply_text
+
+_MOST = 2**63
+
+
+def sound(reply: LLMReply | ParserReply | AgentReply) -> None:
+    """Raise unless the reply can be written to the journal and read from it, with counts that SQLite takes."""
+    port = {LLMReply: "llm", ParserReply: "parser", AgentReply: "agent"}[type(reply)]
+    text = reply_text(reply)
+    text.encode("utf-8")
+    if reply_of(port, text) != reply:
+        raise AssertionError("a reply that was kept is another one")
+    for number in _numbers(dataclasses.asdict(reply.usage)):
+        if not 0 <= number < _MOST:
+            raise AssertionError("a count that no journal takes")
+    for identifier in (reply.model, reply.finish_reason):
+        if identifier is not None:
+            if not isinstance(identifier, str):
+                raise AssertionError(f"a name that is no text but {type(identifier).__name__}")
+            identifier.encode("utf-8")
+
+
+def sound_text(text: str) -> None:
+    """Raise unless a text of a tool can be sent on."""
+    json.dumps(text, ensure_ascii=False).encode("utf-8")
+
+
+def _numbers(values: Mapping[str, Any]) -> Iterator[int]:
+    for value in values.values():
+        if type(value) is not int:
+            raise AssertionError(f"a count that is no whole number but {type(value).__name__}")
+        yield value
