@@ -29,6 +29,7 @@ JSON_CASES = [
     ("[" * 200_000, "", "nested too deeply"),
     (f'{{"name": {"1" * 5000}}}', "", "more than 4300 digits"),
     ('{"name": NaN}', "", "NaN is no value of JSON"),
+    ('{"name": -1e999}', "", "the number -1e999 is too large"),
     ('{"name": "a", "name": "b"}', "", "'name' stands twice"),
     (checkpoint(**{"@type": "Dataset"}), "@type", "'Dataset', not a DataFeed"),
     (json.dumps({"@type": "DataFeed"}), "the benchmark", "'name' is missing"),

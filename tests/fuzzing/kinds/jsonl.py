@@ -18,5 +18,6 @@ KIND: Final = Kind(
     documents(_FILES, as_lines),
     partial(reading, ending=".jsonl"),
     valid=[as_lines(tree_of(one)).encode() for one in _FILES],
+    regressions=[b"{" + b", ".join(b'"k%d": 1' % number for number in range(80_000)) + b', "k79999": 2}'],
     servers=True,
 )

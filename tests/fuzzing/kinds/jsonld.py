@@ -94,5 +94,9 @@ KIND: Final = Kind(
     documents(_SEEDS, as_json),
     partial(reading, ending=".jsonld"),
     valid=[as_json(tree_of(one)).encode() for one in _SEEDS],
+    regressions=[
+        b"{" + b", ".join(b'"k%d": 1' % number for number in range(80_000)) + b', "k79999": 2}',
+        b'{"name": "x", "@context": null}',
+    ],
     servers=True,
 )

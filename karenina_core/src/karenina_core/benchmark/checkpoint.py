@@ -160,7 +160,7 @@ def read_checkpoint(text: str, path: Path) -> Benchmark:
         benchmark.dynamic_rubric = DynamicRubric.of(*dynamic) or None
         if properties.rest:
             rest["properties"] = properties.rest
-        if data.get("@context", CONTEXT) != CONTEXT:
+        if data.get("@context") not in (None, CONTEXT):
             rest["@context"] = data["@context"]
         benchmark.unread = rest
         seen: dict[str, int] = {}

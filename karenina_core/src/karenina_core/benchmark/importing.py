@@ -173,21 +173,22 @@ def _table(file: Path, lines: Iterator[tuple[int, list[Any]]]) -> Table:
     found = list(_counted(file, lines))
     while found and all(cell is None for cell in found[-1][1]):
         found.pop()
-    while found and all(cell is None for cell in found[0][1]):
-        found.pop(0)
-    if not found:
+    first = next((place for place, (_, cells) in enumerate(found) if any(cell is not None for cell in cells)), None)
+    if first is None:
         raise CheckpointError(file, "", "the file is empty", "its first row names the columns")
-    line, header = found[0]
+    line, header = found[first]
     while header and header[-1] is None:
         header.pop()
     columns = [str(cell).strip() if cell is not None else "" for cell in header]
+    seen: set[str] = set()
     for place, column in enumerate(columns, 1):
         if not column:
             raise CheckpointError(file, f"line {line}", f"column {place} has no name", "name it in the first row")
-        if columns.index(column) != place - 1:
+        if column in seen:
             raise CheckpointError(file, f"line {line}", f"two columns are named {column!r}", "rename one of them")
+        seen.add(column)
     rows = []
-    for number, cells in found[1:]:
+    for number, cells in found[first + 1 :]:
         if any(cell is not None for cell in cells[len(columns) :]):
             raise CheckpointError(
                 file,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import isinf
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.benchmark.errors import CheckpointError
@@ -23,16 +24,22 @@ def read_object(text: str, path: Path, line: int | None = None, *, what: str = "
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
+            seen: set[str] = set()
+            twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
             raise CheckpointError(path, place, f"the key {twice!r} stands twice in one object", "remove one of the two")
         return found
 
     def no_constant(name: str) -> None:
         raise CheckpointError(path, place, f"{name} is no value of JSON", "write null or a number")
 
+    def finite(number: str) -> float:
+        found = float(number)
+        if isinf(found):
+            raise CheckpointError(path, place, f"the number {number:.40} is too large", "make it a text")
+        return found
+
     try:
-        data = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
+        data = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant, parse_float=finite)
     except CheckpointError:
         raise
     except json.JSONDecodeError as error:
