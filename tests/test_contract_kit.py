@@ -64,6 +64,7 @@ NOTICED = {
         "test_loading_the_entry_point_imports_nothing_but_the_core_and_the_standard_library",
         "test_the_entry_point_is_installed",
         "test_the_adapter_says_what_it_is",
+        "test_the_adapter_says_whether_a_benchmark_may_choose_it",
         "test_a_setting_that_the_adapter_does_not_know_is_refused_before_the_run",
     ],
     "TestEager": ["test_making_a_port_asks_nobody", "test_no_secret_is_in_the_repr_of_a_model_or_a_port"],

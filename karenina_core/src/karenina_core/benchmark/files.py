@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from karenina_core import files
+from karenina_core import files, plugins
 from karenina_core.benchmark.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -30,7 +30,11 @@ LINES_ENDINGS = (".jsonl", ".ndjson")
 
 
 def load(path: Path, check_paths: CheckPaths) -> Benchmark:
-    """Read a benchmark of any form. Raises `CheckpointError`, and what `check_paths` raises."""
+    """Read a benchmark of any form. Raises `CheckpointError`, and what `check_paths` raises.
+
+    Plugins are loaded first: they may bring kinds of traits and primitives that the file uses.
+    """
+    plugins.current()
     ending = path.suffix.lower()
     if ending in LINES_ENDINGS:
         from karenina_core.benchmark.lines import read_lines

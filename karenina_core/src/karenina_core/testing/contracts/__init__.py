@@ -15,6 +15,8 @@ the ports that the adapter has:
 
 `ChatCompletions` and `MessagesAPI` are a `Wire` each, for servers that speak as OpenAI's and Anthropic's do.
 
+`MarksContract` holds settings models, kinds of traits and primitives to saying what a benchmark may set.
+
 `LiveLLMContract`, `LiveParserContract` and `LiveAgentContract` need no `Wire`: they ask a real model, at whatever
 endpoint it is (`live` names it), for what holds of any model.
 
@@ -25,7 +27,7 @@ tests.
 import pytest
 
 pytest.register_assert_rewrite(
-    *(f"{__name__}.{module}" for module in ("adapter", "agent", "calls", "live", "llm", "parser"))
+    *(f"{__name__}.{module}" for module in ("adapter", "agent", "calls", "live", "llm", "marks", "parser"))
 )
 
 from karenina_core.testing.contracts.adapter import AdapterContract  # noqa: E402 - what it asserts is shown in full
@@ -38,6 +40,7 @@ from karenina_core.testing.contracts.live import (  # noqa: E402
     LiveParserContract,
 )
 from karenina_core.testing.contracts.llm import LLMContract  # noqa: E402
+from karenina_core.testing.contracts.marks import MarksContract  # noqa: E402
 from karenina_core.testing.contracts.messages_api import MessagesAPI  # noqa: E402
 from karenina_core.testing.contracts.parser import ParserContract  # noqa: E402
 from karenina_core.testing.contracts.server import Reply, Request, ScriptedServer  # noqa: E402
@@ -52,6 +55,7 @@ __all__ = [
     "LiveContract",
     "LiveLLMContract",
     "LiveParserContract",
+    "MarksContract",
     "MessagesAPI",
     "ParserContract",
     "Reply",

@@ -16,6 +16,7 @@ import pytest
 from karenina_core.adapters import AdapterConfigError
 from karenina_core.ports import Port
 from karenina_core.testing.contracts.calls import children, nothing_is_left
+from karenina_core.testing.contracts.marks import unmarked
 from karenina_core.testing.contracts.wire import KEY, Wire
 
 _LOADED = """
@@ -78,6 +79,15 @@ class AdapterContract(Wire):
         spec = self.spec
         assert spec.description.strip()
         assert spec.ports, "an adapter without a port serves nobody"
+
+    def test_the_adapter_says_whether_a_benchmark_may_choose_it(self) -> None:
+        assert self.spec.from_files is not None, (
+            "say from_files=True if it starts no program and sends requests only where the user's own environment "
+            "points to, else from_files=False: a benchmark that names it then needs the user's trust"
+        )
+
+    def test_each_setting_says_whether_a_benchmark_may_set_it(self) -> None:
+        assert self.spec.extra is None or unmarked(self.spec.extra) == []
 
     def test_loading_the_entry_point_imports_nothing_but_the_core_and_the_standard_library(self) -> None:
         done = subprocess.run(  # noqa: S603 - this interpreter, and the adapter's own entry point

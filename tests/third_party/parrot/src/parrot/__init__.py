@@ -37,4 +37,8 @@ class plugin:
     @hookimpl
     def karenina_adapters() -> Sequence[AdapterSpec]:
         """One interface."""
-        return [AdapterSpec(interface="parrot", description="Says its own name.", llm=Parrot, parser=Parrot)]
+        return [
+            AdapterSpec(
+                interface="parrot", description="Says its own name.", llm=Parrot, parser=Parrot, from_files=True
+            )
+        ]

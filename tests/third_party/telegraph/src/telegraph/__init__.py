@@ -76,4 +76,6 @@ class plugin:
     @hookimpl
     def karenina_adapters():
         ports = dict.fromkeys(("llm", "parser", "agent"), Telegraph)
-        return [AdapterSpec(interface="telegraph", description="A server of one's own.", check=check, **ports)]
+        return [
+            AdapterSpec(interface="telegraph", description="One's own server.", from_files=True, check=check, **ports)
+        ]

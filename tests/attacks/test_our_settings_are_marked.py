@@ -1,0 +1,35 @@
+"""Every setting, field of a model, trait parameter and primitive parameter of ours says what a benchmark may set.
+
+A field that somebody adds without a thought is restricted, and this test asks for the thought.
+"""
+
+from __future__ import annotations
+
+from karenina_core import plugins
+from karenina_core.config import settings
+from karenina_core.models import ModelConfig
+from karenina_core.rubrics import trait_kinds
+from karenina_core.templates import known_primitives
+from karenina_core.testing.contracts import MarksContract
+
+_PLUGINS = plugins.current()
+
+
+class TestSettings(MarksContract):
+    models = sorted({setting.model for setting in settings().values()}, key=lambda model: model.__name__)
+
+
+class TestModels(MarksContract):
+    models = [ModelConfig, *(offered.spec.extra for offered in _PLUGINS.adapters() if offered.spec.extra is not None)]
+
+
+class TestTraits(MarksContract):
+    models = list(trait_kinds().values())
+
+
+class TestPrimitives(MarksContract):
+    models = list(known_primitives().values())
+
+
+def test_each_adapter_says_whether_a_benchmark_may_choose_it() -> None:
+    assert [one.spec.interface for one in _PLUGINS.adapters() if one.spec.from_files is None] == []
