@@ -76,6 +76,4 @@ class plugin:
     @hookimpl
     def karenina_adapters():
         ports = dict.fromkeys(("llm", "parser", "agent"), Telegraph)
-        return [
-            AdapterSpec(interface="telegraph", description="One's own server.", from_files=True, check=check, **ports)
-        ]
+        return [AdapterSpec(interface="telegraph", description="A server.", from_files=True, check=check, **ports)]
