@@ -34,7 +34,7 @@ class BadPattern(ValueError):
     """A pattern or a flag that cannot be used: `pattern` and the `reason`."""
 
     def __init__(self, pattern: str, reason: str) -> None:
-        super().__init__(f"the pattern {pattern!r} cannot be used: {reason}")
+        super().__init__(f"the pattern {pattern!r:.200} cannot be used: {reason}")
         self.pattern = pattern
         self.reason = reason
 
@@ -44,7 +44,7 @@ class PatternTimeout(ValueError):
 
     def __init__(self, pattern: str, seconds: float) -> None:
         super().__init__(
-            f"the search for {pattern!r} did not end within {seconds:g} s: it backtracks too much on this text; "
+            f"the search for {pattern!r:.200} did not end within {seconds:g} s: it backtracks too much on this text; "
             "avoid nested or overlapping repetitions such as (a|aa)+, or make them possessive"
         )
         self.pattern = pattern
@@ -85,7 +85,9 @@ def compile_pattern(pattern: str, flags: Flags = ()) -> regex.Pattern[str]:
         raise BadPattern(pattern, "an empty pattern is found in every text")
     try:
         return regex.compile(pattern, sum(getattr(regex, name).value for name in names))
-    except (regex.error, ValueError, OverflowError, RecursionError) as error:
+    except RecursionError as error:
+        raise BadPattern(pattern, "its groups are nested too deeply") from error
+    except (regex.error, ValueError, OverflowError) as error:
         raise BadPattern(pattern, str(error)) from error
 
 

@@ -30,6 +30,10 @@ class RegexRubricTrait(RubricTrait):
 
         try:
             regex.compile(pattern)
-        except regex.error as error:
-            raise ValueError(f"the pattern {pattern!r} does not compile: {error}") from error
+        except RecursionError as error:
+            raise ValueError(
+                f"the pattern {pattern!r:.200} does not compile: its groups are nested too deeply"
+            ) from error
+        except (regex.error, ValueError, OverflowError) as error:
+            raise ValueError(f"the pattern {pattern!r:.200} does not compile: {error}") from error
         return pattern

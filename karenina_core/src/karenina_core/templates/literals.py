@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from karenina_core.bounds import trouble_in
 from karenina_core.templates.building import BUILDING
 
 # It begins with a set of characters, so that what is none of them is passed over at once. A text that does not end is
@@ -100,6 +101,9 @@ def value_of_literal(literal: str, prefix: str = "") -> str | int | float:
         raise ValueError(f"{literal!r:.200} is no literal") from error
     if type(value) not in (str, int, float):
         raise ValueError(f"{literal!r:.200} is neither a text nor a number")
+    trouble = trouble_in(value)
+    if trouble is not None:
+        raise ValueError(f"{trouble.what}; {trouble.cure}")
     found: str | int | float = value
     return found
 

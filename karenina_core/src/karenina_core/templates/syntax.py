@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from karenina_core.bounds import trouble_in
 from karenina_core.templates.compose import AllOf, AnyOf, AtLeastN, FieldCheck
 from karenina_core.templates.errors import TemplateError, UntrustedTemplate
 from karenina_core.templates.normalize import SynonymMap
@@ -131,6 +132,9 @@ def value_of(node: ast.expr, scope: Scope) -> Any:
     """The value of an expression. Raises `UntrustedTemplate` for code and `TemplateError` for mistakes."""
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | None):
+            trouble = trouble_in(node.value)
+            if trouble is not None:
+                raise TemplateError(f"{trouble.what}; {trouble.cure}", line=node.lineno)
             return node.value
         case ast.List(elts=items):
             return [value_of(item, scope) for item in items]

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from karenina_core.traces.errors import TraceFormatError
+
 _ENCODED = re.compile(r"(?:data:[\w./+-]*;base64,)?[A-Za-z0-9+/=_-]{200,}")
 _SAY_NOTHING = ("type", "cache_control")
 
@@ -18,6 +20,26 @@ def described(kind: str, block: Mapping[str, Any]) -> str:
     """
     held = {key: value for key, value in block.items() if key not in _SAY_NOTHING and value not in (None, "", [], {})}
     return f"[{kind}] {as_json(held)}" if held else f"[{kind}]"
+
+
+def entries_of(data: Mapping[str, Any], key: str) -> Sequence[Any]:
+    """The entries of the list under `key`; none if it is absent or empty. Raises `TraceFormatError`."""
+    value = data.get(key)
+    if not value:
+        return ()
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise TraceFormatError(f"its {key} is {type(value).__name__}, not a list")
+    return value
+
+
+def name_of(data: Mapping[str, Any], key: str) -> str | None:
+    """The id or name under `key`; None if it is absent, null or empty. Raises `TraceFormatError`."""
+    value = data.get(key)
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise TraceFormatError(f"its {key} is {type(value).__name__}, not text")
+    return str(value)
 
 
 def as_json(value: Any) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from karenina_core.ports import Message
+from karenina_core.traces.blocks import entries_of
 from karenina_core.traces.errors import TraceFormatError
 from karenina_core.traces.formats import ANTHROPIC, GOOGLE, OPENAI, RESPONSES, Format, open_recording, read_entries
 
@@ -107,10 +108,12 @@ def _opened(exchange: object) -> _Exchanged:
 def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
     """The entries of a response, and their format; none where the response says why there is none."""
     for key, inner, format in (("choices", "message", OPENAI), ("candidates", "content", GOOGLE)):
-        several = response.get(key)
+        several = entries_of(response, key)
         if several:
             if len(several) > 1:
                 raise TraceFormatError(f"its response has {len(several)} {key}; a trace has one reply")
+            if not isinstance(several[0], Mapping):
+                raise TraceFormatError(f"one of its {key} is {type(several[0]).__name__}, not an object")
             return ([several[0][inner]] if several[0].get(inner) else []), format
     if isinstance(response.get("output"), Sequence):
         return list(response["output"]), RESPONSES

@@ -113,15 +113,34 @@ def _own(entry: Entry) -> bool:
     return bool({"tool_name"} & entry.keys())
 
 
+_OWN_NAMES = ("reasoning", "tool_call_id", "tool_name")
+
+
 def _read_own(entries: Sequence[Entry]) -> Iterable[Message]:
     for number, entry in enumerate(entries, 1):
         try:
             message = Message.from_dict(entry)
         except (ValueError, TypeError) as error:
             raise TraceFormatError(f"entry {number}: {error}") from None
-        if not isinstance(message.content, str):
-            raise TraceFormatError(f"entry {number}: its content is {type(message.content).__name__}, not text")
+        wrong = _mistyped(message)
+        if wrong is not None:
+            raise TraceFormatError(f"entry {number}: {wrong}")
         yield message
+
+
+def _mistyped(message: Message) -> str | None:
+    """What field of a message of ours, or of a call in it, holds a value of another type."""
+    texts: list[tuple[str, object]] = [("content", message.content)]
+    texts += [(name, value) for name in _OWN_NAMES if (value := getattr(message, name)) is not None]
+    for call in message.tool_calls:
+        arguments: object = call.arguments
+        if not isinstance(arguments, Mapping):
+            return f"the arguments of a call are {type(arguments).__name__}, not an object"
+        texts += [("id of a call", call.id), ("name of a call", call.name)]
+    for name, value in texts:
+        if not isinstance(value, str):
+            return f"its {name} is {type(value).__name__}, not text"
+    return None
 
 
 def _openai(entry: Entry) -> bool:

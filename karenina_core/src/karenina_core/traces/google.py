@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from karenina_core.ports import Message, ToolCall
-from karenina_core.traces.blocks import as_json, described
+from karenina_core.traces.blocks import as_json, described, entries_of, name_of
 from karenina_core.traces.errors import TraceFormatError
 from karenina_core.traces.turns import Turn
 
@@ -38,7 +38,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     calls = _Calls(entries)
     for number, entry in enumerate(entries, 1):
         try:
-            role = entry.get("role") or "user"
+            role = name_of(entry, "role") or "user"
             if role == "model":
                 yield from _take(turn, _parts(entry), calls)
                 continue
@@ -57,7 +57,8 @@ class _Calls:
         self._count = 0
         self._taken: set[object] = set()
         for entry in entries:
-            for part in entry.get("parts") or ():
+            parts = entry.get("parts")
+            for part in parts if isinstance(parts, Sequence) else ():
                 for held in part.values() if isinstance(part, Mapping) else ():
                     if isinstance(held, Mapping) and isinstance(held.get("id"), str):
                         self._taken.add(held["id"])
@@ -137,10 +138,10 @@ def _result(kind: str, value: Any, calls: _Calls) -> Message:
     else:
         if not isinstance(result.get("name"), str):
             raise TraceFormatError("a functionResponse has no name")
-        call_id, name = calls.answered(result.get("id"), result["name"])
+        call_id, name = calls.answered(name_of(result, "id"), result["name"])
         response = result.get("response")
         failed = isinstance(response, Mapping) and bool(response.get("error"))
-        more = [described("part", part) for part in result.get("parts") or ()]
+        more = [described("part", _mapping("part", part)) for part in entries_of(result, "parts")]
         text = "\n".join([_response_text(response), *more])
     return Message("tool", text, tool_call_id=call_id, tool_name=name, is_error=failed)
 
@@ -167,7 +168,7 @@ def _written(kind: str, value: Any) -> str:
 def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
     """The kind and the value of each part, and whether it is a thought. Names may be in either spelling."""
     found: list[tuple[str, Any, bool]] = []
-    for part in entry.get("parts") or ():
+    for part in entries_of(entry, "parts"):
         if not isinstance(part, Mapping):
             raise TraceFormatError(f"a part of it is {type(part).__name__}, not an object")
         named = {_camel(str(key)): value for key, value in part.items() if value is not None}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
+from karenina_core.bounds import trouble_in_json
 from karenina_core.ports import Message, Role, ToolCall
-from karenina_core.reply_bounds import check_depth
-from karenina_core.traces.blocks import described
+from karenina_core.traces.blocks import described, entries_of, name_of
 from karenina_core.traces.errors import TraceFormatError
+from karenina_core.wording import whole_values
 
 UNREADABLE_ARGUMENTS = "_unreadable"
 """The key under which arguments that are no JSON object are kept as they came."""
@@ -30,24 +31,22 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
     Parts that are no text are kept as `described` writes them, such as `[image_url] {...}`; a refusal and the
     transcript of what was spoken count as text. Raises `TraceFormatError` for another shape.
     """
-    named = data.get("role", "")
-    role = _ROLES.get(named) if isinstance(named, str) else None
+    said = data.get("role")
+    role = _ROLES.get(said) if isinstance(said, str) else None
     if role is None:
-        raise TraceFormatError(f"its role is {named!r}")
+        raise TraceFormatError(f"its role is {said!r:.80}")
     content = read_content(data.get("content"))
     if role == "assistant":
-        calls = [read_tool_call(call) for call in _calls_of(data)]
+        calls = [read_tool_call(call) for call in entries_of(data, "tool_calls")]
         if isinstance(data.get("function_call"), Mapping):
             calls.append(_call("", data["function_call"]))
         audio = data.get("audio")
-        said = (content, data.get("refusal"), audio.get("transcript") if isinstance(audio, Mapping) else None)
-        content = "\n".join(text for text in said if isinstance(text, str) and text)
+        texts = (content, data.get("refusal"), audio.get("transcript") if isinstance(audio, Mapping) else None)
+        content = "\n".join(text for text in texts if isinstance(text, str) and text)
         return Message.assistant(content, calls, reasoning_of(data))
     if role == "tool":
-        call_id = data.get("tool_call_id")
-        if call_id is not None and not isinstance(call_id, str):
-            raise TraceFormatError(f"its tool_call_id is {type(call_id).__name__}, not text")
-        name = data.get("name") or (names or {}).get(call_id or "")
+        call_id = name_of(data, "tool_call_id")
+        name = name_of(data, "name") or (names or {}).get(call_id or "")
         return Message("tool", content, tool_call_id=call_id, tool_name=name, is_error=bool(data.get("is_error")))
     return Message(role, content)
 
@@ -58,13 +57,6 @@ def read_tool_call(data: Any) -> ToolCall:
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise TraceFormatError("one of its tool_calls has no function with a name")
     return _call(str(data.get("id") or ""), function)
-
-
-def _calls_of(data: Mapping[str, Any]) -> Sequence[Any]:
-    calls = data.get("tool_calls") or ()
-    if not isinstance(calls, Sequence) or isinstance(calls, str):
-        raise TraceFormatError(f"its tool_calls is {type(calls).__name__}, not a list")
-    return calls
 
 
 def read_content(content: Any) -> str:
@@ -92,10 +84,12 @@ def read_arguments(arguments: Any) -> dict[str, Any]:
         return dict(arguments)
     try:
         found = json.loads(arguments) if arguments else {}
-        check_depth(found)
     except (TypeError, ValueError, RecursionError):
         found = None
-    return found if isinstance(found, dict) else {UNREADABLE_ARGUMENTS: arguments}
+    if not isinstance(found, dict) or trouble_in_json(str(arguments), found, halves=False) is not None:
+        return {UNREADABLE_ARGUMENTS: arguments}
+    halved = isinstance(arguments, str) and "\\u" in arguments
+    return cast("dict[str, Any]", whole_values(found)) if halved else found
 
 
 def _call(call_id: str, function: Mapping[str, Any]) -> ToolCall:
