@@ -167,7 +167,7 @@ BAD_INPUT = {
         "there is no adapter 'scribbled'; did you mean 'scripted'",
     ),
     "no model": (["words.yaml", "-a", "gpt-4"], "'gpt-4' names no model"),
-    "broken model": (["words.yaml", "-a", "{"], "is no JSON"),
+    "broken model": (["words.yaml", "-a", "{"], "the JSON object of a model is broken"),
     "two of an id": (
         ["words.yaml", *2 * ["-a", '{"id": "x", "interface": "scripted", "model_name": "m"}']],
         "two models have the id 'x'",

@@ -200,18 +200,21 @@ def _check_size(file: IO[bytes], path: Path, most: int) -> None:
 
 def _piped(file: IO[bytes], path: Path, most: int) -> bytes:
     handle, found = file.fileno(), bytearray()
+    cure = "write its content to a file, and name that"
     while len(found) <= most:
-        poll = select.poll()
-        poll.register(handle, select.POLLIN | select.POLLHUP)
-        if not poll.poll(_PATIENCE * 1000):
-            what = f"the pipe delivered nothing for {_PATIENCE:g} seconds"
-            raise FileError(path, "", what, "write its content to a file, and name that")
-        piece = os.read(handle, _PIECE)
+        try:
+            piece = os.read(handle, _PIECE)
+        except BlockingIOError:  # there is a writer, and nothing to read yet
+            poll = select.poll()
+            poll.register(handle, select.POLLIN | select.POLLHUP)
+            if not poll.poll(_PATIENCE * 1000):
+                raise FileError(path, "", f"the pipe delivered nothing for {_PATIENCE:g} seconds", cure) from None
+            continue
         if not piece:
             break
         found += piece
     if not found:
-        raise FileError(path, "", "it is a pipe to which nothing writes", "write its content to a file, and name that")
+        raise FileError(path, "", "it is a pipe to which nothing writes", cure)
     return bytes(found)
 
 

@@ -13,9 +13,9 @@ def main() -> None:
     """Run the command with the arguments of the process, and exit with its code."""
     import sys
 
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    from karenina_core.cli import streams
+
+    streams.prepare()
     try:
         from karenina_core.cli.app import build_app
 
@@ -23,10 +23,15 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)  # while it starts: nothing was asked yet
     except Exception:
+        failure = streams.output_failure()
+        if failure is not None:
+            streams.fail(failure)
         import traceback
 
         traceback.print_exc()
         sys.exit(70)
+    finally:
+        streams.finish()
 
 
 def _first_word(arguments: list[str]) -> str:

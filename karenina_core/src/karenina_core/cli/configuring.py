@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,9 @@ Settings = Annotated[
         "--set", metavar="NAME=VALUE", help="Set one name (`karenina config` lists them).", show_default=False
     ),
 ]
+
+
+_NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
 
 def configuration(
@@ -87,8 +91,8 @@ def _one(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
 
     name, equals, text = setting.partition("=")
     name = name.strip()
-    if not equals or not name:
-        raise typer.BadParameter(f"{setting!r} sets nothing: write --set name=value")
+    if not equals or not _NAME.fullmatch(name):
+        raise typer.BadParameter("--set sets nothing: write --set name=value")  # the text may hold a key
     top, dot, key = name.partition(".")
     if not dot:
         return name, read_value(name, text)

@@ -96,9 +96,8 @@ def export(
     """Write what a journal holds as JSON lines: the results of its last run, in order, or the answers alone."""
     screen = screen_of(ctx)
     with screen.telling_errors():
-        from karenina_core.errors import ConfigError
         from karenina_core.run.journal_view import JournalView
-        from karenina_core.run.output import make_room
+        from karenina_core.run.output import lines_file, make_room
 
         with JournalView(journal) as view:
             lines = _exported(view, form, model)
@@ -108,11 +107,10 @@ def export(
                 sys.stdout.flush()
                 return
             moved = make_room(output)
-            try:
-                with output.open("w", encoding="utf-8") as file:
-                    count = sum(1 for line in lines if file.write(line + "\n"))
-            except OSError as error:
-                raise ConfigError([f"{output} cannot be written: {error.strerror or error}"]) from error
+            count = 0
+            with lines_file(output) as add:
+                for count, line in enumerate(lines, 1):  # noqa: B007 - it is the number of lines afterwards
+                    add([line])
         earlier = f" (an earlier file is kept in {moved})" if moved is not None else ""
         screen.note(f"{count} lines are in {output}{earlier}.")
 

@@ -10,8 +10,12 @@ from typing import Any
 
 import typer
 
+from karenina_core.bounds import trouble_in_json
+
 SPEC_HELP = "interface:model_name, interface:model_name@base_url, or a JSON object of a model's configuration."
 _URL = re.compile(r"@(?P<url>https?://.*)$")
+_INTERFACE = re.compile(r"[A-Za-z_][\w.-]*")
+_HARMLESS = re.compile(r"[\w./-]{1,60}:?")
 _FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a JSON object such as {"interface": ...}'
 
 
@@ -23,23 +27,36 @@ def model_of(spec: str) -> dict[str, Any]:
     """
     text = spec.strip()
     if text.startswith("{"):
-        try:
-            found = json.loads(text)
-        except ValueError as error:
-            raise typer.BadParameter(f"{spec!r} is no JSON: {error}") from error
-        if not isinstance(found, dict):
-            raise typer.BadParameter(f"{spec!r} is no JSON object")
-        return found
+        return _object_of(text)
     interface, colon, rest = text.partition(":")
-    if not colon or not interface or not rest:
-        raise typer.BadParameter(f"{spec!r} names no model: {_FORMS}")
+    if not colon or not rest or not _INTERFACE.fullmatch(interface):
+        shown = repr(text) if _HARMLESS.fullmatch(text) else "the text"
+        raise typer.BadParameter(f"{shown} names no model: {_FORMS}")
     found_url = _URL.search(rest)
     if found_url is not None:
         name = rest[: found_url.start()]
         if not name:
-            raise typer.BadParameter(f"{spec!r} has a base URL and no model name: {_FORMS}")
+            raise typer.BadParameter(f"the model of {interface!r} has a base URL and no name: {_FORMS}")
         return {"interface": interface, "model_name": name, "endpoint_base_url": found_url["url"]}
     return {"interface": interface, "model_name": rest}
+
+
+def _object_of(text: str) -> dict[str, Any]:
+    """The JSON object that a model is. Errors show nothing of it: it may hold a key."""
+    try:
+        found: dict[str, Any] = json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise typer.BadParameter(f"the JSON object of a model is broken at {place}: {error.msg}") from None
+    except (ValueError, RecursionError):
+        raise typer.BadParameter(
+            "the JSON object of a model holds too large a number, or is nested too deeply"
+        ) from None
+    trouble = trouble_in_json(text, found)
+    if trouble is not None:
+        place = ".".join(str(part) for part in trouble.path)
+        raise typer.BadParameter(f"the JSON object of a model cannot be used (at {place or 'a key'}): {trouble.cure}")
+    return found
 
 
 def models_of(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dict[str, Any]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
@@ -150,7 +150,24 @@ def _reworded(problem: Any, owned: Mapping[str, Setting]) -> str:
     owner = owned.get(str(problem["loc"][0])) if problem["loc"] else None
     from_whom = f" (of {owner.owner})" if owner is not None and owner.owner != CORE else ""
     message = problem["msg"].removeprefix("Value error, ")
+    return f"{where}{from_whom}: {message[:1].lower()}{message[1:]}{_shown(problem, owner)}"
+
+
+def _shown(problem: Any, owner: Setting | None) -> str:
+    """The refused value, if it cannot be or hold a secret: numbers, and texts of settings that are one plain value."""
     given = problem.get("input")
-    secret = any(part in SECRECY for part in problem["loc"])
-    shown = f", not {given!r}" if not secret and isinstance(given, (str, int, float, bool, NoneType)) else ""
-    return f"{where}{from_whom}: {message[:1].lower()}{message[1:]}{shown}"
+    if any(part in SECRECY for part in problem["loc"]):
+        return ""
+    if isinstance(given, (bool, int, float, NoneType)):
+        return f", not {given!r}"
+    if isinstance(given, str) and owner is not None and len(problem["loc"]) == 1 and _is_plain(owner.info.annotation):
+        return f", not {given!r:.60}"
+    return ""
+
+
+def _is_plain(annotation: Any) -> bool:
+    """Whether an annotation is made of numbers, booleans and fixed words only."""
+    kind = get_origin(annotation)
+    if kind in (Union, UnionType, Annotated):
+        return all(_is_plain(part) for part in get_args(annotation)[: 1 if kind is Annotated else None])
+    return kind is Literal or annotation in (bool, int, float, NoneType)

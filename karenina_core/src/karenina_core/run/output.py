@@ -6,7 +6,8 @@ import asyncio
 import os
 import tempfile
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
@@ -69,6 +70,33 @@ def free_name(path: Path) -> Path:
     while (candidate := path.with_name(f"{stem}-{number}{suffix}")).exists():
         number += 1
     return candidate
+
+
+@contextmanager
+def lines_file(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
+    """Open a file for lines, and return what adds some. Raises `ConfigError` if they cannot be written."""
+
+    def refused(error: OSError) -> ConfigError:
+        return ConfigError([f"the output {path} cannot be written: {error.strerror or error}"])
+
+    def add(lines: Iterable[str]) -> None:
+        for line in lines:
+            try:
+                file.write(line + "\n")
+            except OSError as error:
+                raise refused(error) from error
+
+    try:
+        file = path.open("w", encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise refused(error) from error
+    try:
+        yield add
+    finally:
+        try:
+            file.close()
+        except OSError as error:
+            raise refused(error) from error
 
 
 class ResultFile:

@@ -27,7 +27,7 @@ from karenina_core.run.forked import Forked, Work, can_fork
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_rows import damaged
 from karenina_core.run.journal_view import JournalView
-from karenina_core.run.output import make_room
+from karenina_core.run.output import lines_file, make_room
 from karenina_core.slots import Slot
 
 if TYPE_CHECKING:
@@ -159,20 +159,20 @@ def rescore(
     before, after = OutcomeTally(), OutcomeTally()
     changes: list[Change] = []
     with ExitStack() as stack:
-        file = None
+        add = None
         if output is not None:
             moved = make_room(Path(output))
             if moved is not None:
                 logger.warning("%s held earlier results: they are kept in %s", output, moved)
-            file = stack.enter_context(Path(output).open("w", encoding="utf-8", newline="\n"))
-        job = _Job(Path(journal), benchmark, config, trust, ask, file is not None, ids)
+            add = stack.enter_context(lines_file(Path(output)))
+        job = _Job(Path(journal), benchmark, config, trust, ask, add is not None, ids)
         for part in _parts(job, 1 if ask else processes):
             for question, was, was_granular, now, now_granular in part.scores:
                 before.add(was, question, was_granular)
                 after.add(now, question, now_granular)
             changes += part.changes
-            if file is not None:
-                file.writelines(f"{line}\n" for line in part.lines)
+            if add is not None:
+                add(part.lines)
             on_items(len(part.scores))
     kept = set(ids)
     gone = sum(count for id, count in asked.items() if id not in kept) if question_ids is None else 0

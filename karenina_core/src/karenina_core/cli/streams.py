@@ -1,0 +1,92 @@
+"""The standard streams of the command: closed ones, full disks, and readers that went away."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import IO, TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
+
+FAILED = 70
+READER_GONE = 141
+
+
+class _Output(io.FileIO):
+    """The standard output, which remembers that it could not be written."""
+
+    failure: OSError | None = None
+
+    def write(self, data: Buffer, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            self.failure = error
+            raise
+
+
+class _ErrorOutput(io.FileIO):
+    """The error output. What cannot be written there is dropped, because there is no other place to report it."""
+
+    def write(self, data: Buffer, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError:
+            return memoryview(data).nbytes
+
+
+_output: _Output | None = None
+
+
+def prepare() -> None:
+    """Give the process three usable streams.
+
+    The number of a closed stream would go to the next file that is opened, such as the journal, and what is printed
+    would be written into it.
+    """
+    global _output
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+    if sys.stdout is sys.__stdout__ and not os.isatty(1):  # a program that redirected it keeps its own
+        _output = _Output(1, "w", closefd=False)
+        sys.stdout = _text(_output, sys.stdout)
+    if sys.stderr is sys.__stderr__ and not os.isatty(2):
+        sys.stderr = _text(_ErrorOutput(2, "w", closefd=False), sys.stderr, line_buffering=True)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def output_failure() -> OSError | None:
+    """Return why the standard output could not be written, if it could not."""
+    return None if _output is None else _output.failure
+
+
+def finish() -> None:
+    """Write what is still to be written to the standard output; exit if it cannot be."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        fail(error)
+
+
+def fail(error: OSError) -> NoReturn:
+    """Exit because the standard output cannot be written."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)  # or the interpreter reports it once more when it flushes at its end
+    if isinstance(error, BrokenPipeError):
+        sys.exit(READER_GONE)
+    sys.stderr.write(f"Error: the standard output cannot be written: {error.strerror or error}\n")
+    sys.exit(FAILED)
+
+
+def _text(raw: io.FileIO, like: IO[str] | None, *, line_buffering: bool = False) -> io.TextIOWrapper:
+    encoding = getattr(like, "encoding", None) or "utf-8"
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding, line_buffering=line_buffering)
