@@ -339,8 +339,8 @@ class Limits:
     """The places of all servers of a run. `bounds` are those of a model's server.
 
     `most` is how many calls may be under way at all servers together. `on_change` is told when more or fewer calls
-    could be under way than before. `clock` is what times are measured by. A server that has refused all calls for longer
-    than `patience` seconds delays the calls that are left by short pauses only.
+    could be under way than before. `clock` is what times are measured by. A server that has refused all calls for
+    longer than `patience` seconds delays the calls that are left by short pauses only.
     """
 
     bounds: Callable[[ModelConfig], Bounds]

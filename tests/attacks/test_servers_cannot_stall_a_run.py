@@ -1,0 +1,232 @@
+"""A server can make a run wait only as long as its user allows: `retry_patience`, `request_timeout`, `item_timeout`.
+
+Whatever it answers, and if it never answers, each item ends, and so does the run. A server that recovers, or refuses
+some calls whatever the load, costs no item.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import web
+
+if TYPE_CHECKING:
+    from conftest import Site
+
+TEMPLATE = (
+    "class Answer(BaseAnswer):\n"
+    '    gene: str = VerifiedField(description="The gene", ground_truth="BCL2", verify_with=ExactMatch())\n'
+)
+ALLOWED = 110
+"""Seconds for a whole command on a busy machine. Without the bounds these runs take minutes, hours or years."""
+
+
+class Refusal:
+    """A refusal with this status and these headers."""
+
+    def __init__(self, status: int, **headers: str) -> None:
+        self.status = status
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+class Hostile:
+    """Answers well, except where `refusal` says otherwise."""
+
+    latency = 0.0
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.asked = 0
+        self.began = 0.0
+
+    def refusal(self, body: str) -> Refusal | None:
+        """Return how the request that arrives is refused, or None."""
+        return None
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        body = await request.text()
+        self.began = self.began or time.monotonic()
+        self.asked += 1
+        refused = self.refusal(body)
+        if refused is not None:
+            return web.json_response({"error": {"message": "no"}}, status=refused.status, headers=refused.headers)
+        await asyncio.sleep(self.latency)
+        text = json.dumps({"gene": "BCL2"}) if "json_schema" in body else "It is BCL2."
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        return web.json_response({"id": "1", "object": "chat.completion", "choices": [choice], "usage": usage})
+
+
+@contextmanager
+def serving(server: Hostile) -> Iterator[Hostile]:
+    """The server in a thread of its own, as long as the block lasts."""
+    started, stop = threading.Event(), asyncio.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def serve() -> None:
+        app = web.Application()
+        app.router.add_route("*", "/{tail:.*}", server.handle)
+        runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()
+        server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        loops.append(asyncio.get_running_loop())
+        started.set()
+        await stop.wait()
+        await runner.cleanup()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    assert started.wait(10)
+    try:
+        yield server
+    finally:
+        loops[0].call_soon_threadsafe(stop.set)
+        thread.join(10)
+
+
+def attacked(
+    site: Site, server: Hostile, questions: int, code: int = 0, **settings: Any
+) -> tuple[list[Mapping[str, Any]], float]:
+    """Run so many questions over the server. Return the results, and the seconds that the command took."""
+    lines = [
+        json.dumps({"id": f"q{n}", "question": f"Which gene, {n}?", "raw_answer": "BCL2", "template": TEMPLATE})
+        for n in range(questions)
+    ]
+    file = site.write("genes.jsonl", "\n".join(lines) + "\n")
+    output = site.folder / "genes.results.jsonl"
+    model = f"openai:m@{server.url}"
+    options = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
+    began = time.monotonic()
+    done = site.karenina("run", file, "-a", model, "-j", model, "-o", output, *options)
+    seconds = time.monotonic() - began
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    results = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+    return [result for result in results if "metadata" in result], seconds
+
+
+class AsksToWait(Hostile):
+    """Refuses the requests of the question 1, and names a time to wait."""
+
+    def __init__(self, after: str) -> None:
+        super().__init__()
+        self._after = after
+
+    def refusal(self, body: str) -> Refusal | None:
+        return Refusal(429, Retry_After=self._after) if "Which gene, 1?" in body else None
+
+
+@pytest.mark.parametrize("after", ["1000000000", "1e300", "Fri, 31 Dec 9999 23:59:59 GMT"])
+def test_a_long_retry_after_costs_its_item_alone(site: Site, after: str) -> None:
+    """Attack: refuse one question's requests and ask to wait for 30 years, for ever, until the year 9999."""
+    with serving(AsksToWait(after)) as server:
+        results, seconds = attacked(site, server, 5)
+
+    assert seconds < ALLOWED
+    assert [result["outcome"] for result in results].count("correct") == 4
+    (failed,) = [result for result in results if result["outcome"] != "correct"]
+    assert failed["metadata"]["question_id"] == "q1"
+    assert "longer than retry_patience" in failed["metadata"]["error"]
+
+
+@pytest.mark.parametrize("after", ["inf", "nan", "Mon, 01 Jan 99999999999999999999 00:00:00 GMT"])
+def test_a_retry_after_without_meaning_is_ignored(site: Site, after: str) -> None:
+    """Attack: name a time to wait that is not a number of seconds and not a date."""
+
+    class Once(AsksToWait):
+        def refusal(self, body: str) -> Refusal | None:
+            return super().refusal(body) if self.asked <= 3 else None
+
+    with serving(Once(after)) as server:
+        results, seconds = attacked(site, server, 3)
+
+    assert seconds < ALLOWED
+    assert [result["outcome"] for result in results] == ["correct"] * 3
+
+
+class AlwaysRefuses(Hostile):
+    """Refuses every request."""
+
+    def refusal(self, body: str) -> Refusal | None:
+        return Refusal(429)
+
+
+def test_a_server_that_refuses_everything_ends_the_run_after_the_patience(site: Site) -> None:
+    """Attack: answer each request with 429, so that each of 100 items waits for its turn and for all of its retries."""
+    with serving(AlwaysRefuses()) as server:
+        results, seconds = attacked(site, server, 100, code=4, retry_patience=5)
+
+    assert seconds < ALLOWED
+    assert len(results) == 100
+    assert "refused all calls for longer than retry_patience (5 s)" in results[-1]["metadata"]["error"]
+    assert server.asked < 200
+
+
+class RefusesSome(Hostile):
+    """Refuses a tenth of all requests, however few are under way."""
+
+    latency = 0.1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._random = random.Random(1)
+
+    def refusal(self, body: str) -> Refusal | None:
+        return Refusal(429) if self._random.random() < 0.1 else None
+
+
+def test_refusing_a_tenth_of_all_requests_does_not_slow_the_run_down(site: Site) -> None:
+    """Attack: refuse requests at random, so that the run goes down to one request at a time."""
+    with serving(RefusesSome()) as server:
+        results, seconds = attacked(site, server, 1000)
+
+    assert seconds < ALLOWED
+    assert [result["outcome"] for result in results] == ["correct"] * 1000
+
+
+class BreaksDown(Hostile):
+    """Is overloaded for some seconds after the first requests."""
+
+    latency = 0.05
+
+    def refusal(self, body: str) -> Refusal | None:
+        return Refusal(503) if 0.3 < time.monotonic() - self.began < 5 else None
+
+
+def test_an_outage_costs_its_own_time_and_no_item(site: Site) -> None:
+    """Attack: answer with 503 for five seconds, so that the run begins again with one request at a time."""
+    with serving(BreaksDown()) as server:
+        results, seconds = attacked(site, server, 300)
+
+    assert seconds < ALLOWED
+    assert [result["outcome"] for result in results] == ["correct"] * 300
+
+
+class NeverAnswers(Hostile):
+    """Accepts the requests of the question 1, and never answers."""
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        if "Which gene, 1?" in await request.text():
+            await asyncio.sleep(3600)
+        return await super().handle(request)
+
+
+@pytest.mark.parametrize("limit", ["item_timeout", "request_timeout"])
+def test_a_server_that_never_answers_costs_its_item_alone(site: Site, limit: str) -> None:
+    """Attack: accept a request, and never answer."""
+    with serving(NeverAnswers()) as server:
+        results, seconds = attacked(site, server, 3, **{limit: 2})
+
+    assert seconds < ALLOWED
+    outcomes = {result["metadata"]["question_id"]: result["outcome"] for result in results}
+    assert (outcomes["q0"], outcomes["q2"]) == ("correct", "correct")
+    assert outcomes["q1"] != "correct"
