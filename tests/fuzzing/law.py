@@ -76,10 +76,10 @@ class Law:
         """Watch the block."""
         global _watching
         _install()
-        seen: list[str] = []
+        seen: list[Broken] = []
         before = _peak()
         late = signal.signal(signal.SIGVTALRM, _too_slow)
-        signal.setitimer(signal.ITIMER_VIRTUAL, self.seconds)
+        signal.setitimer(signal.ITIMER_VIRTUAL, self.seconds, self.seconds)  # again, where it was caught
         _watching = (self, seen)
         try:
             yield
@@ -88,7 +88,7 @@ class Law:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             signal.signal(signal.SIGVTALRM, late)
         if seen:
-            raise Forbidden(seen[0])
+            raise seen[0]
         if _peak() - before > self.megabytes:
             raise TooLarge(f"{_peak() - before:.0f} MB more than before")
 
@@ -140,7 +140,7 @@ class Law:
         return f"{place}{os.sep}".startswith(self.folder + os.sep) or place == os.devnull or "__pycache__" in place
 
 
-_watching: tuple[Law, list[str]] | None = None
+_watching: tuple[Law, list[Broken]] | None = None
 _installed = False
 
 
@@ -157,13 +157,16 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     law, seen = _watching
     why = law.forbids(event, arguments)
     if why is not None:
-        seen.append(why)
-        raise Forbidden(why)
+        seen.append(Forbidden(why))
+        raise seen[-1]
 
 
 def _too_slow(_number: int, frame: FrameType | None) -> None:
     where = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "?"
-    raise TooSlow(f"more than its share of processor time, at {where}")
+    late = TooSlow(f"more than its share of processor time, at {where}")
+    if _watching is not None:
+        _watching[1].append(late)
+    raise late
 
 
 def _peak() -> float:
