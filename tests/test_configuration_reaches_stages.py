@@ -261,7 +261,7 @@ CASES: Final[dict[str, Case]] = {
         AGENTIC,
         answering=AGENT,
     ),
-    "workspace_max_bytes": Case((2, 1), lambda run: run.error is None, (True, False), AGENTIC),
+    "workspace_max_bytes": Case((2, 1), lambda run: run.result.metadata.error is None, (True, False), AGENTIC),
     "workspace_cleanup": Case((True, False), left_in_root, (1, 2), AGENTIC),
 }
 
@@ -302,6 +302,6 @@ def test_a_name_has_its_effect(name: str, which: int, tmp_path: Path, monkeypatc
         (root / "task/file.txt").write_text("12", "utf-8")
     chosen = {**case.others, name: case.values[which]}
     run = whole_run(root, {key: placed(value, root) for key, value in chosen.items()}, case.judge, case.answering)
-    assert name in ("parsing_only", "executor", "workspace_max_bytes") or run.error is None, run.error
+    assert name in ("parsing_only", "executor") or run.error is None, run.error
     assert case.shows(run) == case.seen[which]
     assert case.seen[0] != case.seen[1]
