@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from karenina_core.ports import (
     AgentOptions,
@@ -22,7 +22,7 @@ from karenina_core.ports import (
     Turn,
     Usage,
 )
-from karenina_core.tools import run_tool, tools_for
+from karenina_core.tools import run_tool, size_of, tools_for
 
 if TYPE_CHECKING:
     from karenina_core.tools import Tool
@@ -31,6 +31,10 @@ CUT_OFF = (
     "this call was not carried out: the reply reached the limit of tokens while it was being written, so its "
     "arguments may be incomplete; call it again, in a shorter reply"
 )
+
+
+MOST_OF_A_TRACE: Final = 20_000_000
+"""Characters and values of all messages of one agent run: more than any model reads, and each turn sends them again."""
 
 
 class Conversation(Protocol):
@@ -107,12 +111,16 @@ async def _work(
         turn = _with_ids(turn, number)
         conversation.said(turn)
         calls = work.add(turn)
+        work.size.add(conversation.where, turn.message)
         if turn.unfinished and not calls:
             continue
         if not calls:
             return work.reply()
         if number < options.max_turns:
-            results = [await _result(call, turn, tools) for call in calls]
+            results = []
+            for call in calls:
+                results.append(await _result(call, turn, tools))
+                work.size.add(conversation.where, results[-1])
             conversation.heard(results)
             work.heard(results)
     return work.reply(limit_reached=True)
@@ -125,6 +133,23 @@ async def _result(call: ToolCall, turn: Turn, tools: Mapping[str, Tool]) -> Mess
 
 
 @dataclass(slots=True)
+class TraceSize:
+    """The size of the messages of one agent run so far."""
+
+    characters: int = 0
+
+    def add(self, where: str, message: Message) -> None:
+        """Count a message. Raises `PortError` if the run has more than `MOST_OF_A_TRACE`; `where` names its server."""
+        calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
+        self.characters += size_of([message.content, message.reasoning, calls])
+        if self.characters > MOST_OF_A_TRACE:
+            raise PortError(
+                f"{where}: the agent's conversation grew beyond {MOST_OF_A_TRACE} characters and was ended",
+                category=ErrorCategory.PERMANENT,
+            )
+
+
+@dataclass(slots=True)
 class _Work:
     """What the agent has done so far."""
 
@@ -133,6 +158,7 @@ class _Work:
     finish_reason: FinishReason = "other"
     model: str | None = None
     paused: bool = False
+    size: TraceSize = field(default_factory=TraceSize)
 
     def add(self, turn: Turn) -> tuple[ToolCall, ...]:
         """Take a turn, and give the calls that it asks for."""

@@ -7,7 +7,7 @@ all such adapters offer the same tools, and a tool that fails is an entry of the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from karenina_core.ports import Message, ToolCall
 from karenina_core.structured.fitting import misfits, takes_null
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 LONGEST_RESULT = 200_000
 """Characters of a tool's result that reach the model; the rest is cut off, and the result says so."""
+MOST_ARGUMENTS: Final = 2_000_000
+"""Characters and values of the arguments of one call; a call with more is not carried out."""
+_LONGEST_NAME: Final = 200
 
 
 class ToolError(Exception):
@@ -84,12 +87,33 @@ async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
     return Message.tool(whole(said), call)
 
 
+def size_of(value: object) -> int:
+    """The characters of all texts in a JSON value, and one for each value in it."""
+    found = 0
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        found += 1
+        if isinstance(one, str):
+            found += len(one)
+        elif isinstance(one, Mapping):
+            waiting += one.keys()
+            waiting += one.values()
+        elif isinstance(one, (list, tuple)):
+            waiting += one
+    return found
+
+
 async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
     tool = tools.get(call.name)
+    if len(call.name) > _LONGEST_NAME:
+        raise ToolError(f"there is no tool with a name of {len(call.name)} characters: {call.name[:_LONGEST_NAME]}...")
     if tool is None:
         raise ToolError(f"there is no tool {call.name!r}{nearest(call.name, tools)}")
     if set(call.arguments) == {UNREADABLE_ARGUMENTS}:
         raise ToolError(f"the arguments of {call.name} are no JSON object; call it again with one")
+    if size_of(call.arguments) > MOST_ARGUMENTS:
+        raise ToolError(f"the arguments of {call.name} are too large: {MOST_ARGUMENTS} characters are the limit")
     # Models write null for what they leave out, and tools may ask for it.
     known = tool.schema.get("properties", {})
     arguments = {

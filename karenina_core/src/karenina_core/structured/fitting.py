@@ -11,9 +11,36 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
+
+from karenina_core.errors import KareninaError
 
 Schema = Mapping[str, Any]
+
+MOST_STEPS: Final = 200_000
+"""Comparisons of a value with a part of a schema that one question may take."""
+
+
+class TooIntricate(KareninaError, ValueError):
+    """A comparison that takes too many steps: a few lines of choices and references can ask for billions."""
+
+
+class _Root(dict[str, Any]):
+    """A whole schema, with the comparisons that are left."""
+
+    left = MOST_STEPS
+
+    @classmethod
+    def of(cls, schema: Schema) -> _Root:
+        return schema if isinstance(schema, _Root) else cls(schema)
+
+    def step(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise TooIntricate(
+                "too many values, or a schema with too many choices and references in each other: not compared"
+            )
+
 
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 # A string that may stand for several entries, or for none, is no list of one.
@@ -36,11 +63,13 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
 
 def misfits(data: object, schema: Schema) -> list[str]:
     """What in `data` does not fit `schema`, one sentence each with its place; empty where all fits."""
-    return list(_misfits(data, schema, schema, ""))
+    root = _Root.of(schema)
+    return list(_misfits(data, root, root, ""))
 
 
 def fit(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, list[str]]:
     """What `repair` makes of `data`, whether it changed anything, and the `misfits` that are left."""
+    schema = _Root.of(schema)
     given = dict(data)
     unwrapped = _unwrapped(given, schema, schema)
     problems = misfits(unwrapped, schema)
@@ -53,6 +82,8 @@ def fit(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, 
 
 def takes_null(schema: Schema, root: Schema) -> bool:
     """Whether `schema`, a part of `root`, allows null by itself; one that says nothing of a type does."""
+    root = _Root.of(root)
+    root.step()
     schema = _resolved(schema, root)
     options = _options(schema)
     if options:
@@ -75,7 +106,8 @@ def _unwrapped(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, 
     return inner if needed <= inner.keys() <= known.keys() else data
 
 
-def _repair(value: Any, schema: Schema, root: Schema) -> Any:
+def _repair(value: Any, schema: Schema, root: _Root) -> Any:
+    root.step()
     schema = _resolved(schema, root)
     if value is None:
         return None
@@ -88,7 +120,7 @@ def _repair(value: Any, schema: Schema, root: Schema) -> Any:
     return _repair_typed(value, schema, root)
 
 
-def _repair_typed(value: Any, schema: Schema, root: Schema) -> Any:
+def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
     kind = schema.get("type")
     if isinstance(value, dict):
         known = schema.get("properties")
@@ -110,7 +142,7 @@ def _repair_typed(value: Any, schema: Schema, root: Schema) -> Any:
     return value
 
 
-def _repair_list(value: Any, schema: Schema, root: Schema) -> Any:
+def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
     items = schema.get("items")
     if isinstance(value, str):
         held = _held_list(value)
@@ -127,7 +159,7 @@ def _repair_list(value: Any, schema: Schema, root: Schema) -> Any:
     return repaired
 
 
-def _repair_by_option(value: Any, options: list[Schema], root: Schema) -> Any:
+def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
     """The one way to make `value` fit one of several schemas; `value` where it fits already or the ways differ."""
     if any(not _fails(value, option, root) for option in options):
         return value
@@ -139,7 +171,8 @@ def _repair_by_option(value: Any, options: list[Schema], root: Schema) -> Any:
     return found[0] if len(found) == 1 else value
 
 
-def _misfits(value: object, schema: Schema, root: Schema, place: str) -> Iterator[str]:
+def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator[str]:
+    root.step()
     schema = _resolved(schema, root)
     if value is None:
         return
@@ -173,7 +206,7 @@ def _misfits(value: object, schema: Schema, root: Schema, place: str) -> Iterato
                 yield from _misfits(entry, schema["items"], root, f"{place}[{number}]")
 
 
-def _fails(value: object, schema: Schema, root: Schema) -> bool:
+def _fails(value: object, schema: Schema, root: _Root) -> bool:
     return next(_misfits(value, schema, root, ""), None) is not None
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from mcp import Client, MCPError
@@ -22,6 +20,7 @@ from karenina_core.reply_bounds import ReplyTooLarge
 from karenina_core.tools import ToolError
 from karenina_mcp.content import text_of
 from karenina_mcp.elicitation import with_defaults
+from karenina_mcp.stdio import Output
 from karenina_mcp.transports import transport
 
 if TYPE_CHECKING:
@@ -35,8 +34,7 @@ MOST_PAGES: Final = 100
 """Pages of tools that one server may list."""
 MOST_TOOLS: Final = 1000
 """Tools that one server may list."""
-_LAST_WORDS: Final = 800
-"""Bytes of what a server wrote to stderr that an error shows."""
+_MOMENT: Final = 1.0
 
 
 @asynccontextmanager
@@ -85,8 +83,11 @@ class Connection:
         except (_CannotConnect, TimeoutError) as error:
             raise ToolError(self._why_not(error)) from None
         link = self._link
+        seconds = self.server.options.call_timeout
         try:
-            result = await client.call_tool(tool, dict(arguments), self.server.options.call_timeout)
+            # The library's own time begins once the request is sent, which a server can keep from being done.
+            async with asyncio.timeout(seconds + _MOMENT):
+                result = await client.call_tool(tool, dict(arguments), seconds)
         except Exception as error:
             raise ToolError(self._call_failed(error, link)) from None
         said = text_of(result)
@@ -128,19 +129,20 @@ class Connection:
             seconds = self.server.options.start_timeout
             why = f"it did not answer within {seconds:g} s; give it more time with start_timeout"
         else:
-            why = _words(error)
-        words = self._link.last_words() if self._link is not None else ""
+            why = (self._link and self._link.output.stopped) or _words(error)
+        words = self._link.output.last_words() if self._link is not None else ""
         said = f"{self.server} cannot be used: {why}" + (f"; it wrote: {words}" if words else "")
         return self._without_secrets(said)
 
     def _call_failed(self, error: Exception, link: _Link | None) -> str:
-        if isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT:
+        if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT):
             said = f"{self.server} did not answer within {self.server.options.call_timeout:g} s"
         elif link is not None and (link.over or _ends(error)):
             link.over = True
-            words = link.last_words()
+            words = link.output.last_words()
+            went = f"was disconnected, because {link.output.stopped}" if link.output.stopped else "went away"
             anew = "reached" if self.server.is_remote else "started"
-            said = f"{self.server} went away before it answered, and is {anew} anew at the next call"
+            said = f"{self.server} {went} before it answered, and is {anew} anew at the next call"
             said += f"; it wrote: {words}" if words else ""
         else:
             said = f"{self.server}: {_words(error)}"
@@ -163,8 +165,7 @@ class _Link:
         self.over = False
         self._scope = anyio.CancelScope()
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        self._errors: IO[bytes] = tempfile.TemporaryFile("ab+")  # noqa: SIM115 - `_hold` closes it
-        self._said = ""
+        self.output = Output()
         self._task = asyncio.create_task(self._hold(server, workspace, bounds), name=f"MCP server {server.name}")
 
     async def client(self) -> Client:
@@ -177,26 +178,18 @@ class _Link:
         self._scope.cancel()
         await asyncio.wait([self._task])
 
-    def last_words(self) -> str:
-        """The end of what the server wrote to stderr."""
-        if not self._errors.closed:
-            self._said = _end_of(self._errors)
-        return self._said
-
     async def _hold(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
         try:
             with self._scope:
                 async with AsyncExitStack() as stack:
-                    client = await stack.enter_async_context(_client(server, workspace, self._errors, bounds))
+                    client = await stack.enter_async_context(_client(server, workspace, self.output, bounds))
                     self._ready.set_result(client)
                     await anyio.sleep_forever()
         except Exception as error:  # of the library, its tasks and its transport alike
             self._fail(_first(error))
         finally:
             self.over = True
-            self._fail(_CannotConnect("it was given up"))
-            self.last_words()
-            self._errors.close()
+            self._fail(_CannotConnect(self.output.stopped or "it was given up"))
 
     def _fail(self, error: BaseException) -> None:
         if not self._ready.done():
@@ -204,9 +197,9 @@ class _Link:
             self._ready.exception()  # nobody may be there to fetch it
 
 
-def _client(server: Server, workspace: Path | None, errors: IO[bytes], bounds: ReplyBounds) -> Client:
+def _client(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Client:
     return Client(
-        transport(server, workspace, errors, bounds),
+        transport(server, workspace, output, bounds),
         client_info=Implementation(name="karenina", version=__version__),
         elicitation_callback=with_defaults if server.options.elicitation == "defaults" else None,
     )
@@ -231,9 +224,3 @@ def _first(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-def _end_of(file: IO[bytes]) -> str:
-    # Opened for appending, so that looking does not move the place where the server writes.
-    file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_WORDS))
-    return " ".join(file.read().decode("utf-8", "replace").split())

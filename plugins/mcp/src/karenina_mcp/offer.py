@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.ports import ErrorCategory, PortError
+from karenina_core.tools import size_of
 from karenina_core.wording import nearest
 
 if TYPE_CHECKING:
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
     from karenina_mcp.connection import Connection
 
+MOST_OF_TOOLS: Final = 1_000_000
+"""Characters and values of the names, descriptions and schemas of one server's tools: they are in each request."""
+LONGEST_NAME: Final = 200
+_SHOWN: Final = 5
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -48,6 +53,7 @@ def offered(connections: Sequence[Connection], model: ModelConfig) -> tuple[MCPT
     """
     every = [_tool(connection, tool) for connection in connections for tool in connection.listing]
     problems = [
+        *(problem for connection in connections for problem in _unfit(connection)),
         *_strangers("mcp_tool_filter", model.mcp_tool_filter or (), every),
         *_strangers("mcp_tool_description_overrides", model.mcp_tool_description_overrides or (), every),
     ]
@@ -59,9 +65,23 @@ def offered(connections: Sequence[Connection], model: ModelConfig) -> tuple[MCPT
         if other is not tool:
             problems.append(_clash(other, tool))
     if problems:
-        raise PortError(f"model {model.id!r}: {'; '.join(problems)}", category=ErrorCategory.PERMANENT)
+        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        what = f"{'; '.join(problems[:_SHOWN])}{more}"
+        raise PortError(f"model {model.id!r}: {what}", category=ErrorCategory.PERMANENT)
     texts = model.mcp_tool_description_overrides or {}
     return tuple(_described(tool, texts.get(tool.name) or texts.get(tool.own_name)) for tool in kept)
+
+
+def _unfit(connection: Connection) -> Iterator[str]:
+    """What makes a server's list of tools one that no model can be sent."""
+    server = f"the MCP server {connection.server.name!r}"
+    listing = connection.listing
+    size = sum(size_of([tool.name, tool.title, tool.description, tool.input_schema]) for tool in listing)
+    if size > MOST_OF_TOOLS:
+        yield f"{server} describes its tools in {size} characters; {MOST_OF_TOOLS} are the limit"
+    for tool in listing:
+        if len(tool.name) > LONGEST_NAME:
+            yield f"{server} has a tool with a name of {len(tool.name)} characters: {tool.name[:60]!r}..."
 
 
 def _tool(connection: Connection, tool: mcp_types.Tool) -> MCPTool:

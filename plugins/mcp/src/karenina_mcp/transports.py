@@ -6,13 +6,13 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
-from mcp import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from karenina_core.reply_body import ACCEPTED_ENCODINGS, bounding_hook
+from karenina_mcp.stdio import Output, over_stdio
 
 if TYPE_CHECKING:
     from mcp.client import Transport
@@ -27,27 +27,15 @@ USUAL_VARIABLES: Final = (
 """What a process gets of the environment beside what the MCP library passes on: PATH, HOME, USER, SHELL, TERM, ..."""
 
 
-def transport(server: Server, workspace: Path | None, errors: IO[bytes], bounds: ReplyBounds) -> Transport:
-    """Return the way to a server. What a process writes to stderr goes to `errors`, a real file.
-
-    Replies over HTTP keep within `bounds`; what a process writes is bounded by its time alone.
-    """
+def transport(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Transport:
+    """Return the way to a server. What a process writes beside its messages goes to `output`."""
     if server.is_remote:
         return _over_http(server, bounds)
-    program, *arguments = server.command()
+    command = server.command()
     environment = {name: os.environ[name] for name in USUAL_VARIABLES if name in os.environ}
-    if workspace is not None and "-m" in arguments:
+    if workspace is not None and "-m" in command[1:]:
         environment["PYTHONSAFEPATH"] = "1"  # or Python would import what an agent wrote into its workspace
-    return stdio_client(
-        StdioServerParameters(
-            command=program,
-            args=arguments,
-            env={**environment, **server.passed_on()},
-            cwd=workspace,
-            encoding_error_handler="replace",
-        ),
-        errlog=errors,  # type: ignore[arg-type] # it takes any real file
-    )
+    return over_stdio(command, {**environment, **server.passed_on()}, workspace, output, bounds)
 
 
 @asynccontextmanager

@@ -1,0 +1,211 @@
+"""A server that a command starts, reached over its standard input and output.
+
+The library's own transport keeps a line of any length, takes the square of its length to read it, writes all that the
+server says on stderr to the disk, and leaves what a server started if the server itself ends in time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import PIPE
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from anyio.abc import ByteReceiveStream, Process
+from mcp.client.stdio import get_default_environment
+from mcp.os.posix.utilities import terminate_posix_process_tree
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
+
+from karenina_core.reply_bounds import MOST_VALUES, value_marks
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+    from karenina_core.reply_bounds import ReplyBounds
+
+MOST_MESSAGES: Final = 10_000
+"""Lines that a server may write after a request, before the next one."""
+_GRACE: Final = 2.0
+_POLL: Final = 0.01
+_LAST_WORDS: Final = 800
+_FREE_STDERR: Final = 10_000_000
+_PAUSE: Final = 0.01
+
+Incoming = SessionMessage | Exception
+Streams = tuple["MemoryObjectReceiveStream[Incoming]", "MemoryObjectSendStream[SessionMessage]"]
+
+
+@dataclass(slots=True)
+class Output:
+    """What a server wrote besides its messages: the end of its stderr, and why it was stopped, if it was."""
+
+    stopped: str | None = None
+    _tail: bytearray = field(default_factory=bytearray)
+
+    def add(self, chunk: bytes) -> None:
+        """Keep the end of what was written so far."""
+        self._tail += chunk[-_LAST_WORDS:]
+        del self._tail[:-_LAST_WORDS]
+
+    def last_words(self) -> str:
+        """The end of what the server wrote to stderr, on one line."""
+        return " ".join(self._tail.decode("utf-8", "replace").split())
+
+
+@asynccontextmanager
+async def over_stdio(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path | None,
+    output: Output,
+    bounds: ReplyBounds,
+) -> AsyncIterator[Streams]:
+    """Start a server and connect to it, as long as the block lasts; then the server and its process group are ended.
+
+    The server gets the library's usual variables and `environment`, and nothing else of this process. A server that
+    writes more bytes than `bounds` allow or more than `MOST_MESSAGES` lines after a request is disconnected.
+    """
+    process = await anyio.open_process(
+        list(command),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        cwd=folder,
+        env={**get_default_environment(), **environment},
+        start_new_session=True,
+    )
+    # No await until the task group is entered: a cancellation here would leave the process.
+    to_session, from_server = anyio.create_memory_object_stream[Incoming](0)
+    to_server, from_session = anyio.create_memory_object_stream[SessionMessage](0)
+    allowance = _Allowance(bounds.max_bytes)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_read, process, to_session, allowance, output)
+        tasks.start_soon(_write, process, from_session, to_session, allowance)
+        tasks.start_soon(_read_stderr, process, output)
+        try:
+            yield from_server, to_server
+        finally:
+            with anyio.CancelScope(shield=True):
+                for stream in (from_server, to_server, to_session, from_session):
+                    await stream.aclose()
+                await _end(process)
+            tasks.cancel_scope.cancel()
+
+
+@dataclass(slots=True)
+class _Allowance:
+    """What a server may still write until it gets the next request."""
+
+    most_bytes: int
+    bytes_left: int = field(init=False)
+    messages_left: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        self.bytes_left, self.messages_left = self.most_bytes, MOST_MESSAGES
+
+    def take(self, size: int, lines: int) -> str | None:
+        """Count what was written. Return why it is too much, if it is."""
+        self.bytes_left -= size
+        self.messages_left -= lines
+        if self.bytes_left < 0:
+            return f"it sent more than {self.most_bytes} bytes after one request (max_reply_bytes)"
+        return f"it sent more than {MOST_MESSAGES} messages after one request" if self.messages_left < 0 else None
+
+
+async def _read(
+    process: Process, to_session: MemoryObjectSendStream[Incoming], allowance: _Allowance, output: Output
+) -> None:
+    assert process.stdout is not None
+    line = bytearray()
+    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
+        async with to_session:
+            async for chunk in process.stdout:
+                *whole, rest = chunk.split(b"\n")
+                output.stopped = allowance.take(len(chunk), len(whole))
+                if output.stopped is not None:
+                    break
+                for part in whole:
+                    line += part
+                    await to_session.send(_message(bytes(line)))
+                    line.clear()
+                line += rest
+    await _drain(process.stdout)
+
+
+async def _drain(stream: ByteReceiveStream) -> None:
+    """Discard what is still written, slowly: a server that blocks on a full pipe could not end by itself."""
+    with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+        while True:
+            await stream.receive()
+            await anyio.sleep(_PAUSE)
+
+
+def _message(line: bytes) -> Incoming:
+    if len(line) > MOST_VALUES and value_marks(line) > MOST_VALUES:
+        return ValueError(f"a message of more than {MOST_VALUES} values")
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False))
+    except ValueError as error:
+        return error
+
+
+async def _write(
+    process: Process,
+    from_session: MemoryObjectReceiveStream[SessionMessage],
+    to_session: MemoryObjectSendStream[Incoming],
+    allowance: _Allowance,
+) -> None:
+    assert process.stdin is not None
+    try:
+        async with from_session:
+            async for sent in from_session:
+                if isinstance(sent.message, JSONRPCRequest):  # answers to the server's own requests renew nothing
+                    allowance.renew()
+                text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await process.stdin.send(f"{text}\n".encode("utf-8", "replace"))
+    except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+        await to_session.aclose()  # the session sees that the connection has ended
+
+
+async def _read_stderr(process: Process, output: Output) -> None:
+    assert process.stderr is not None
+    size = 0
+    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
+        async for chunk in process.stderr:
+            output.add(chunk)
+            size += len(chunk)
+            if size > _FREE_STDERR:  # it would keep the event loop busy
+                await anyio.sleep(_PAUSE)
+
+
+async def _end(process: Process) -> None:
+    """Close the server's input, wait a moment for it to end, and end all that is left of its process group."""
+    assert process.stdin is not None
+    with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        await process.stdin.aclose()
+    await _wait(process)
+    if os.name == "posix":
+        await terminate_posix_process_tree(process, _GRACE)
+    elif process.returncode is None:
+        process.kill()
+    await _wait(process)
+    # What left the group may hold the pipes open; nothing public closes them then.
+    transport = getattr(getattr(process, "_process", None), "_transport", None)
+    if transport is not None:
+        with suppress(PermissionError):
+            transport.close()
+
+
+async def _wait(process: Process) -> None:
+    # Not `process.wait()`, which waits for the pipes too: a process that the server started may hold them.
+    with anyio.move_on_after(_GRACE):
+        while process.returncode is None:  # noqa: ASYNC110 - nothing else says that it has ended
+            await anyio.sleep(_POLL)
