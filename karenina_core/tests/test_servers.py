@@ -70,7 +70,8 @@ def test_the_first_variable_that_is_set_has_the_key(monkeypatch: pytest.MonkeyPa
     [
         ("localhost:8000", "must begin with http:// or https:// and name a host"),
         ("http://", "name a host"),
-        ("http://host:port", "not a URL (Port could not be cast to integer value as 'port'); it looks like EXAMPLE"),
+        ("http://host:port", "not a URL, or its port is not a number; it looks like EXAMPLE"),
+        ("http://host:pw-secret", "not a URL"),
         ("http://me:pw-secret@host", "put the key into endpoint_api_key"),
         ("http://host?key=pw-secret", "it has a query; CURE"),
         ("http://host#pw-secret", "it has a query; CURE"),

@@ -1,8 +1,23 @@
-"""Whose machine a host is. For adapters."""
+"""Whose machine a host is, and what of a URL may be shown. For adapters."""
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+MASK: Final = "***"
+"""What stands for a part of a URL that may be a secret."""
+
+_COMMON: Final = frozenset(
+    {
+        *("anthropic", "api", "chat", "compatible-mode", "completions", "deployments", "engines", "inference", "llm"),
+        *("mcp", "messages", "model", "models", "openai", "paas", "projects", "proxy", "router", "serverless"),
+        *("serving", "sse"),
+    }
+)
+_VERSION: Final = re.compile(r"v\d{1,2}((alpha|beta)\d{0,2})?")
 
 
 def is_loopback(host: str) -> bool:
@@ -13,3 +28,39 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def shown_url(url: str) -> str:
+    """Return `url` as it may be printed and stored: without what in it may be a secret, for which `/***` stands.
+
+    Scheme, host and port are shown. A path is shown if it consists of words and versions that are common in the base
+    URLs of model servers, such as `/v1` and `/openai/v1`; a user name, a password, a query and every other path may be
+    a secret, and no rule could tell the two apart.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return MASK
+    if not parts.scheme or not host:
+        return MASK
+    at = f"[{host}]" if ":" in host else host
+    server = f"{parts.scheme}://{at}{f':{port}' if port is not None else ''}"
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        return f"{server}/{MASK}"
+    plain = all(not part or part in _COMMON or _VERSION.fullmatch(part) for part in parts.path.split("/"))
+    return f"{server}{parts.path}" if plain else f"{server}/{MASK}"
+
+
+def secret_parts(url: str | None) -> list[str]:
+    """Return the parts of `url` that `shown_url` does not show, the longest first: to mask them in other texts."""
+    if url is None or not shown_url(url).endswith(MASK):
+        return []
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return [url]
+    path = [part for part in parts.path.split("/") if part not in _COMMON and not _VERSION.fullmatch(part)]
+    queried = [value for _, value in parse_qsl(parts.query)]
+    found = [url, parts.path, parts.query, parts.fragment, parts.password, parts.username, *path, *queried]
+    return sorted({part for part in found if part and part != "/"}, key=len, reverse=True)

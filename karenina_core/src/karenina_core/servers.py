@@ -74,8 +74,8 @@ def checked_url(
     try:
         url = urlsplit(base_url)
         _ = url.port
-    except ValueError as error:
-        raise AdapterConfigError(f"{where}: not a URL ({error}); it looks like {like}") from None
+    except ValueError:  # whose message may hold a part of a password
+        raise AdapterConfigError(f"{where}: not a URL, or its port is not a number; it looks like {like}") from None
     if url.scheme not in _PORTS or not url.hostname:
         raise AdapterConfigError(f"{where}: it must begin with http:// or https:// and name a host")
     if url.username is not None or url.password is not None:

@@ -13,7 +13,7 @@ from karenina_claude_agent_sdk.conversion import Wire, turn_of
 from karenina_claude_agent_sdk.events import ServersError, read_reply
 from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_core.failures import CURES, http_failure, shown_text
-from karenina_core.hosts import is_loopback
+from karenina_core.hosts import is_loopback, secret_parts, shown_url
 from karenina_core.ports import ErrorCategory, Message, PortError, Turn
 from karenina_core.reply_body import ACCEPTED_ENCODINGS, bounded
 from karenina_core.reply_bounds import ReplyBounds
@@ -50,7 +50,7 @@ class Upstream:
         url = urlsplit(base_url)
         key = key_of(model)
         own = {name: value.get_secret_value() for name, value in extra_of(model).headers.items()}
-        self.where = f"{model.display_string} at {base_url}"
+        self.where = f"{model.display_string} at {shown_url(base_url)}"
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self._url = f"{base_url}/v1/messages"
         self._bounds = ReplyBounds.of(model)
@@ -58,7 +58,8 @@ class Upstream:
         if key is not None and not {"authorization", "x-api-key"} & {name.lower() for name in own}:
             self._headers["X-Api-Key"] = key
         self._headers.update(own)
-        self._secrets = [value for value in (key or "", *own.values()) if len(value) > 3]
+        values = (key or "", *own.values(), *secret_parts(base_url))
+        self._secrets = [value for value in values if len(value) > 3]
         self._fields = {
             name: value
             for name, value in (("temperature", model.temperature), ("max_tokens", model.max_tokens))

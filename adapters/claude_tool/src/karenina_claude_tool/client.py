@@ -23,7 +23,7 @@ from karenina_claude_tool.settings import (
     has_environments_trust,
     key_of,
 )
-from karenina_core.hosts import is_loopback
+from karenina_core.hosts import is_loopback, secret_parts, shown_url
 from karenina_core.ports import ErrorCategory, PortError
 from karenina_core.reply_body import ACCEPTED_ENCODINGS, bounding_hook
 from karenina_core.reply_bounds import BrokenReply, ReplyBounds, port_error_in, read_json
@@ -42,7 +42,7 @@ class Client:
     def __init__(self, model: ModelConfig) -> None:
         self.extra = extra_of(model)
         self._base_url = base_url_of(model)
-        self.where = f"{model.display_string} at {self._base_url}"
+        self.where = f"{model.display_string} at {shown_url(self._base_url)}"
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self._bounds = ReplyBounds.of(model)
         self._model_name = model.model_name
@@ -168,7 +168,7 @@ class Client:
             left_out.add("Authorization")
         self._headers = own
         self._left_out: dict[str, str | Omit] = dict.fromkeys(left_out, omit)
-        values = (self._key or "", *own.values(), *environment.values())
+        values = (self._key or "", *own.values(), *environment.values(), *secret_parts(self._base_url))
         self._secrets = [value for value in values if len(value) > 3]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from karenina_core.adapters import AdapterConfigError
-from karenina_core.hosts import is_loopback
+from karenina_core.hosts import is_loopback, shown_url
 from karenina_core.reply_body import ACCEPTED_ENCODINGS, bounding_hook
 from karenina_core.reply_bounds import ReplyBounds
 from karenina_langchain.providers import provider_name, provider_of
@@ -134,7 +134,7 @@ def _common(model: ModelConfig) -> dict[str, Any]:
 def where_of(model: ModelConfig) -> str:
     """Return how errors name the model and its server."""
     base_url = base_url_of(model)
-    return f"{model.display_string} at {base_url}" if base_url else model.display_string
+    return f"{model.display_string} at {shown_url(base_url)}" if base_url else model.display_string
 
 
 def _http_settings(model: ModelConfig) -> dict[str, Any]:

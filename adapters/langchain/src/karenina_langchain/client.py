@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage
 
+from karenina_core.hosts import secret_parts
 from karenina_core.ports import ErrorCategory, PortError
 from karenina_core.reply_bounds import port_error_in
 from karenina_core.reply_checks import check_call_count
@@ -38,7 +39,7 @@ class Client:
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self.chat, self._close = make(model)
         values = [key_of(model) or "", *(value.get_secret_value() for value in self.extra.headers.values())]
-        self._secrets = [value for value in values if len(value) > 3]
+        self._secrets = [value for value in (*values, *secret_parts(base_url)) if len(value) > 3]
         self._closed = False
 
     async def ask(

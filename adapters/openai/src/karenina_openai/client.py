@@ -14,7 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 import orjson
 
 from karenina_core.failures import CURES, HTTPFailure, http_failure, shown_text
-from karenina_core.hosts import is_loopback
+from karenina_core.hosts import is_loopback, secret_parts, shown_url
 from karenina_core.ports import ErrorCategory, Message, PortError, category_of_status
 from karenina_core.reply_bounds import BrokenReply, ReplyBounds, read_json
 from karenina_openai.http import Broken, Limits, NoConnection, Reply, Server
@@ -62,7 +62,7 @@ class Client:
         key = key_of(model)
         self.extra = extra
         self._watch = watch
-        self.where = f"{model.display_string} at {base_url}"
+        self.where = f"{model.display_string} at {shown_url(base_url)}"
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self._first = extra.first_token_timeout or self.timeout
         self._host = f"{url.hostname}:{url.port or (443 if url.scheme == 'https' else 80)}"
@@ -71,7 +71,8 @@ class Client:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "karenina"}
         if key is not None and "authorization" not in {name.lower() for name in own}:
             headers["Authorization"] = f"Bearer {key}"
-        self._secrets = [value for value in (key or "", *own.values(), *query.values()) if len(value) > 3]
+        secrets = (key or "", *own.values(), *query.values(), *secret_parts(base_url))
+        self._secrets = [value for value in secrets if len(value) > 3]
         proxy = None if is_loopback(url.hostname or "") else _proxy(url.scheme, url.hostname or "")
         self._bounds = ReplyBounds.of(model)
         longest = self._bounds.stream_seconds if extra.stream else self.timeout

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from karenina_core.hosts import shown_url
 from karenina_core.prices import FREE, OwnPrice, Tariff
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Prices:
             if found is not None:
                 edition = self._editions[source.name] = source.edition
                 return Price(found[0], f"{source.name} {edition}: {found[1]}")
-        where = f" at {server}" if server else ""
+        where = f" at {shown_url(server) if '://' in server else server}" if server else ""
         lists = " or ".join(source.name for source in self._sources)
         nobody = f"{lists} has no price of {model.model_name!r}{where}" if lists else "no list of prices is installed"
         return Price(None, f"unknown: {nobody}; set one: prices.{model.id} = {{input = ..., output = ...}}")

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from karenina_core.adapters import AdapterConfigError
+from karenina_core.hosts import secret_parts, shown_url
 from karenina_core.wording import nearest
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class Server:
             return set()
         named = _VARIABLE.findall(self.address)
         found |= {value.split()[-1] for value in found if value.split()}
+        found |= {*secret_parts(self.address)} if self.is_remote else set()
         return {value for value in (*found, *(os.environ.get(name, "") for name in named)) if len(value) > 3}
 
     def __str__(self) -> str:
@@ -100,8 +102,7 @@ class Server:
 
     def _shown(self) -> str:
         if self.is_remote:
-            url = urlsplit(self.address)
-            return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+            return shown_url(self.address)
         return shlex.join(_without_secrets(shlex.split(self.address)))
 
 
