@@ -21,7 +21,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "resume": (
         "journal_commands",
         "resume",
-        "Go on with a run that was stopped, as its command said; keys come from the environment once more.",
+        "Go on with a run of yours that was stopped, as its command said; keys come from the environment once more.",
     ),
     "rescore": (
         "rescore_command",

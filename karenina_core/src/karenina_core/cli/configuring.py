@@ -56,9 +56,9 @@ def configuration(
 
     of_benchmark = f"the config section of {benchmark.path if benchmark is not None else None}"
     if benchmark is not None and benchmark.run_config:
-        lay(_of_benchmark(benchmark), of_benchmark)
+        lay(section_of(benchmark), of_benchmark)
     if file is not None:
-        lay(_anchored(read_table(file), file), str(file))
+        lay(anchored(read_table(file), file), str(file))
     lay(dict(from_environment()), "the environment")
     if answering or recordings is not None:
         models = models_of(answering or (), [recordings] if recordings is not None else ())
@@ -107,8 +107,8 @@ def _placed(problem: str, origin: Mapping[str, str]) -> str:
     return f"{problem} (from {origin[name]})" if name in origin else problem
 
 
-def _anchored(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
-    """`table` with the relative paths of recordings made relative to the file that says them."""
+def anchored(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
+    """Return `table` with the relative paths of recordings made relative to the file that says them."""
     folder = file.parent if file is not None else Path()
     return {
         name: [_anchored_model(model, folder) for model in value]
@@ -125,7 +125,7 @@ def _anchored_model(model: Any, folder: Path) -> Any:
     return {**model, "manual_traces": str(folder / traces)}
 
 
-def _of_benchmark(benchmark: Benchmark) -> dict[str, Any]:
+def section_of(benchmark: Benchmark) -> dict[str, Any]:
     """Return the `config` section of a benchmark with its relative paths and programs below the file's folder."""
     from karenina_core.config import settings
 
@@ -137,7 +137,7 @@ def _of_benchmark(benchmark: Benchmark) -> dict[str, Any]:
         else [_with_programs_below(model, folder) for model in value]
         if name in ("answering_models", "parsing_models") and isinstance(value, list)
         else value
-        for name, value in _anchored(benchmark.run_config, benchmark.path).items()
+        for name, value in anchored(benchmark.run_config, benchmark.path).items()
     }
 
 

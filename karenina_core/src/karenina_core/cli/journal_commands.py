@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -14,12 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from karenina_core.cli.screen import screen_of
+from karenina_core.cli.screen import clean, screen_of
 
 if TYPE_CHECKING:
-    from karenina_core.benchmark import Benchmark
-    from karenina_core.cli.run_command import Task
-    from karenina_core.cli.screen import Screen
     from karenina_core.run.journal_view import JournalView, Status
 
 JournalFile = Annotated[Path, typer.Argument(metavar="JOURNAL", help="A journal of `karenina run`.")]
@@ -51,7 +47,7 @@ def status(
             screen.json({"journal": str(journal), **facts, "spent": spent_json(found.spent)})
             return
         for line in _lines(journal, found):
-            screen.out.print(line, markup=False, soft_wrap=True)
+            screen.out.print(clean(line), markup=False, soft_wrap=True)
         if found.spent:
             screen.out.print(ledger_table(found.spent, summed(line.made for line in found.spent)))
 
@@ -66,12 +62,17 @@ def resume(
     as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, and no results but the summary.")] = False,
 ) -> None:
-    """Go on with a run that was stopped, as its command said; keys come from the environment once more."""
+    """Go on with a run of yours that was stopped, as its command said; keys come from the environment once more.
+
+    The command comes from your own state folder and never from the journal, which may be somebody else's: for a journal
+    that you did not run at this place, the `karenina run` command that it describes is printed, and nothing is started.
+    """
     screen = screen_of(ctx)
     with screen.telling_errors():
+        from karenina_core.cli.own_run import resumed_task
         from karenina_core.cli.run_command import have_run
 
-        task = stored_task(screen, journal)
+        task = resumed_task(screen, journal)
         if budget is not None:
             task = replace(task, config=task.config.with_values(budget=budget))
         have_run(screen, task, fail_under=None, as_json=as_json, quiet=quiet)
@@ -156,62 +157,3 @@ def _listed(counts: Any) -> str:
 
 def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def stored_task(screen: Screen, journal: Path, file: Path | None = None, *, asking: bool = True) -> Task:
-    """The last run of the journal, as a command would start it now; with `file`, over that benchmark.
-
-    `asking` says that it is to go on, so that it must have come from a command. The working directory is that of the
-    command from here on. Raises `ConfigError` where it cannot be started.
-    """
-    from karenina_core.benchmark import Benchmark
-    from karenina_core.cli.run_command import Task
-    from karenina_core.config import VerificationConfig
-    from karenina_core.errors import ConfigError
-    from karenina_core.run.command import content_digest, with_secrets
-    from karenina_core.run.journal_view import JournalView
-
-    path = journal.absolute()
-    with JournalView(journal) as view:
-        command = view.command()
-    if command is None:
-        raise ConfigError([f"no run has begun in the journal {journal}: give a `karenina run` command"])
-    file = file.absolute() if file is not None else None
-    if (command["benchmark"] is None and file is None) or (command["output"] is None and asking):
-        raise ConfigError([f"the run of {journal} was started from Python, without a file: start it there once more"])
-    try:
-        os.chdir(command["folder"])
-    except OSError as error:
-        raise ConfigError([f"the folder of the run is gone: {command['folder']} ({error.strerror})"]) from error
-    benchmark = Benchmark.load(file if file is not None else command["benchmark"])
-    if asking and content_digest(benchmark) != command["content"]:
-        screen.note(f"{command['benchmark']} has changed since: items of questions that changed run once more.")
-    config_file = Path(command["config_file"]) if command["config_file"] is not None else None
-    values = with_secrets(command["config"], _said_now(benchmark, config_file))
-    return Task(
-        benchmark,
-        VerificationConfig(**values),
-        _still_there(screen, benchmark, command["questions"]),
-        Path(command["output"] or os.devnull),
-        path,
-        config_file=config_file,
-        trust_all=command["trust_all"],
-    )
-
-
-def _still_there(screen: Screen, benchmark: Benchmark, ids: list[str] | None) -> list[str] | None:
-    """The ids that the benchmark still has."""
-    if ids is None:
-        return None
-    left = [id for id in ids if id in benchmark]
-    if len(left) < len(ids):
-        screen.note(f"{len(ids) - len(left)} of its questions are no longer there, and are left out.")
-    return left
-
-
-def _said_now(benchmark: Benchmark, file: Path | None) -> dict[str, Any]:
-    """The names that the benchmark's own section, the configuration file and the environment set now."""
-    from karenina_core.config import from_environment, read_table
-
-    table = read_table(file) if file is not None and file.is_file() else {}
-    return {**benchmark.run_config, **table, **dict(from_environment())}

@@ -10,8 +10,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from karenina_core.cli.configuring import Settings, overlaid
-from karenina_core.cli.journal_commands import JournalFile, stored_task
+from karenina_core.cli.configuring import ConfigFile, Settings
+from karenina_core.cli.journal_commands import JournalFile
+from karenina_core.cli.models import SPEC_HELP
 from karenina_core.cli.screen import Screen, clean, screen_of
 
 if TYPE_CHECKING:
@@ -27,9 +28,14 @@ def rescore(
     journal: JournalFile,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[BENCHMARK]", help="The benchmark as it is now; by default the file of the run."),
+        typer.Argument(metavar="[BENCHMARK]", help="The benchmark as it is now; by default the file of your run."),
     ] = None,
+    config: ConfigFile = None,
     settings: Settings = None,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option("--judge", "-j", metavar="SPEC", help=f"With --ask, a judge, under its id: {SPEC_HELP}"),
+    ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="List what changed, verdicts first.")] = False,
     output: Annotated[
         Path | None,
@@ -47,23 +53,28 @@ def rescore(
     """Score a run again from its journal, after truths, tolerances, weights, patterns or verify() changed: no calls.
 
     Items are paired with those of the run by question, models and replicate. What a judge would have to be asked
-    anew (another question, field or trait) is an error of its item.
+    anew (another question, field or trait) is an error of its item. The journal may be somebody else's: name the
+    benchmark then.
     """
     screen = screen_of(ctx)
     with screen.telling_errors():
+        from karenina_core.cli.rescored_run import rescored_run
         from karenina_core.run.rescoring import rescore as scored_again
 
         target = output.absolute() if output is not None else None
-        task = stored_task(screen, journal, file, asking=False)
+        chosen = rescored_run(
+            screen, journal, file, config=config, settings=settings, judges=judge, ask=ask, trust_all=trust_all
+        )
         found = scored_again(
-            task.journal or journal,
-            task.benchmark,
-            overlaid(task.config, settings),
-            question_ids=task.ids,
-            trust="all" if trust_all or task.trust_all else None,
+            chosen.journal,
+            chosen.benchmark,
+            chosen.config,
+            question_ids=chosen.ids,
+            trust="all" if trust_all else None,
             output=target,
             ask=ask,
             processes=os.cpu_count() or 1,
+            by_id=True,
         )
         if as_json:
             screen.json({**rescored_json(found), "output": str(output) if output is not None else None})

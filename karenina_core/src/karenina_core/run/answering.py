@@ -78,6 +78,11 @@ class Answering:
         """The places of the models' servers, as they are now."""
         return self._hub.calls.limits
 
+    def targets(self) -> dict[tuple[str, str], list[bytes]]:
+        """Return the identities of the configured models, as digests, by port and id."""
+        core = self.config.core
+        return self._hub.identities((*core.answering_models, *core.parsing_models))
+
     async def answer(self, task: AnswerTask, judges: Sequence[int], done: Done) -> None:
         """Get one answer and put it before these of its judges; `done` is told of each result as it comes.
 

@@ -60,10 +60,13 @@ class Target:
     identity: Mapping[str, Any]
     by_item: bool = False
     spec: AdapterSpec | None = None
+    noted: bytes | None = None
 
     @cached_property
     def digest(self) -> bytes:
         """A digest of all of it."""
+        if self.noted is not None:
+            return self.noted
         written = json.dumps([self.port, self.adapter, self.identity], sort_keys=True, default=str)
         return hashlib.sha256(written.encode()).digest()
 

@@ -1,4 +1,8 @@
-"""What a journal notes of how a run was started: enough to give the same command again, and no secret."""
+"""The command of a run, as JSON values without secrets, and what it takes to give it again.
+
+A journal keeps it as a label: it says what the results in the journal are of. The user's state folder
+(`karenina_core.run.user_state`) keeps it for `karenina resume`, which takes it from there alone.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +13,24 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 from pydantic_core import to_jsonable_python
 
 from karenina_core.errors import ConfigError
-from karenina_core.models import SECRECY
+from karenina_core.hosts import MASK, shown_url
+from karenina_core.models import SECRECY, ModelConfig
 from karenina_core.run.fingerprint import question_digest
+from karenina_core.run.replies import as_bytes
 
 if TYPE_CHECKING:
     from karenina_core.benchmark import Benchmark
     from karenina_core.config import VerificationConfig
-    from karenina_core.models import ModelConfig
 
 LEFT_OUT: Final = "(left out of the journal: it is or may hold a secret)"
-"""What stands in a journal where the command had a secret; `with_secrets` puts it back."""
+"""What stands for a secret of the command; `with_secrets` takes the whole entry from the user's own file again."""
 
-_MODELS: Final = ("answering_models", "parsing_models")
+MODEL_ROLES: Final = ("answering_models", "parsing_models")
+_URL: Final = "endpoint_base_url"
 _SECRET_NAME: Final = re.compile(r"key|token|secret|password|authorization|credential", re.IGNORECASE)
 
 
@@ -48,6 +54,8 @@ def command_of(
         "questions": None if chosen == list(benchmark.ids) else chosen,
         "output": str(Path(output).absolute()) if output is not None else None,
         "trust_all": trust_all,
+        "trusted": trusted_content(benchmark) if trust_all else None,
+        "benchmark_config": _digest(benchmark.run_config),
     }
 
 
@@ -60,8 +68,9 @@ def _asked(command: Mapping[str, Any]) -> dict[str, Any]:
     from karenina_core.config import settings
 
     of_no_result = {name for name, setting in settings().items() if not setting.changes_results}
-    config = command.get("config") or {}
-    return {**command, "config": {name: value for name, value in config.items() if name not in of_no_result}}
+    config = command.get("config")
+    asked = config if isinstance(config, Mapping) else {}
+    return {**command, "config": {name: value for name, value in asked.items() if name not in of_no_result}}
 
 
 def content_digest(benchmark: Benchmark) -> str:
@@ -75,21 +84,41 @@ def content_digest(benchmark: Benchmark) -> str:
     return digest.hexdigest()
 
 
-def with_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The names of a stored configuration, with what was left out taken from `given`, which the user's files say now.
+def trusted_content(benchmark: Benchmark) -> str:
+    """Return a digest of all that `--trust-all` lets take effect, as it was loaded."""
+    digest = hashlib.sha256(_digest(benchmark.run_config).encode())
+    for rubric in (benchmark.global_rubric, benchmark.dynamic_rubric):
+        digest.update(as_bytes(rubric.model_dump() if rubric is not None else None, str))
+    for question in benchmark:
+        digest.update(question_digest(question))
+    return digest.hexdigest()
 
-    Models are found by their id. A key that nobody gives is left to the environment; anything else that was left out
-    and is not there any more raises `ConfigError`.
+
+def same_benchmark_config(benchmark: Benchmark, command: Mapping[str, Any]) -> bool:
+    """Return whether the benchmark's own configuration is that which the command was given with."""
+    return _digest(benchmark.run_config) == command.get("benchmark_config")
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(as_bytes(to_jsonable_python(value, fallback=str), str)).hexdigest()
+
+
+def with_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the names of a stored configuration, with its secrets taken from `given`: the user's own files, now.
+
+    A model is found there by its id. If it is the stored one, but for its secrets, the whole entry of the user's file
+    is used; no secret of a file is ever put into an entry from elsewhere. A key that is in no file is left to the
+    environment. Raises `ConfigError` if a secret belongs to an entry that has changed, or cannot be found.
     """
     values = dict(stored)
-    for name in _MODELS:
+    for name in MODEL_ROLES:
         if name in values:
             now = {_field(model, "id"): model for model in given.get(name) or ()}
-            values[name] = [_model_with_secrets(model, now.get(model["id"])) for model in values[name]]
+            values[name] = [_whole_model(model, now.get(model["id"])) for model in values[name]]
     for name, value in values.items():
         if value == LEFT_OUT:
             if name not in given:
-                raise ConfigError([f"{name} is not in the journal, which holds no secrets: set it in the environment"])
+                raise ConfigError([f"{name} is not stored, because it is a secret: set it in the environment"])
             values[name] = given[name]
     return values
 
@@ -97,7 +126,7 @@ def with_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[st
 def _plain_config(config: VerificationConfig) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in config.given().items():
-        if name in _MODELS:
+        if name in MODEL_ROLES:
             values[name] = [_plain_model(model) for model in value]
         else:
             values[name] = LEFT_OUT if _holds_secret(value) else _plain(value)
@@ -108,10 +137,20 @@ def _plain_model(model: ModelConfig) -> dict[str, Any]:
     values: dict[str, Any] = _plain(model.model_dump(mode="json", exclude_unset=True))
     if isinstance(model.manual_traces, Path):
         values["manual_traces"] = str(model.manual_traces.absolute())
+    if model.endpoint_base_url is not None:
+        values[_URL] = _url_label(model.endpoint_base_url)
     for name, secrecy in SECRECY.items():
         if values.get(name):
             values[name] = _without_secrets(values[name]) if secrecy == "by_name" else LEFT_OUT
+    if model.mcp_urls_dict:
+        values["mcp_urls_dict"] = dict.fromkeys(sorted(model.mcp_urls_dict), LEFT_OUT)
     return values
+
+
+def _url_label(url: str) -> str:
+    """Return a URL without what may be a secret in it; a few digits of its digest tell it from others."""
+    shown = shown_url(url)
+    return f"{shown}{hashlib.sha256(url.encode()).hexdigest()[:8]}" if shown.endswith(MASK) else shown
 
 
 def _without_secrets(value: Any) -> Any:
@@ -132,24 +171,44 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(to_jsonable_python(value, fallback=lambda one: f"(no data: {type(one).__name__})")))
 
 
-def _model_with_secrets(stored: Mapping[str, Any], now: Any) -> dict[str, Any]:
-    values = dict(stored)
-    for name, value in stored.items():
-        if not _says_left_out(value):
-            continue
-        found = _field(now, name) if now is not None else None
-        if found:
-            values[name] = found
-        elif SECRECY.get(name) == "key":
-            del values[name]
-        else:
+def _whole_model(stored: Mapping[str, Any], now: Any) -> Any:
+    """Return the entry of a model as the run had it. Raises `ConfigError` if it cannot be had any more."""
+    lacking = [name for name, value in stored.items() if _says_left_out(value) or (name == _URL and MASK in value)]
+    if now is not None:
+        differing = _differences(stored, now)
+        if not differing:
+            return now
+        if lacking:
             raise ConfigError(
                 [
-                    f"{name} of the model {stored['id']!r} is not in the journal, because it may hold a secret, and it "
-                    "is not in the configuration file either: give the whole `karenina run` command again"
+                    f"the model {stored['id']!r} of the configuration is not that of the run any more "
+                    f"({', '.join(differing)}), and a secret is used only with the entry that it stands in: give the "
+                    "whole `karenina run` command again"
                 ]
             )
+    values = dict(stored)
+    for name in lacking:
+        if SECRECY.get(name) != "key":
+            raise ConfigError(
+                [
+                    f"{name} of the model {stored['id']!r} is not stored, because it may hold a secret, and it is not "
+                    "in the configuration file either: give the whole `karenina run` command again"
+                ]
+            )
+        del values[name]
     return values
+
+
+def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
+    """Return the fields in which two entries of a model differ, but for their secrets."""
+    try:
+        model = now if isinstance(now, ModelConfig) else ModelConfig.model_validate(now)
+    except ValidationError:
+        return ["it is not a model's configuration"]
+    entry = _plain_model(model)
+    plain = ModelConfig(id="-", interface="-", model_name="-").model_dump(mode="json")
+    names = [name for name in plain if SECRECY.get(name) != "key"]
+    return [name for name in names if stored.get(name, plain[name]) != entry.get(name, plain[name])]
 
 
 def _says_left_out(value: Any) -> bool:

@@ -256,6 +256,7 @@ class Run:
         journal = self.journal if self.journal is not None and not self.journal.replaying else None
         if journal is not None:
             journal.begin(len(self), self.command, self._ledger)
+            journal.note_targets(self.work.targets())
         if self._budget is not None:
             self._budget.spent = self._ledger.earlier.cost
         self.observers.run_started(RunStarted(len(self), self.config))

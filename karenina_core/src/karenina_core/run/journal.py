@@ -5,10 +5,12 @@ The tables are described in `karenina_core.run.journal_schema`.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
+import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.errors import told
 from karenina_core.ports import ErrorCategory, NotReplayed, PortError
-from karenina_core.run import journal_file
+from karenina_core.run import journal_file, user_state
 from karenina_core.run.calls import Made
 from karenina_core.run.command import same_run
 from karenina_core.run.journal_file import REFUSED, JournalError, Sync, telling
@@ -65,6 +67,8 @@ _RESULT: Final = (
     "result = excluded.result, digest = excluded.digest"
 )
 _SPENT: Final = "INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_TARGET: Final = "target "
+_DIGESTS: Final = re.compile(r"([0-9a-f]{64}){1,2}")
 _SEEN: Final = "UPDATE results SET run = ?, place = ? WHERE rowid = ?"
 _RUN: Final = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)"
 _SESSION: Final = "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?)"
@@ -214,7 +218,8 @@ class Journal:
         """A run begins, with so many items; `command` is what it was started with, as JSON values without secrets.
 
         Where it asks for the same as that of the last run, it is the same run, which goes on. What `ledger` counts is
-        kept with the replies, and it is told what was spent before.
+        kept with the replies, and it is told what was spent before. The command of a benchmark that has a file is also
+        kept in the user's state folder, which `karenina resume` takes it from.
         """
         last, written = self._last_run(), json.dumps(command, sort_keys=True)
         with self._writer.transaction():
@@ -225,6 +230,41 @@ class Journal:
             self._database.execute(_RUN, sealed("runs", (self.run_id, began, None, items, None, written)))
             if ledger is not None:
                 self._begin_session(ledger)
+            id = self._own_id()
+        if command.get("benchmark") is not None:
+            user_state.keep_command(id, self.path, command)
+
+    def _own_id(self) -> str:
+        """Return the journal's random id; a journal without one, and a copy of another journal, get a new one."""
+        row = self._row("SELECT value FROM meta WHERE name = 'id'")
+        if row and user_state.is_id(row[0]) and not user_state.is_of_another(row[0], self.path):
+            return str(row[0])
+        id = user_state.new_id()
+        self._database.execute("INSERT OR REPLACE INTO meta VALUES ('id', ?)", (id,))
+        return id
+
+    def note_targets(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
+        """Note the identities of the run's models, by port and id: by them `rescore` finds their replies.
+
+        There are two for an id that an answering model and a judge share.
+        """
+        rows = [(f"{_TARGET}{port} {id}", b"".join(found).hex()) for (port, id), found in digests.items()]
+        with self._writer.transaction():
+            self._database.execute("DELETE FROM meta WHERE name GLOB ?", (f"{_TARGET}*",))
+            self._database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+
+    def targets(self) -> dict[tuple[str, str], list[bytes]]:
+        """Return what `note_targets` has noted. What is not of its form is left out."""
+        with telling(self.path, "read"):
+            query = "SELECT name, value FROM meta WHERE name GLOB ?"
+            rows = self._database.execute(query, (f"{_TARGET}*",)).fetchall()
+        found = {}
+        for name, value in rows:
+            port, _, id = str(name).removeprefix(_TARGET).partition(" ")
+            if isinstance(value, str) and _DIGESTS.fullmatch(value):
+                digests = bytes.fromhex(value)
+                found[port, id] = [digests[at : at + 32] for at in range(0, len(digests), 32)]
+        return found
 
     def _begin_session(self, ledger: Ledger) -> None:
         ledger.before = summed_lines(self.path, self._database.execute("SELECT * FROM spent").fetchall())
@@ -366,6 +406,28 @@ class Journal:
             return None
         return KeptResult(row[0], row[11], bool(row[9]), row[1], row[2])
 
+    def wrote(self, file: Path) -> bool:
+        """Return whether all lines of `file` are results of the last run, so that none is lost with it."""
+        with telling(self.path, "read"):
+            rows = self._database.execute("SELECT result FROM results WHERE run = (SELECT max(id) FROM runs)")
+            known = {_digest(text.encode("utf-8", "replace")) for (text,) in rows if isinstance(text, str)}
+        cut_off = b""
+        with file.open("rb") as lines:
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    cut_off = line
+                elif _digest(line[:-1]) not in known:
+                    return False
+        return not cut_off or self._begins_with(cut_off)
+
+    def _begins_with(self, start: bytes) -> bool:
+        """Return whether a result of the last run begins so: a process that was killed leaves half a line."""
+        query = (
+            "SELECT 1 FROM results WHERE run = (SELECT max(id) FROM runs) "
+            "AND substr(CAST(result AS BLOB), 1, ?) = ? LIMIT 1"
+        )
+        return self._row(query, len(start), start) is not None
+
     def finish(
         self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
@@ -405,6 +467,10 @@ class Journal:
         self._keys.clear()
         if self._ledger is not None:
             self._ledger.changed.clear()
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.sha256(line).digest()[:16]
 
 
 def _missing(path: Path, call: Call, *, damaged: bool) -> NotReplayed:

@@ -4,8 +4,9 @@ A journal is one SQLite database (WAL). Format 2 has the tables below; times are
 hold JSON, and nothing in it is ever executed or unpickled. A database with any other table, index, view or trigger is
 not a journal.
 
-- `meta(name, value)`: `karenina` (the version that made it), `created`, and while a process works on it `pid` and
-  `host`.
+- `meta(name, value)`: `karenina` (the version that made it), `created`, the random `id` under which a user's state
+  folder holds the command, `target PORT MODEL` for each model of the last run (a digest of all that decides its
+  replies, by which `karenina rescore` finds them), and while a process works on it `pid` and `host`.
 - `replies`: one row a call. `key` is the digest of all that decides the reply (`Call.key`); `port` (`service` where no
   model was asked; a service's name stands for the model then), `model` (the user's id), `interface`, `model_name`,
   `stage`, `task`, `question_id`, `replicate` say what it was for; `reply` is JSON of the reply, or of the error where
@@ -23,7 +24,7 @@ not a journal.
   calls that were made, their tokens, their `cost` in picodollars (10^-12 US dollars), and how many of them are
   `unpriced`, because their cost is not known.
 - `runs`: one row a run: `id`, `began`, `ended`, `items`, the JSON `tally` of its calls, and `command` (JSON: what it
-  was started with, without secrets).
+  was started with, without secrets; a label that nothing is started from).
 
 The last column of each of these rows, `digest`, is the BLAKE2b digest of the table's name and all other columns; of a
 result `run` and `place` are left out, because they change when another run has the same item. So a byte that changed on

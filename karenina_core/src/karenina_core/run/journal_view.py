@@ -74,10 +74,15 @@ class JournalView:
     def command(self) -> dict[str, Any] | None:
         """Return what the last run was started with (`karenina_core.run.command`); None if there was none.
 
-        Raises `JournalDamaged`, as all methods do.
+        It is a label and nothing more: anybody may have written it. Raises `JournalDamaged`, as all methods do.
         """
         run = run_in(self.path, self._one(LAST_RUN))
         return run.command if run is not None else None
+
+    def id(self) -> object:
+        """Return the journal's id, as it states it; None if it states none."""
+        row = self._one("SELECT value FROM meta WHERE name = 'id'")
+        return row[0] if row is not None else None
 
     def status(self) -> Status:
         """Return how far the last run is."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import stat
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,47 +36,67 @@ def default_journal(output: Path) -> Path:
 
 
 def check_output(path: Path) -> None:
-    """See that results can be written to `path`, and move nothing. Raises `ConfigError`."""
+    """Check that results can be written to `path`, and move nothing. Raises `ConfigError`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return
     except OSError as error:
         raise ConfigError([f"the output {path} cannot be written: {error.strerror or error}"]) from error
-    if path.is_dir():
+    if stat.S_ISDIR(mode):
         raise ConfigError([f"the output {path} is a folder: name a file in it"])
+    if not stat.S_ISREG(mode):
+        raise ConfigError(
+            [
+                f"the output {path} is {_kind(mode)}: results are read again and put in order, so name a regular file "
+                "(--json prints them)"
+            ]
+        )
 
 
-def make_room(path: Path, *, replacing: bool = False) -> Path | None:
-    """Make `path` free to be written, and return where an earlier file of that name was moved to, if there was one.
+def make_room(path: Path, *, ours: Callable[[Path], bool] | None = None) -> Path | None:
+    """Make `path` a new, empty file, and return where an earlier file of that name was moved to, if there was one.
 
     An earlier file with anything in it is renamed to the first free `name-1.jsonl`, `name-2.jsonl`, ...; so the newest
-    results always have the name that was asked for, and the same command can be given again. With `replacing`, where
-    all that it holds will be written once more, it stays in its place. The folder is made where it is missing. Raises
-    `ConfigError` where the file could not be written.
+    results always have the name that was asked for, and the same command can be given again. If `ours` says of the
+    renamed file that all it holds will be written once more, it is removed. What a link points to is never touched: the
+    link is renamed. The folder is made if it is missing. Raises `ConfigError` if the file could not be written.
     """
     check_output(path)
+    moved, mode = None, None
     try:
-        moved = None
-        if not replacing and path.is_file() and path.stat().st_size > 0:
+        if os.path.lexists(path) and (path.is_symlink() or path.stat().st_size > 0):
             moved = free_name(path)
             path.rename(moved)
-        with path.open("a", encoding="utf-8"):
-            return moved
+            found = moved.lstat()
+            if ours is not None and stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and ours(moved):
+                mode = stat.S_IMODE(found.st_mode)
+                moved.unlink()
+                moved = None
+        handle = _open_empty(path)
+        try:
+            if mode is not None:
+                os.fchmod(handle, mode)
+        finally:
+            os.close(handle)
     except OSError as error:
         raise ConfigError([f"the output {path} cannot be written: {error.strerror or error}"]) from error
+    return moved
 
 
 def free_name(path: Path) -> Path:
-    """The first free one of `name-1.jsonl`, `name-2.jsonl`, ... beside `path`."""
+    """Return the first free one of `name-1.jsonl`, `name-2.jsonl`, ... beside `path`."""
     stem, suffix = (path.name, "") if not path.suffix else (path.name.removesuffix(path.suffix), path.suffix)
     number = 1
-    while (candidate := path.with_name(f"{stem}-{number}{suffix}")).exists():
+    while os.path.lexists(candidate := path.with_name(f"{stem}-{number}{suffix}")):
         number += 1
     return candidate
 
 
 @contextmanager
 def lines_file(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Open a file for lines, and return what adds some. Raises `ConfigError` if they cannot be written."""
+    """Open a file that `make_room` made, and return what adds some. Raises `ConfigError` if they cannot be written."""
 
     def refused(error: OSError) -> ConfigError:
         return ConfigError([f"the output {path} cannot be written: {error.strerror or error}"])
@@ -87,7 +109,7 @@ def lines_file(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
                 raise refused(error) from error
 
     try:
-        file = path.open("w", encoding="utf-8", newline="\n")
+        file = os.fdopen(_open_empty(path), "w", encoding="utf-8", newline="\n")
     except OSError as error:
         raise refused(error) from error
     try:
@@ -97,6 +119,22 @@ def lines_file(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
             file.close()
         except OSError as error:
             raise refused(error) from error
+
+
+def _open_empty(path: Path) -> int:
+    """Open a new or empty file. Nothing is cut off, and no link is followed. Raises `OSError`."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    found = os.fstat(handle)
+    if not found.st_size and (stat.S_ISREG(found.st_mode) or stat.S_ISCHR(found.st_mode)):
+        return handle
+    os.close(handle)
+    raise FileExistsError(errno.EEXIST, "another program has written to it meanwhile")
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISFIFO(mode):
+        return "a named pipe (FIFO)"
+    return "a socket" if stat.S_ISSOCK(mode) else "a device"
 
 
 class ResultFile:
@@ -110,7 +148,7 @@ class ResultFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file: BinaryIO = path.open("wb", buffering=_BUFFER)
+        self._file: BinaryIO = os.fdopen(_open_empty(path), "wb", buffering=_BUFFER)
         self._places = array("q")
         self._starts = array("q", [0])
         self._flushing: asyncio.Handle | None = None
@@ -156,16 +194,23 @@ class ResultFile:
         order = sorted(range(len(self._places)), key=self._places.__getitem__)
         if all(line == at for at, line in enumerate(order)):
             return
+        self._check_still_there()
         handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
         try:
             with os.fdopen(handle, "wb", buffering=_BUFFER) as out, self._path.open("rb", buffering=0) as lines:
                 for at in range(0, len(order), _READ_TOGETHER):
                     out.writelines(self._read(lines, order[at : at + _READ_TOGETHER]))
             Path(name).chmod(self._path.stat().st_mode & 0o777)
+            self._check_still_there()
             Path(name).replace(self._path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+    def _check_still_there(self) -> None:
+        """Raise `OSError` if the name belongs to another file now, which must not be replaced."""
+        if not os.path.samestat(os.fstat(self._file.fileno()), self._path.lstat()):
+            raise OSError(f"{self._path} was replaced by something else while the run wrote it, and is left as it is")
 
     def _read(self, file: FileIO, wanted: Sequence[int]) -> Iterator[bytes | memoryview]:
         """These lines, as they follow one another in `wanted`: with one look at the file where they are near enough."""

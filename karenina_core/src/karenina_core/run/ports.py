@@ -44,6 +44,7 @@ from karenina_core.reply_checks import (
 )
 from karenina_core.run.calls import Call, Calls, Keeper, PortKind, Target
 from karenina_core.run.fingerprint import recordings_digest
+from karenina_core.run.labels import ModelLabel
 from karenina_core.run.limits import Bounds, Concurrency, Limits
 from karenina_core.run.retry import RetryPolicy
 from karenina_core.run.services import ask_service
@@ -94,7 +95,7 @@ class PortHub:
 
     def _limits(self) -> Limits:
         def bounds(model: ModelConfig) -> Bounds:
-            declared = self.spec(model).concurrency
+            declared = self.spec(model).concurrency if not isinstance(model, ModelLabel) else None
             return self.concurrency.bounds(model, declared(model) if declared is not None else None)
 
         return Limits(bounds, self.concurrency.most or inf, patience=self.policy.patience)
@@ -120,6 +121,8 @@ class PortHub:
         spec = self.spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
             return True
+        if isinstance(model, ModelLabel):
+            return (info.question_id, info.replicate) in model.conversations
         return spec.needs_agent is not None and spec.needs_agent(model, info)
 
     def recorded(self, model: ModelConfig) -> bool:
@@ -172,6 +175,17 @@ class PortHub:
             except Exception:
                 logger.warning("a port could not be closed", exc_info=True)
 
+    def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
+        """Return digests of all that decides the replies of these models, by port and model id."""
+        found: dict[tuple[str, str], list[bytes]] = {}
+        for model in models:
+            for kind in _KINDS:
+                if getattr(self.spec(model), kind) is not None:
+                    digests = found.setdefault((kind, model.id), [])
+                    digest = self._target(kind, model).digest
+                    digests += [digest] if digest not in digests else []
+        return found
+
     def _offered(self, model: ModelConfig) -> OfferedAdapter:
         if model.interface not in self._adapters:
             self._adapters[model.interface] = self.plugins.adapter(model.interface)
@@ -180,7 +194,7 @@ class PortHub:
     def _port(self, kind: PortKind, model: ModelConfig, wrap: Callable[[Any, Calls, Target], Any]) -> Any:
         key = (kind, id(model))
         if key not in self._by_id:
-            port = _Nobody(kind) if self.offline else self._raw(kind, model)
+            port = _Nobody(kind) if self.offline or isinstance(model, ModelLabel) else self._raw(kind, model)
             self._by_id[key] = wrap(port, self.calls, self._target(kind, model))
         return self._by_id[key]
 
@@ -223,6 +237,9 @@ class PortHub:
 
     def _target(self, kind: PortKind, model: ModelConfig) -> Target:
         offered = self._offered(model)
+        if isinstance(model, ModelLabel):
+            by_item = offered.spec.by_item or offered.spec.recorded
+            return Target(kind, model, model.interface, {"id": model.id}, by_item, offered.spec)
         identity = model.model_dump(mode="json", include=_CHANGES_REPLIES, exclude_none=True)
         if offered.spec.recorded:
             identity["recordings"] = recordings_digest(model)
@@ -232,6 +249,7 @@ class PortHub:
         return Target(kind, model, f"{model.interface} {offered.version}", identity, by_item, offered.spec)
 
 
+_KINDS: Final[tuple[PortKind, ...]] = ("llm", "parser", "agent")
 _CHANGES_REPLIES: Final = {
     "model_name",
     "model_provider",
@@ -261,6 +279,8 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
             problems.append(f"{where}: {error}")
             continue
         spec = offered.spec
+        if isinstance(model, ModelLabel):
+            continue
         reason = spec.unavailable() if spec.unavailable is not None else None
         if reason is not None and not offline:
             problems.append(f"{where}: the adapter {spec.interface!r} is not available: {reason}")

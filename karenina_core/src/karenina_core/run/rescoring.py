@@ -10,16 +10,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, aclosing, nullcontext
-from dataclasses import dataclass, field
+from contextlib import ExitStack, aclosing, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel
 
 from karenina_core.errors import ConfigError
 from karenina_core.outcome import Outcome
-from karenina_core.ports import ErrorCategory, PortError
+from karenina_core.ports import ErrorCategory, NotReplayed, PortError
 from karenina_core.results import OutcomeTally, Summary, VerificationResult
 from karenina_core.results.sections import VerificationResultRubric
 from karenina_core.run.continuing import Continuing
@@ -27,6 +28,7 @@ from karenina_core.run.forked import Forked, Work, can_fork
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_rows import damaged
 from karenina_core.run.journal_view import JournalView
+from karenina_core.run.labels import ModelLabel
 from karenina_core.run.output import lines_file, make_room
 from karenina_core.slots import Slot
 
@@ -110,6 +112,7 @@ class _Job:
     ask: bool
     writes: bool
     ids: Sequence[str]
+    by_id: bool
 
 
 _Scores = tuple[str, Outcome, Any, Outcome, Any]
@@ -137,6 +140,7 @@ def rescore(
     output: str | Path | None = None,
     ask: bool = False,
     processes: int = 1,
+    by_id: bool = False,
     on_items: Callable[[int], None] = lambda _count: None,
 ) -> Rescored:
     """Score the items of the last run in `journal` as `benchmark` and `config` say now, without a call of a model.
@@ -144,10 +148,14 @@ def rescore(
     An item whose call has no reply in the journal ends in an error that says which; so does one whose stage would show
     a changed truth to a judge, unless `ask` allows just those calls, whose replies the journal keeps then. With
     `output` the new results are written to that JSONL file, in the order of the run. So many `processes` share the work
-    where nothing is asked, the system can fork, and this process has no threads. Raises `JournalError`,
+    where nothing is asked, the system can fork, and this process has no threads. With `by_id` the replies of a model
+    are found by its id alone: for models that the journal names (`ModelLabel`). Raises `JournalError`,
     `ConfigError`, `PlanError` and `CheckpointError`.
     """
+    from karenina_core.run.running import admitting
+
     began = time.monotonic()
+    admitting(benchmark, config, trust)
     with JournalView(journal) as view:
         asked = view.asked()
     if not asked:
@@ -165,7 +173,7 @@ def rescore(
             if moved is not None:
                 logger.warning("%s held earlier results: they are kept in %s", output, moved)
             add = stack.enter_context(lines_file(Path(output)))
-        job = _Job(Path(journal), benchmark, config, trust, ask, add is not None, ids)
+        job = _Job(Path(journal), benchmark, config, trust, ask, add is not None, ids, by_id)
         for part in _parts(job, 1 if ask else processes):
             for question, was, was_granular, now, now_granular in part.scores:
                 before.add(was, question, was_granular)
@@ -207,6 +215,9 @@ async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
     found: list[tuple[int, _Scores, Change | None, str]] = []
     with _Replies.open(job.journal, replaying=not job.ask, sync=job.config.core.journal_sync) as journal:
         journal.missed = set()
+        if job.by_id:
+            journal.noted = journal.targets()
+            _note_conversations(job.config, earlier)
         offered = plugins_of(job.config).stages()
         journal.asking = frozenset(one.stage.name for one in offered if one.stage.slot is Slot.EMBEDDING_CHECK)
         run = prepare(job.benchmark, job.config, question_ids=ids, trust=job.trust, journal=journal, admitted=True)
@@ -230,7 +241,16 @@ async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
     )
 
 
+def _note_conversations(config: VerificationConfig, earlier: Mapping[ItemId, _Earlier]) -> None:
+    """Note for each model of the journal which of these answers it gave as an agent."""
+    labels = {model.id: model for model in config.core.answering_models if isinstance(model, ModelLabel)}
+    for (question, answering, _judge, replicate), result in earlier.items():
+        if answering in labels and result.template.trace_messages:
+            labels[answering].conversations.add((question, replicate))
+
+
 class _EarlierTemplate(BaseModel):
+    trace_messages: list[Any] | None = None
     verify_granular_result: Any = None
     field_results: dict[str, bool] | None = None
     regex_validation_results: dict[str, bool] | None = None
@@ -254,17 +274,19 @@ def _earlier(journal: Path, item: ItemId, text: str) -> _Earlier:
 class _Replies(Journal):
     """A journal that gives replies, and where it is not replaying takes those of the stages in `asking`.
 
-    `missed` is what was looked for in vain: question, replicate and stage. No run is noted.
+    `missed` is what was looked for in vain: question, replicate and stage. `noted` are the identities that the models
+    of the run had, if replies are found by the id of a model. No run is noted.
     """
 
     asking: frozenset[str] = frozenset()
     missed: set[tuple[str, int, str]]
+    noted: Mapping[tuple[str, str], Sequence[bytes]] = MappingProxyType({})
 
     async def find(self, call: Call) -> Made | None:
         """What was kept of the call. Raises `PortError` where nothing was, and the call may not be made."""
         info = call.info
         try:
-            kept = await super().find(call)
+            kept = await self._found(call)
         except PortError as error:
             self.missed.add((info.question_id, info.replicate, info.stage))
             raise PortError(str(error), category=error.category) from None  # a stage may do without, and is looked at
@@ -277,6 +299,27 @@ class _Replies(Journal):
                 category=ErrorCategory.PERMANENT,
             )
         return kept
+
+    async def _found(self, call: Call) -> Made | None:
+        *others, last = self._as_noted(call)
+        for one in others:
+            with suppress(NotReplayed):
+                kept = await super().find(one)
+                if kept is not None:
+                    return kept
+        return await super().find(last)
+
+    def _as_noted(self, call: Call) -> list[Call]:
+        """Return the call as the models of this id made it in the run."""
+        digests = self.noted.get((call.target.port, call.target.model.id), ())
+        return [replace(call, target=replace(call.target, noted=digest)) for digest in digests] or [call]
+
+    async def store(self, call: Call, made: Made) -> None:
+        """Store what became of a call, as one of the run's model of that id."""
+        await super().store(self._as_noted(call)[-1], made)
+
+    def note_targets(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
+        """The models of the run stay as they are noted."""
 
     def _as_it_was(self, call: Call) -> bool:
         """A call that may not be made ends as it did."""

@@ -66,17 +66,31 @@ def prepare(
     With a `journal` the run keeps its replies and results there, and goes on where an earlier one stopped;
     `command` is what the journal notes of how the run was started (`karenina_core.run.command`).
     """
-    from karenina_core.templates import Trust
-
-    chosen = Trust.all() if trust == "all" else trust if trust is not None else Trust.stored()
-    if not admitted:
-        admit(benchmark, config, chosen)
+    chosen = _trust(trust) if admitted else admitting(benchmark, config, trust)
     config = with_own_settings(benchmark, config)
     questions = chosen_questions(benchmark, config, question_ids)
     run = Run(questions, config, plugins_of(config), trust=chosen, policy=policy, journal=journal, command=command)
     if not config.core.parsing_models:
         _refuse_without_judge(questions, config, chosen)
     return run
+
+
+def admitting(benchmark: Benchmark, config: VerificationConfig, trust: Trust | Literal["all"] | None) -> Trust:
+    """Return the trust that `trust` stands for, if all values of the benchmark that take effect have it.
+
+    Raises `RestrictedValues`.
+    """
+    chosen = _trust(trust)
+    admit(benchmark, config, chosen)
+    return chosen
+
+
+def _trust(trust: Trust | Literal["all"] | None) -> Trust:
+    from karenina_core.templates import Trust
+
+    if trust is None:
+        return Trust.stored()
+    return Trust.all() if trust == "all" else trust
 
 
 def with_own_settings(benchmark: Benchmark, config: VerificationConfig) -> VerificationConfig:
@@ -269,7 +283,7 @@ def _result_file(run: Run, path: Path) -> ResultFile:
 
     last = run.journal.last_command() if run.journal is not None else None
     goes_on = last is not None and same_run(last, run.command)
-    moved = make_room(path, replacing=goes_on)
+    moved = make_room(path, ours=run.journal.wrote if goes_on and run.journal is not None else None)
     if moved is not None:
         logger.warning("%s held earlier results: they are kept in %s", path, moved)
     return ResultFile(path)
