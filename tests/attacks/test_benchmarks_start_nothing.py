@@ -100,7 +100,7 @@ def test_a_command_in_a_trait_is_not_started(site: Site, server: RecordingServer
     marker = site.folder / "started"
     override = {key: value for key, value in model(server).items() if key != "id"}
     trait = AgenticRubricTrait(
-        name="depth", summary="depth", model_override={**override, "mcp_urls_dict": {"t": f"touch {marker}"}}
+        name="depth", summary="depth", context_mode="trace_only", model_override={**override, "mcp_urls_dict": {"t": f"touch {marker}"}}
     )
     made = Benchmark.create("Genes")
     if where == "benchmark":
