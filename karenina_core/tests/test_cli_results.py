@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -171,11 +172,15 @@ def test_show_reads_several_files_as_one_run(tmp_path: Path) -> None:
     assert karenina("show", first, second, "--json").json["summary"]["items"] == 2
 
 
+COUNTED_WRONGLY = json.dumps(result().model_dump(mode="json") | {"template": {"usage_metadata": {"x": {"calls": []}}}})
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         (None, "cannot be read"),
         ("{}\n", "line 1 is no result"),
+        (COUNTED_WRONGLY, "usage_metadata: Value error, calls must be a whole number"),
         (result().model_dump_json() + "\nnonsense\n", "line 2 is no result"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any, Final
 from fuzzing.engine import Kind
 
 NAMES: Final = (
-    *("yaml", "jsonld", "jsonl", "csv", "excel", "config", "recordings", "journal"),
+    *("yaml", "jsonld", "jsonl", "csv", "excel", "config", "recordings", "journal", "results"),
     *("http_replies", "judge_replies", "mcp_replies"),
 )
 

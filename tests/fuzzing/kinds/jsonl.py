@@ -20,4 +20,5 @@ KIND: Final = Kind(
     valid=[as_lines(tree_of(one)).encode() for one in _FILES],
     regressions=[b"{" + b", ".join(b'"k%d": 1' % number for number in range(80_000)) + b', "k79999": 2}'],
     servers=True,
+    seconds=4.0,
 )

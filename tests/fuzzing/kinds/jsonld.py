@@ -88,6 +88,12 @@ REFERENCE: Final[dict[str, Any]] = {
         }
     ],
 }
+_NO_LANGUAGE: Final = json.dumps(
+    {
+        "name": "x",
+        "dataFeedElement": [{"item": {"text": "Which?", "hasPart": {"text": "x", "programmingLanguage": None}}}],
+    }
+).encode()
 _SEEDS = [*_saved(), REFERENCE]
 KIND: Final = Kind(
     "jsonld",
@@ -97,6 +103,8 @@ KIND: Final = Kind(
     regressions=[
         b"{" + b", ".join(b'"k%d": 1' % number for number in range(80_000)) + b', "k79999": 2}',
         b'{"name": "x", "@context": null}',
+        _NO_LANGUAGE,
     ],
     servers=True,
+    seconds=4.0,
 )

@@ -36,4 +36,5 @@ KIND: Final = Kind(
     partial(reading, ending=".yaml"),
     valid=[WRITTEN, *(as_yaml(tree_of(one)).encode() for one in READABLE)],
     servers=True,
+    seconds=4.0,
 )

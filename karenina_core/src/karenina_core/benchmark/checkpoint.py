@@ -98,9 +98,15 @@ def _item(question: Question, place: int, path: Path) -> dict[str, Any]:
         if question.raw_answer is not None:
             content["acceptedAnswer"]["text"] = question.raw_answer
     if source is not None or "code" in unread:
-        content["hasPart"] = {"@type": "SoftwareSourceCode", "name": _TEMPLATE_NAME, **unread.pop("code", {})}
+        language = {} if source is None else {"programmingLanguage": "Python"}
+        content["hasPart"] = {
+            "@type": "SoftwareSourceCode",
+            "name": _TEMPLATE_NAME,
+            **language,
+            **unread.pop("code", {}),
+        }
         if source is not None:
-            content["hasPart"].update(text=source, programmingLanguage="Python")
+            content["hasPart"]["text"] = source
     ratings = _ratings(question.rubric, question.dynamic_rubric, "QuestionSpecific")
     if ratings:
         content["rating"] = ratings

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from karenina_core.outcome import Outcome
+from karenina_core.ports import Usage
+
+_COUNTED: Final = tuple(one.name for one in fields(Usage))
 
 
 class Section(BaseModel):
@@ -100,6 +104,15 @@ class VerificationResultTemplate(Section):
     usage_metadata: dict[str, dict[str, Any]] | None = None
     investigation_trace: str | None = None
     agentic_parsing_performed: bool = False
+
+    @field_validator("usage_metadata")
+    @classmethod
+    def _whole_counts(cls, parts: dict[str, dict[str, Any]] | None) -> dict[str, dict[str, Any]] | None:
+        for part in (parts or {}).values():
+            for name in _COUNTED:
+                if not isinstance(part.get(name, 0), int):
+                    raise ValueError(f"{name} must be a whole number")  # noqa: TRY004 - pydantic takes ValueError
+        return parts
 
 
 class VerificationResultRubric(Section):

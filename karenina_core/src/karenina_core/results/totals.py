@@ -43,7 +43,7 @@ class Totals:
             one.add(result.outcome, meta.question_id, template.verify_granular_result)
         answer = hash((meta.question_id, meta.answering_id, meta.replicate or 1))
         for name, part in (template.usage_metadata or {}).items():
-            if name != "total" and (part["scope"] != "answer" or answer not in self._answers):
+            if name != "total" and (part.get("scope") != "answer" or answer not in self._answers):
                 for place, counted in enumerate(_COUNTED):
                     self._used[place] += part.get(counted, 0)
         self._answers.add(answer)
