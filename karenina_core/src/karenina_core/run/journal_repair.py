@@ -33,9 +33,14 @@ TABLES: Final = ("replies", "results", "runs", "sessions", "spent")
 _UNREADABLE_FILE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 _PAGE: Final = 4096
 _SMALLEST_ROW: Final = 40  # bytes: no journal has more rows than its size divided by this
-_MOST_FAILURES: Final = 200_000
+_FAILURES_A_PAGE: Final = 20  # searches that fail, before what is left of a table is given up
+_MOST_FAILURES: Final = 500_000
 _KEY: Final = 32  # bytes of a SHA-256
 _LONGEST_FACT: Final = 1000
+_ROW_IDS: Final = {
+    "replies": "SELECT rowid FROM replies INDEXED BY replies_by_key",
+    "results": "SELECT rowid FROM results INDEXED BY results_by_place",
+}
 _PASSING: Final = frozenset({"pid", "host"})
 """What `meta` holds only while a process works on the journal."""
 
@@ -72,15 +77,16 @@ def repair(path: str | Path, output: str | Path | None = None) -> Repaired:
 
 def _repair(path: Path, output: Path | None) -> Repaired:
     ready = repaired_beside(path)
+    copy, new = (path.with_name(f".{path.name}.{name}") for name in ("reading", "repairing"))
     if output is None and ready.exists():
         look_before_opening(ready, writing=True)
         _put_in_place(ready, path)
+        _remove(copy)
         return Repaired(path, path, None)
     if not path.exists():
         raise JournalError(f"there is no journal {path}")
     if output is not None and (output.exists() or output.is_symlink()):
         raise JournalError(f"{output} exists already: give -o the name of a new file")
-    copy, new = (path.with_name(f".{path.name}.{name}") for name in ("reading", "repairing"))
     try:
         whole, kept, lost = _read_into(path, copy, new)
         if whole and output is None:
@@ -104,10 +110,19 @@ def _kept_aside(path: Path) -> Path:
     """Give a file and what SQLite keeps beside it another name, too."""
     aside = free_name(path)
     for ending in ("-wal", ""):
-        beside = path.with_name(path.name + ending)
-        if beside.exists():
-            shutil.copy2(beside, aside.with_name(aside.name + ending))
+        beside, other = (one.with_name(one.name + ending) for one in (path, aside))
+        if beside.exists() and (beside.stat().st_size or not ending):
+            _copy(beside, other)
+            shutil.copystat(beside, other)
     return aside
+
+
+def _copy(file: Path, other: Path) -> None:
+    """Copy a file to a new one, and not through a link. Raises `FileExistsError`."""
+    with file.open("rb") as source, other.open("xb") as target:
+        shutil.copyfileobj(source, target)
+        target.flush()
+        os.fsync(target.fileno())
 
 
 def _put_in_place(ready: Path, path: Path) -> None:
@@ -134,8 +149,7 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
     for ending in ("", "-wal"):
         beside = path.with_name(path.name + ending)
         if beside.exists():
-            with beside.open("rb") as source, copy.with_name(copy.name + ending).open("xb") as target:
-                shutil.copyfileobj(source, target)
+            _copy(beside, copy.with_name(copy.name + ending))
     found, whole = _opened(copy)
     kept, lost = {}, {}
     with contextlib.closing(found), contextlib.closing(connected(str(new))) as made:
@@ -224,7 +238,7 @@ def _copy_rows(
         columns.remove("digest")
     bad = 0
     insert = f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * (len(columns) + (not sealed_already)))})"  # noqa: S608
-    for row in _rows(found, table, ", ".join(columns), _most_rows(found)):
+    for row in _rows(found, table, ", ".join(columns)):
         whole = row if row is None or sealed_already else _sealed(table, row)
         if whole is None or not _is_right(path, table, whole):
             bad += 1
@@ -241,11 +255,6 @@ def _sealed(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
         return None
 
 
-def _most_rows(database: sqlite3.Connection) -> int:
-    (pages,) = database.execute("PRAGMA page_count").fetchone()
-    return int(pages) * _PAGE // _SMALLEST_ROW + 1
-
-
 def _count(database: sqlite3.Connection, table: str) -> int:
     """Count the rows of a table as its index has them; 0 if that cannot be read."""
     try:
@@ -255,14 +264,17 @@ def _count(database: sqlite3.Connection, table: str) -> int:
     return int(count)
 
 
-def _rows(database: sqlite3.Connection, table: str, columns: str, most: int) -> Iterator[tuple[Any, ...] | None]:
+def _rows(database: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...] | None]:
     """Read the rows of a table, around what cannot be read; None stands for a row of which that is certain."""
     if table == "spent":
         yield from _rows_from_both_ends(database, columns)
         return
     query = f"SELECT rowid, {columns} FROM {table} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"  # noqa: S608
-    parts, failures = [(0, min(most, _last(database, table) or most))], 0
-    while parts and failures < _MOST_FAILURES:
+    (pages,) = database.execute("PRAGMA page_count").fetchone()
+    most = pages * _PAGE // _SMALLEST_ROW + 1
+    known = min(most, _last(database, table))
+    parts, failures, beyond = [(known + 1, most), (1, known)], 0, False
+    while parts and failures < min(_FAILURES_A_PAGE * pages, _MOST_FAILURES):
         first, last = parts.pop()
         reached = first - 1
         try:
@@ -277,15 +289,20 @@ def _rows(database: sqlite3.Connection, table: str, columns: str, most: int) -> 
                 middle = (first + last) // 2
                 parts += [(middle + 1, last), (first, middle)]
             elif reached < first:
-                yield None
+                if first <= known or not beyond:
+                    yield None
+                beyond = beyond or first > known
 
 
 def _last(database: sqlite3.Connection, table: str) -> int:
-    try:
-        (last,) = database.execute(f"SELECT max(rowid) FROM {table}").fetchone()  # noqa: S608
-    except _UNREADABLE_FILE:
-        return 0
-    return int(last or 0)
+    """Return the greatest row id that the table or its index shows; 0 if neither can be read."""
+    last = 0
+    with contextlib.suppress(*_UNREADABLE_FILE):
+        last = database.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0] or 0  # noqa: S608
+    with contextlib.suppress(*_UNREADABLE_FILE):
+        for (id,) in database.execute(_ROW_IDS.get(table, "SELECT 0")):
+            last = max(last, id)
+    return last
 
 
 def _rows_from_both_ends(database: sqlite3.Connection, columns: str) -> Iterator[tuple[Any, ...] | None]:

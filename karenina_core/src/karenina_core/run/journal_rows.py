@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
 
 from karenina_core.errors import KareninaError
 from karenina_core.ports import CallNotes
@@ -59,6 +59,8 @@ def reply_row(call: Call, made: Made) -> tuple[Any, ...]:
         usage, text, finish = reply.usage, reply_text(reply), reply.finish_reason
         reusable = call.lasting and usable_again(reply)
         spent = (0, 0, 0) if call.parts else (usage.input_tokens, usage.output_tokens, usage.calls)
+        if not all(type(count) is int for count in spent):
+            raise TypeError(f"its usage is not made of whole numbers: {spent}")
     else:
         assert made.error is not None
         text, finish, reusable, spent = error_text(made.error), None, False, (0, 0, 0)
@@ -127,9 +129,31 @@ def run_in(path: Path, row: Sequence[Any] | None) -> KeptRun | None:
         command = None
     times = [began] if ended is None else [began, ended]
     in_time = all(isinstance(one, float) and 0 <= one < _END_OF_TIME for one in times)
-    if not (isinstance(command, dict) and type(items) is int and 0 <= items <= _MOST and in_time):
+    if not (_is_command(command) and type(items) is int and 0 <= items <= _MOST and in_time):
         damaged(path, "runs", f"row {id}")
     return KeptRun(id, began, ended, items, command)
+
+
+def _is_command(command: object) -> TypeGuard[dict[str, Any]]:
+    """Return whether a value is a command as `karenina_core.run.command` writes it, as far as its types go."""
+    if not isinstance(command, dict):
+        return False
+    if not command:  # of a run that was started without one
+        return True
+    texts = [command.get(name) for name in ("folder", "benchmark", "content", "config_file", "output")]
+    questions, config = command.get("questions"), command.get("config")
+    if not isinstance(config, dict):
+        return False
+    models = [config.get(name) or [] for name in ("answering_models", "parsing_models")]
+    return (
+        all(text is None or isinstance(text, str) for text in texts)
+        and (questions is None or (isinstance(questions, list) and all(isinstance(id, str) for id in questions)))
+        and all(isinstance(some, list) and all(map(_is_model, some)) for some in models)
+    )
+
+
+def _is_model(model: object) -> bool:
+    return isinstance(model, dict) and isinstance(model.get("id"), str)
 
 
 def damaged(path: Path, table: str, where: str) -> NoReturn:
