@@ -84,11 +84,23 @@ def test_a_command_in_a_model_is_not_started(site: Site, server: RecordingServer
     models[role] = [model(server, mcp_urls_dict={"tools": f"touch {marker}"})]
     file = benchmark(site, models, ending=ending)
 
-    for command in ("run", "prompts"):
-        done = site.karenina(command, file)
-        assert done.returncode == 2
-        assert f"touch {marker}" in done.stderr
+    done = site.karenina("run", file)
+
+    assert done.returncode == 2
+    assert f"touch {marker}" in done.stderr
+    assert not marker.exists()
+    assert not server.seen
+
+
+def test_looking_at_a_benchmark_starts_nothing(site: Site, server: RecordingServer) -> None:
+    """Attack: the user only looks: at the prompts, the cost, the plan."""
+    marker = site.folder / "started"
+    bad = model(server, mcp_urls_dict={"tools": f"touch {marker}"})
+    file = benchmark(site, {"answering_models": [bad], "parsing_models": [bad]})
+
+    assert site.karenina("prompts", file).returncode == 2
     assert site.karenina("run", file, "--dry-run").returncode == 2
+    assert site.karenina("plan", file).returncode == 0
     assert not marker.exists()
     assert not server.seen
 
@@ -100,7 +112,10 @@ def test_a_command_in_a_trait_is_not_started(site: Site, server: RecordingServer
     marker = site.folder / "started"
     override = {key: value for key, value in model(server).items() if key != "id"}
     trait = AgenticRubricTrait(
-        name="depth", summary="depth", context_mode="trace_only", model_override={**override, "mcp_urls_dict": {"t": f"touch {marker}"}}
+        name="depth",
+        summary="depth",
+        context_mode="trace_only",
+        model_override={**override, "mcp_urls_dict": {"t": f"touch {marker}"}},
     )
     made = Benchmark.create("Genes")
     if where == "benchmark":
@@ -249,53 +264,62 @@ def test_prices_of_a_file_do_not_disarm_the_budget(site: Site, server: Recording
 
 
 MODEL: dict[str, Any] = {"id": "m", "interface": "openai", "model_name": "m"}
-RESTRICTED: dict[str, tuple[dict[str, Any], str]] = {
-    "cli_path": (
-        {"answering_models": [{**MODEL, "interface": "claude_agent_sdk", "extra": {"cli_path": "/bin/sh"}}]},
-        "cli_path",
-    ),
-    "langchain_parameters": (
-        {"answering_models": [{**MODEL, "interface": "langchain", "extra": {"parameters": {"seed": 1}}}]},
-        "extra.parameters",
-    ),
-    "provider": (
-        {"answering_models": [{**MODEL, "interface": "langchain", "model_provider": "huggingface"}]},
-        "model_provider",
-    ),
-    "body": ({"answering_models": [{**MODEL, "extra": {"body": {"store": True}}}]}, "extra.body"),
-    "headers": ({"answering_models": [{**MODEL, "extra": {"headers": {"X": "1"}}}]}, "extra.headers"),
-    "query": ({"answering_models": [{**MODEL, "extra": {"query": {"x": "1"}}}]}, "extra.query"),
-    "key": ({"answering_models": [{**MODEL, "endpoint_api_key": "sk-of-the-file"}]}, "endpoint_api_key"),
-    "endpoint": ({"parsing_models": [{**MODEL, "endpoint_base_url": "http://localhost:1/v1"}]}, "endpoint_base_url"),
-    "local_path": ({"parsing_models": [{**MODEL, "interface": "local", "model_name": "./m.gguf"}]}, "model_name"),
-    "embedding_folder": ({"embedding_check_model": "./folder"}, "embedding_check_model"),
-    "search": ({"deep_judgment_search_enabled": True}, "deep_judgment_search_enabled"),
-    "trait_search": ({"deep_judgment_rubric_search_enabled": True}, "deep_judgment_rubric_search_enabled"),
-    "search_tool": ({"deep_judgment_search_tool": "other"}, "deep_judgment_search_tool"),
-    "plugins": ({"plugins": {"only": ["x"]}}, "config.plugins"),
-    "slots": ({"slots": {"parse_template": ["Mine"]}}, "config.slots"),
-    "executor": ({"executor": "ray"}, "config.executor"),
-    "ray_address": ({"ray_address": "192.0.2.1:6379"}, "config.ray_address"),
-    "otel": ({"otel": True}, "config.otel"),
-    "otel_content": ({"otel_content": True}, "config.otel_content"),
-    "workspace_root": ({"workspace_root": ".."}, "config.workspace_root"),
-    "workspace_root_absolute": ({"workspace_root": "/"}, "config.workspace_root"),
+MODELS: dict[str, dict[str, Any]] = {
+    "extra.cli_path": {**MODEL, "interface": "claude_agent_sdk", "extra": {"cli_path": "/bin/sh"}},
+    "extra.parameters": {**MODEL, "interface": "langchain", "extra": {"parameters": {"seed": 1}}},
+    "model_provider": {**MODEL, "interface": "langchain", "model_provider": "huggingface"},
+    "extra.body": {**MODEL, "extra": {"body": {"store": True}}},
+    "extra.headers": {**MODEL, "extra": {"headers": {"X": "secret-of-the-file"}}},
+    "extra.query": {**MODEL, "extra": {"query": {"x": "secret-of-the-file"}}},
+    "endpoint_api_key": {**MODEL, "endpoint_api_key": "secret-of-the-file"},
+    "endpoint_base_url": {**MODEL, "endpoint_base_url": "http://localhost:1/v1"},
+    "model_name": {**MODEL, "interface": "local", "model_name": "./m.gguf"},
+}
+"""Models that a file may not name freely, by the field that stops them."""
+SETTINGS: dict[str, Any] = {
+    "embedding_check_model": "./folder",
+    "deep_judgment_search_enabled": True,
+    "deep_judgment_search_tool": "other",
+    "deep_judgment_rubric_search_enabled": True,
+    "plugins": {"only": ["x"]},
+    "slots": {"parse_template": ["Mine"]},
+    "executor": "ray",
+    "ray_address": "192.0.2.1:6379",
+    "otel": True,
+    "otel_content": True,
+    "workspace_root": "..",
 }
 
 
-@pytest.mark.parametrize("attack", RESTRICTED)
-def test_each_restricted_setting_needs_trust(site: Site, server: RecordingServer, attack: str) -> None:
-    """Attack: each of the settings that choose programs, addresses, paths, plugins, searches or the executor."""
-    config, named = RESTRICTED[attack]
-    models = {"answering_models": [model(server)], "parsing_models": [model(server)]}
-    arguments = [] if "answering_models" in config or "parsing_models" in config else list(own(server))
+def test_each_restricted_setting_needs_trust(site: Site, server: RecordingServer) -> None:
+    """Attack: every setting that chooses programs, addresses, paths, plugins, searches or the executor."""
+    models = [{**fields, "id": name} for name, fields in MODELS.items()]
 
-    done = site.karenina("run", benchmark(site, {**({} if arguments else models), **config}), *arguments)
+    done = site.karenina("run", benchmark(site, {"answering_models": models, "parsing_models": [MODEL], **SETTINGS}))
 
     assert done.returncode == 2
-    assert named in done.stderr
-    assert "sk-of-the-file" not in done.stderr
+    named = [line.partition(" = ")[0].strip() for line in done.stderr.splitlines() if " = " in line]
+    for name in MODELS:
+        assert any(f"model {name!r}" in one and one.endswith(name.split(".")[-1]) for one in named), name
+    for name in SETTINGS:
+        assert f"config.{name}" in named
+    assert "secret-of-the-file" not in done.stderr
     assert not server.seen
+
+
+@pytest.mark.parametrize("root", ["/", "../..", "link"])
+def test_a_workspace_root_stays_below_the_file(site: Site, server: RecordingServer, root: str) -> None:
+    """Attack: the benchmark's own workspace root leads out of its folder, so that agents see the user's files."""
+    (site.folder / "link").symlink_to("/etc")
+    file = site.write(
+        "genes.yaml",
+        json.dumps({"karenina": 1, "name": "G", "workspace_root": root, "questions": [{"question": "Which?"}]}),
+    )
+
+    done = site.karenina("run", file, *own(server))
+
+    assert done.returncode == 2
+    assert "workspace_root" in done.stderr
 
 
 def test_a_primitive_opens_no_folder(site: Site, server: RecordingServer) -> None:
