@@ -23,7 +23,7 @@ from karenina_core.ports import (
     Turn,
     Usage,
 )
-from karenina_core.tool_loop import in_time
+from karenina_core.tool_loop import TraceSize, in_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -137,6 +137,9 @@ class _AgentWork:
 
     async def _asked(self, request: Wire, headers: Mapping[str, str]) -> Turn:
         self._hear(results_in(request))
+        size = TraceSize()
+        for message in self.reply().trace:
+            size.add(self._runner.where, message)
 
         async def ask() -> Turn:
             return await self._runner.upstream.post(request, headers, self._prompt)

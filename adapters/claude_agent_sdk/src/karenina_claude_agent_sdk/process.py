@@ -15,6 +15,8 @@ from typing import Any, Final
 from claude_agent_sdk import CLIConnectionError, Transport
 
 _CHUNK: Final = 2**16
+_LONGEST_LINE: Final = 256 * 2**20
+"""Bytes of one message of the CLI; the largest holds a reply of the model, which is bounded before."""
 _KEPT_OF_STDERR: Final = 2000
 _MOMENT: Final = 0.5
 _PROC = Path("/proc")
@@ -71,9 +73,11 @@ class CLIProcess(Transport):
             for part in whole:
                 line += part
                 if line.lstrip().startswith(b"{"):
-                    yield json.loads(line)
+                    yield _message(line)
                 line.clear()
             line += rest
+            if len(line) > _LONGEST_LINE:
+                raise CLIConnectionError(f"it wrote a line of more than {_LONGEST_LINE} bytes")
         if self._process is not None:
             raise CLIConnectionError("it has ended")
 
@@ -115,6 +119,14 @@ class CLIProcess(Transport):
     async def _read_stderr(self, process: Process) -> None:
         while process.stderr is not None and (chunk := await process.stderr.read(_CHUNK)):
             self._stderr = (self._stderr + chunk.decode("utf-8", "replace"))[-_KEPT_OF_STDERR:]
+
+
+def _message(line: bytearray) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(line)
+    except (ValueError, RecursionError):
+        raise CLIConnectionError(f"it wrote what is not JSON: {bytes(line[:200])!r}") from None
+    return found
 
 
 def _end_group(pid: int) -> None:
