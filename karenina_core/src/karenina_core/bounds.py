@@ -16,11 +16,18 @@ _ESCAPED_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class Trouble(NamedTuple):
-    """Why a value cannot be used: `what` is wrong, the `cure`, and where in the value (`path`)."""
+    """Why a value cannot be used: `what` is wrong, the `cure`, and where in the value (`path`). It shows no text, which
+    may be a key.
+    """
 
     what: str
     cure: str
     path: tuple[str | int, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """The place in the value, such as `metadata.x`; empty for the whole."""
+        return ".".join(str(part) for part in self.path)
 
 
 def has_half(text: str) -> bool:
@@ -49,7 +56,7 @@ def trouble_in(value: object, *, halves: bool = True) -> Trouble | None:
         if isinstance(one, Mapping):
             for key in one:
                 if halves and isinstance(key, str) and has_half(key):
-                    return Trouble(f"a key holds half of a character: {key[:60]!r}", "correct that key", path)
+                    return Trouble("a key holds half of a character", "correct that key", path)
             waiting.extend((item, (*path, str(key))) for key, item in one.items())
         elif isinstance(one, list):
             waiting.extend((item, (*path, place)) for place, item in enumerate(one))
@@ -62,10 +69,7 @@ def _trouble_at(value: object, path: tuple[str | int, ...], halves: bool) -> Tro
     if isinstance(value, str):
         if not halves or not has_half(value):
             return None
-        at = _HALF.search(value)
-        start = max(0, at.start() - 20) if at else 0
-        what = f"a text holds half of a character: {value[start : start + 40]!r}"
-        return Trouble(what, "remove it, or write the whole character", path)
+        return Trouble("a text holds half of a character", "remove it, or write the whole character", path)
     if isinstance(value, int) and not -_LIMIT < value < _LIMIT:
         return Trouble(f"a whole number has more than {MAX_DIGITS} digits", "shorten it, or make it a text", path)
     return None

@@ -91,7 +91,7 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
             with _opened(path) as file:
                 if _kind(file) is None:
                     _check_size(file, path, most)
-                    found = file.read(most + 1)
+                    found = file.read(most + 1) or b""  # a file of the system without data gives None
                 elif stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
                     found = _piped(file, path, most)
                 else:
@@ -129,7 +129,7 @@ def lines_of(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterator
     longest = LONGEST_LINE if any_size else min(LONGEST_LINE, most)
     while True:
         try:
-            line = file.readline(longest + 1)
+            line = file.readline(longest + 1) or b""
         except OSError as error:
             raise unreadable(path, error) from error
         if not line:

@@ -30,6 +30,7 @@ FIELDS = ("question", "raw_answer", "id", "keywords", "answer_template", "author
 """Fields of a question that may come from a column; `metadata` besides takes a list of columns."""
 _BLANK = b" \t\r\n"
 _DELIMITERS = (",", ";", "\t")
+_CELLS_OF_A_ROW = 5
 _BYTES_OF_A_CELL = 20
 """A file of the largest size may have one cell for so many bytes: five million, as long as nobody raises the bound."""
 
@@ -158,11 +159,11 @@ def _excel_value(cell: Any) -> Any:
 
 
 def _counted(file: Path, lines: Iterator[tuple[int, list[Any]]]) -> Iterator[tuple[int, list[Any]]]:
-    """Yield the rows, and raise beyond the cells that are read: an empty row takes a cell, too."""
+    """Yield the rows, and raise beyond the cells that are read: a row takes some, even if it is empty."""
     most = files.max_file_bytes() // _BYTES_OF_A_CELL
     cells = 0
     for line, row in lines:
-        cells += len(row) + 1
+        cells += len(row) + _CELLS_OF_A_ROW
         if cells > most:
             cure = f"delete empty rows and columns, or {files.cure(files.max_file_bytes())}"
             raise CheckpointError(file, f"line {line}", f"the table has more than {most:,} cells", cure)

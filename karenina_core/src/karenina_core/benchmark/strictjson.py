@@ -52,7 +52,8 @@ def read_object(text: str, path: Path, line: int | None = None, *, what: str = "
         raise CheckpointError(path, place, f"the JSON is nested too deeply to be {what}", "check the file") from error
     trouble = trouble_in_json(text, data)
     if trouble is not None:
-        raise CheckpointError(path, place, trouble.what, trouble.cure)
+        within = f"{trouble.where}: " if trouble.where else ""
+        raise CheckpointError(path, place, f"{within}{trouble.what}", trouble.cure)
     if not isinstance(data, dict):
         kind = type(data).__name__
         cure = "give a checkpoint" if line is None else "write one object a line"

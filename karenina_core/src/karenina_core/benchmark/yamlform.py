@@ -34,6 +34,7 @@ _CORE = "tag:yaml.org,2002:"
 _DIGITS = (4000, 3500)
 """The most characters of a decimal and of a hexadecimal number: Python writes no more than 4,300 decimal digits."""
 _MOST_REPEATS = 100_000
+_FEWEST_NODES = 10_000
 _BYTES_OF_A_NODE = 100
 """A file of the largest size may have one value for so many bytes: a million, as long as nobody raises the bound."""
 _YAML_CURE = "correct it there; a text that holds one of : ? # , [ ] { } may need quotes"
@@ -167,7 +168,7 @@ def read(text: str, file: Path) -> Document:
         raise CheckpointError(
             file, f"line {error.line}", what, f"{cure}, or {files.cure(files.max_file_bytes())}"
         ) from error
-    except ValueError as error:  # PyYAML makes a character of any number in an escape
+    except (ValueError, OverflowError) as error:  # PyYAML makes a character of any number in an escape
         if isinstance(error, CheckpointError):
             raise
         raise CheckpointError(file, "", "a \\U in the YAML is no character", "correct that escape") from error
@@ -307,7 +308,7 @@ def _loader() -> type[yaml.SafeLoader]:
         most_nodes = 0
 
         def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-            self.most_nodes = self.most_nodes or files.max_file_bytes() // _BYTES_OF_A_NODE
+            self.most_nodes = self.most_nodes or max(_FEWEST_NODES, files.max_file_bytes() // _BYTES_OF_A_NODE)
             self.nodes += 1
             if self.nodes > self.most_nodes:
                 raise TooManyValues(self.line + 1, self.most_nodes)

@@ -54,8 +54,8 @@ def _object_of(text: str) -> dict[str, Any]:
         ) from None
     trouble = trouble_in_json(text, found)
     if trouble is not None:
-        place = ".".join(str(part) for part in trouble.path)
-        raise typer.BadParameter(f"the JSON object of a model cannot be used (at {place or 'a key'}): {trouble.cure}")
+        place = f" in {trouble.where}" if trouble.where else ""
+        raise typer.BadParameter(f"the JSON object of a model cannot be used: {trouble.what}{place}; {trouble.cure}")
     return found
 
 

@@ -79,8 +79,7 @@ def _parse_table(file: Path, text: str) -> Any:
         raise
     trouble = trouble_in(found)
     if trouble is not None:
-        place = ".".join(str(part) for part in trouble.path)
-        raise ValueError(f"{place}: {trouble.what}; {trouble.cure}" if place else f"{trouble.what}; {trouble.cure}")
+        raise ValueError(f"{trouble.where}: {trouble.what}; {trouble.cure}".removeprefix(": "))
     return found
 
 

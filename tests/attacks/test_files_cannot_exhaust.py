@@ -1,0 +1,264 @@
+"""A file that somebody else wrote exhausts neither memory nor time, and is never waited for.
+
+Files are read up to 100 MB (unpacked), lines up to 64 MB, YAML up to a million values, tables up to five million cells
+(a row counts five more) and nesting up to 200 levels. Pipes without a writer and devices are refused. Each attack runs
+the installed command with 4 GB of address space; it must end with exit code 2, the file, what is wrong and the cure.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bounded import BENCHMARK, Ended, benchmark, karenina, recordings, written
+from workbooks import HEAD, LAUGHS, TAIL, cell, shared_strings, workbook
+
+from karenina_core import Benchmark
+from karenina_core.benchmark import CheckpointError
+from karenina_core.benchmark.importing import read_rows
+
+TOO_LARGE = "at most 100 MB are read"
+RAISED_BY = "KARENINA_MAX_FILE_BYTES"
+Use = Callable[[Path, Path], Ended]
+
+
+def shown(folder: Path, file: Path) -> Ended:
+    """Use a file as a benchmark."""
+    return karenina(folder, "prompts", file)
+
+
+def imported(folder: Path, file: Path) -> Ended:
+    """Use a file as the table that a benchmark names."""
+    text = f"karenina: 1\nname: G\nquestions_from: {{file: {file.name}}}\n"
+    return karenina(folder, "prompts", written(folder / "from.yaml", text), "--trust-all")
+
+
+def configured(folder: Path, file: Path) -> Ended:
+    """Use a file as a configuration."""
+    return karenina(folder, "run", benchmark(folder), "-c", file, "--recordings", recordings(folder))
+
+
+def replayed(folder: Path, file: Path) -> Ended:
+    """Use a file as recordings."""
+    return karenina(folder, "run", benchmark(folder), "--recordings", file)
+
+
+def looked_at(folder: Path, file: Path) -> Ended:
+    """Use a file as results."""
+    return karenina(folder, "show", file)
+
+
+def trusted(folder: Path, file: Path) -> Ended:
+    """Use a file as a template to trust."""
+    return karenina(folder, "trust", file)
+
+
+USES: list[tuple[str, Use]] = [
+    ("b.yaml", shown),
+    ("b.jsonld", shown),
+    ("b.jsonl", shown),
+    ("t.csv", imported),
+    ("t.xlsx", imported),
+    ("t.jsonl", imported),
+    ("c.toml", configured),
+    ("c.yaml", configured),
+    ("c.json", configured),
+    ("r.jsonl", replayed),
+    ("r.json", replayed),
+    ("s.jsonl", looked_at),
+    ("code.py", trusted),
+]
+
+
+@pytest.mark.parametrize(("name", "use"), USES)
+def test_a_file_of_three_gigabytes_is_refused(tmp_path: Path, name: str, use: Use) -> None:
+    """A sparse file takes no space on the disk of its author."""
+    file = tmp_path / name
+    with file.open("wb") as out:
+        out.truncate(3 << 30)
+
+    # one's own runs write results of any size, so their lines are bounded
+    said = "the line is longer than 64 MB" if use is looked_at else TOO_LARGE
+    use(tmp_path, file).assert_refused(name, said)
+
+
+@pytest.mark.parametrize(("name", "use"), USES)
+def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path, name: str, use: Use) -> None:
+    os.mkfifo(tmp_path / name)
+
+    use(tmp_path, tmp_path / name).assert_refused(name, "pipe")
+
+
+@pytest.mark.parametrize(("name", "use"), USES)
+def test_a_link_to_an_endless_device_is_refused(tmp_path: Path, name: str, use: Use) -> None:
+    (tmp_path / name).symlink_to("/dev/zero")
+
+    use(tmp_path, tmp_path / name).assert_refused(name)
+
+
+def entities(before: str) -> Callable[[Path], Path]:
+    return lambda file: workbook(file, HEAD, f'<row r="2">{cell("&j;", "A2")}</row>', TAIL, before=before)
+
+
+WORKBOOKS: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "one cell of 1.5 GB in 1.5 MB": (
+        lambda file: workbook(
+            file,
+            HEAD,
+            '<row r="2"><c r="A2" t="inlineStr"><is><t>',
+            *["a" * (1 << 20)] * 1500,
+            "</t></is></c></row>",
+            TAIL,
+        ),
+        "1,572.9 MB unpacked",
+    ),
+    "rows up to the hundred thousand millionth": (
+        lambda file: workbook(file, HEAD, f'<row r="99999999999">{cell("Q", "A2")}</row>', TAIL),
+        "more than 5,000,000 cells",
+    ),
+    "rows as wide as can be": (
+        lambda file: workbook(
+            file, HEAD, *(f'<row r="{row}">{cell("Q", f"XFD{row}")}</row>' for row in range(2, 5000)), TAIL
+        ),
+        "more than 5,000,000 cells",
+    ),
+    "a billion laughs in the sheet": (entities(LAUGHS), "declares entities"),
+    "a billion laughs in the strings": (
+        lambda file: workbook(
+            file,
+            HEAD,
+            '<row r="2"><c r="A2" t="s"><v>0</v></c></row>',
+            TAIL,
+            strings=shared_strings("&j;", LAUGHS),
+        ),
+        "declares entities",
+    ),
+    "a file of the reader": (entities('<!DOCTYPE s [<!ENTITY j SYSTEM "file:///etc/passwd">]>'), "declares entities"),
+}
+
+
+@pytest.mark.parametrize("attack", WORKBOOKS)
+def test_a_hostile_workbook_is_refused(tmp_path: Path, attack: str) -> None:
+    make, said = WORKBOOKS[attack]
+
+    imported(tmp_path, make(tmp_path / "t.xlsx")).assert_refused("t.xlsx", said)
+
+
+def test_dimensions_that_a_workbook_states_are_not_believed(tmp_path: Path) -> None:
+    stated = HEAD.replace("<sheetData>", '<dimension ref="A1:XFD1048576"/><sheetData>')
+    file = workbook(tmp_path / "t.xlsx", stated, f'<row r="2">{cell("Which?", "A2")}</row>', TAIL)
+
+    ended = imported(tmp_path, file)
+
+    assert ended.code == 0, ended.err
+
+
+LISTS = "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+MERGES = "".join(
+    f"{name}: &{name} {{<<: [{', '.join([f'*{before}'] * 10)}], x{name}: 1}}\n"
+    for before, name in zip("abcdefghi", "bcdefghij", strict=True)
+)
+WIDE = (
+    "a: &a {"
+    + ", ".join(f"k{number}: 1" for number in range(1000))
+    + "}\n"
+    + "b: {<<: ["
+    + ", ".join(["*a"] * 1000)
+    + "]}\n"
+)
+TEXTS: dict[str, tuple[str, Use, str, str]] = {
+    "lists in lists by aliases": ("b.yaml", shown, "karenina: 1\nname: x\na: &a [l]\n" + LISTS, "aliases"),
+    "lists in lists by aliases in a configuration": ("c.yaml", configured, "a: &a [l]\n" + LISTS, "aliases"),
+    "mappings merged again and again": ("c.yaml", configured, "a: &a {k: 1}\n" + MERGES, "no such configuration name"),
+    "a wide mapping merged a thousand times": ("c.yaml", configured, WIDE, "aliases"),
+    "an alias in what it names": ("c.yaml", configured, "prompt_config: &a {x: *a}", "alias"),
+    "a mapping merged into itself": ("c.yaml", configured, "prompt_config: &a {<<: *a}", "alias"),
+    "two million values": (
+        "b.yaml",
+        shown,
+        "karenina: 1\nname: [" + "a," * 2_000_000 + "]",
+        "more than 1,000,000 values",
+    ),
+    "deep YAML": ("b.yaml", shown, "karenina: 1\nmetadata: " + "[" * 100_000, "nested"),
+    "deep YAML of a configuration": ("c.yaml", configured, "a: " + "[" * 5000 + "]" * 5000, "nested"),
+    "YAML of 250 levels": ("c.yaml", configured, "a: " + "[" * 250 + "]" * 250, "nested"),
+    "deep JSON": ("b.jsonl", shown, '{"question": "a", "metadata": ' + "[" * 100_000, "nested"),
+    "JSON of 900 levels": (
+        "b.jsonl",
+        shown,
+        '{"question": "a", "metadata": {"a":' + "[" * 900 + "]" * 900 + "}}",
+        "nested",
+    ),
+    "deep JSON of a configuration": ("c.json", configured, "[" * 100_000, "nested"),
+    "deep recordings": ("r.json", replayed, '{"q": ' + "[" * 100_000, "recursion"),
+    "recordings of 900 levels": ("r.json", replayed, '{"q": ' + "[" * 900 + "]" * 900 + "}", "nested"),
+    "deep TOML": ("c.toml", configured, "a = " + "[" * 100_000, "nested"),
+    "a name of 20,000 tables": ("c.toml", configured, "[" + "a." * 20_000 + "a]", "nested"),
+    "a number of base 60": ("c.yaml", configured, "replicate_count: 1" + ":59" * 200_000, "replicate_count"),
+    "two million empty rows": ("t.csv", imported, "question\n" + "\n" * 2_000_000, "more than 5,000,000 cells"),
+    "ten million cells in a row": ("t.csv", imported, "question\n" + "," * 10_000_000, "more than 5,000,000 cells"),
+    "a line of 70 MB": ("b.jsonl", shown, '{"question": "' + "a" * 70_000_000 + '"}', "longer than 64 MB"),
+    "zeros": ("b.jsonl", shown, "\0" * 1000, "no JSON"),
+}
+
+
+@pytest.mark.parametrize("attack", TEXTS)
+def test_a_hostile_text_is_refused(tmp_path: Path, attack: str) -> None:
+    name, use, text, said = TEXTS[attack]
+
+    use(tmp_path, written(tmp_path / name, text)).assert_refused(said)
+
+
+def test_the_error_names_the_variable_that_raises_the_bound(tmp_path: Path) -> None:
+    file = written(tmp_path / "b.yaml", BENCHMARK + "#" * 5000)
+
+    refused = karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="5000")
+    refused.assert_refused(RAISED_BY, "at most 5,000 bytes are read")
+    assert karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="6000").code == 0
+    karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="lots").assert_refused(
+        RAISED_BY, "not a number of bytes"
+    )
+
+
+def test_nothing_in_a_file_raises_the_bound(tmp_path: Path) -> None:
+    file = written(tmp_path / "b.yaml", f"{BENCHMARK}config: {{max_bytes: 999999}}\n#" + "#" * 5000)
+
+    karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="5000").assert_refused("at most 5,000 bytes are read")
+
+
+def test_an_argument_sets_the_bound_in_python(tmp_path: Path) -> None:
+    file = written(tmp_path / "b.yaml", BENCHMARK)
+    table = written(tmp_path / "t.csv", "question\n" + "Which?\n" * 100)
+
+    with pytest.raises(CheckpointError, match="at most 50 bytes are read"):
+        Benchmark.load(file, max_bytes=50)
+    with pytest.raises(CheckpointError, match="at most 50 bytes are read"):
+        read_rows(table, max_bytes=50)
+    assert len(Benchmark.load(file, max_bytes=5000)) == 1
+    assert len(read_rows(table, max_bytes=5000).rows) == 100
+
+
+def test_the_bound_holds_for_the_files_that_a_benchmark_names(tmp_path: Path) -> None:
+    written(tmp_path / "t.csv", "question\n" + "Which?\n" * 100)
+    file = written(tmp_path / "b.yaml", "karenina: 1\nname: G\nquestions_from: {file: t.csv}\n")
+
+    with pytest.raises(CheckpointError, match=r"t\.csv: it has 709 bytes, and at most 200 bytes are read"):
+        Benchmark.load(file, max_bytes=200)
+
+
+def test_a_pipe_with_a_writer_is_read(tmp_path: Path) -> None:
+    """`-c <(command)` is how people pass a configuration with keys without writing it to the disk."""
+    pipe = tmp_path / "c.toml"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # so that what is written stays until the command opens it
+    try:
+        pipe.write_text('run_name = "piped"\n', "utf-8")
+        ended = configured(tmp_path, pipe)
+    finally:
+        os.close(reader)
+
+    assert ended.code == 0, ended.err
