@@ -144,7 +144,7 @@ class CoreSettings(BaseModel):
     retry_patience: float = Field(
         default=300.0,
         ge=0,
-        description="Seconds that a call may wait between its tries, in all.",
+        description="Seconds that a call may wait between its tries, in all, and that a server may refuse every call.",
         json_schema_extra=_NO_CHANGE,
     )
     budget: Decimal | None = Field(
