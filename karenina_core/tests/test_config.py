@@ -108,6 +108,12 @@ def test_bad_values_say_what_where_and_whose(values: dict[str, object], says: st
     assert says in str(caught.value)
 
 
+def test_a_name_that_is_pythons_own_is_unknown_too(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"self": 1}', "utf-8")
+    with pytest.raises(ConfigError, match="self: there is no such configuration name"):
+        VerificationConfig.from_file(tmp_path / "config.json")
+
+
 def test_all_problems_come_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         VerificationConfig(replicate_cuont=2, taste_threshold=2, replicate_count=0)

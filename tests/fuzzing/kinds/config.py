@@ -110,5 +110,6 @@ KIND: Final = Kind(
         (".toml", _TOML),
         (".json", as_json(tree_of(CONFIG)).encode()),
     ],
+    regressions=[(".json", b'{"self": 1}')],
     shown=_shown,
 )

@@ -99,6 +99,15 @@ _MAPPINGS: Final[list[Any]] = [{"q1": "text", "q2": _OPENAI, "Which?": {"replica
 _IDS: Final = ("q1", "q2", "q6", "")
 
 
+def _many_calls(count: int) -> bytes:
+    """A conversation with so many calls in one turn, whose results come in the opposite order."""
+    names = [f"n{number}" for number in range(count)]
+    calls = [{"functionCall": {"name": name}} for name in names]
+    results = [{"functionResponse": {"name": name, "response": {}}} for name in reversed(names)]
+    entries = [{"role": "model", "parts": calls}, {"role": "user", "parts": results}]
+    return as_json(tree_of({"q1": entries})).encode()
+
+
 @contextmanager
 def _opened(folder: Path) -> Iterator[Callable[[tuple[str, bytes]], bool]]:
     outside = str(folder.parent / "outside")
@@ -154,5 +163,6 @@ KIND: Final = Kind(
     ),
     _opened,
     valid=[(".jsonl", as_lines(tree_of(one)).encode()) for one in _SEEDS],
+    regressions=[(".json", _many_calls(8000))],
     shown=lambda one: one[0].encode() + b"\n" + one[1],
 )

@@ -37,7 +37,7 @@ class VerificationConfig(BaseModel):
 
     FILE_SUFFIXES: ClassVar[tuple[str, ...]] = (".toml", ".yaml", ".yml", ".json")
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, /, **values: Any) -> None:  # a file may hold the name `self`
         given = {**dict(from_environment()), **values}
         super().__init__(**given)
         self._given = frozenset(given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -53,7 +54,10 @@ class _Calls:
     """Which calls wait for a result, and ids for those that have none."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
-        self._waiting: list[ToolCall] = []
+        self._waiting: dict[int, ToolCall] = {}
+        self._opened = 0
+        self._by_id: defaultdict[str, deque[int]] = defaultdict(deque)
+        self._by_name: defaultdict[str, deque[int]] = defaultdict(deque)
         self._count = 0
         self._taken: set[object] = set()
         for entry in entries:
@@ -68,14 +72,18 @@ class _Calls:
             self._count += 1
             call_id = None if f"call_{self._count}" in self._taken else f"call_{self._count}"
         call = ToolCall(str(call_id), name, dict(arguments))
-        self._waiting.append(call)
+        self._waiting[self._opened] = call
+        self._by_id[call.id].append(self._opened)
+        self._by_name[name].append(self._opened)
+        self._opened += 1
         return call
 
     def answered(self, call_id: object, name: str | None) -> tuple[str | None, str | None]:
         """The id and name of the call that a result answers."""
-        for call in self._waiting:
-            if (call.id == call_id) if call_id else (call.name == name):
-                self._waiting.remove(call)
+        same = self._by_id.get(str(call_id)) if call_id else self._by_name.get(name or "")
+        while same:
+            call = self._waiting.pop(same.popleft(), None)  # None: it was found under its other name
+            if call is not None:
                 return call.id, name or call.name
         return (str(call_id) if call_id else None), name
 
