@@ -118,3 +118,21 @@ def test_an_address_where_nothing_listens_is_refused_at_once(site: Site) -> None
     assert "Traceback" not in done.stderr
     assert seconds < ALLOWED
     assert asked == []
+
+
+def test_a_benchmark_does_not_choose_the_executor_or_its_address(site: Site) -> None:
+    """Attack: name the executor and an address in the benchmark's own configuration."""
+    connected: list[socket.socket] = []
+    with listening(connected.append) as address, recording_server(lambda _: "BCL2") as server:
+        head = {"karenina": 1, "name": "Genes", "config": {"executor": "ray", "ray_address": address}}
+        lines = [head, {"question": "Which gene?", "raw_answer": "BCL2"}]
+        file = site.write("genes.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        model = f"openai:m@{server.url}"
+        done = site.karenina("run", file, "-a", model, "-j", model)
+        asked = server.seen
+
+    assert done.returncode == 2, done.stderr
+    assert "ray_address" in done.stderr
+    assert "karenina trust" in done.stderr
+    assert connected == []
+    assert asked == []
