@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import cast
 
 from karenina_core.models import ModelConfig
-from karenina_core.ports import CallNotes, LLMReply, Usage
+from karenina_core.ports import CallNotes, ErrorCategory, LLMReply, PortError, Usage
 from karenina_core.run.calls import Call, Made
 from karenina_core.run.journal import Journal
 from karenina_ray import wire
@@ -32,6 +32,13 @@ class Kept:
         await asyncio.sleep(0)
 
 
+class Refusing(Kept):
+    """A journal that cannot hold what it is given."""
+
+    async def store(self, call: Call, made: Made) -> None:
+        raise PortError("no journal can hold it", category=ErrorCategory.PERMANENT)
+
+
 class Office:
     """A desk, three workers, and what each was told: the numbers of its questions, and whether the call was there."""
 
@@ -39,11 +46,14 @@ class Office:
         model = ModelConfig(id="mayor", interface="town", model_name="mayor")
         self.hands = [Hand(None, place, models={0: model}) for place in range(3)]
         self.told: list[tuple[int, int, bool]] = []
+        self.errors: list[tuple[int, int, str]] = []
         self.desk = Desk(
             cast("Journal", journal), self._tell, lambda work: asyncio.get_running_loop().create_task(work)
         )
 
     def _tell(self, hand: Hand, told: Told) -> None:
+        if "error" in told:
+            self.errors.append((hand.place, told["number"], str(wire.error_of(told["error"]))))
         if told["kind"] == "found":
             self.told.append((hand.place, told["number"], told["made"] is not None))
 
@@ -116,4 +126,11 @@ def test_a_call_that_is_kept_is_made_by_nobody_whoever_left_while_it_was_looked_
 def test_a_call_that_is_being_stored_is_made_by_nobody_else_though_its_worker_dies() -> None:
     at = Office(Kept())
     told = happens(at, lambda: at.find(0, 1), lambda: at.find(1, 1), None, lambda: at.store(0), lambda: at.die(0))
+    assert told == [(0, 1, False), (1, 1, True)]
+
+
+def test_reply_that_the_journal_cannot_hold_is_an_error_of_its_worker() -> None:
+    at = Office(Refusing())
+    told = happens(at, lambda: at.find(0, 1), lambda: at.find(1, 1), None, lambda: at.store(0))
+    assert at.errors == [(0, 0, "no journal can hold it")]
     assert told == [(0, 1, False), (1, 1, True)]
