@@ -148,7 +148,8 @@ class OddPlace:
     def environment(self) -> Mapping[str, str]:
         """The environment of the command: that of the tests, with homes below the folder."""
         homes = {f"XDG_{name}_HOME": str(self.folder / name.lower()) for name in ("CONFIG", "STATE", "CACHE", "DATA")}
-        own = {"PYTHONPATH": str(self.folder / "site"), "ODD_LOG": str(self.folder / "calls.log"), "COLUMNS": "200"}
+        path = os.pathsep.join(filter(None, (str(self.folder / "site"), os.environ.get("PYTHONPATH"))))
+        own = {"PYTHONPATH": path, "ODD_LOG": str(self.folder / "calls.log"), "COLUMNS": "200"}
         return {**os.environ, **homes, **own}
 
     def calls(self) -> list[str]:

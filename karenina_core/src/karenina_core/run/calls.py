@@ -13,14 +13,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from karenina_core.observers import NOBODY, Observers
 from karenina_core.ports import (
     AgentReply,
     CallInfo,
     CallNotes,
-    ErrorCategory,
     LLMReply,
     Message,
     ParserReply,
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
     from karenina_core.run.ledger import Ledger
 
 PortKind = Literal["llm", "parser", "agent", "turn", "service"]
-_GREATEST_COUNT: Final = 2**63 - 1
-"""The greatest count that a journal holds."""
 R = TypeVar("R", LLMReply, ParserReply, AgentReply, Turn)
 
 
@@ -124,29 +121,6 @@ class Made:
     reply: Reply | None
     error: PortError | None
     notes: CallNotes
-
-
-def _check_usage(call: Call, usage: Usage) -> None:
-    """Raise `PortError` for a usage of which no sum can be made and that no journal can hold."""
-    problem = _problem_with(usage)
-    if problem is not None:
-        raise PortError(
-            f"the reply of {call.target.model.id!r} ({call.target.model.display_string}) cannot be counted: its usage "
-            f"says {problem}, and a count is a whole number from 0 to 2^63 - 1; this is an error of the server "
-            f"or of the adapter for {call.target.model.interface!r}",
-            category=ErrorCategory.PERMANENT,
-        )
-
-
-def _problem_with(usage: Usage) -> str | None:
-    counts = (
-        *(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens),
-        *(usage.calls, usage.cache_write_tokens),
-    )
-    for count in counts:
-        if type(count) is not int or not 0 <= count <= _GREATEST_COUNT:
-            return str(count)[:40]
-    return None
 
 
 class Keeper(Protocol):
@@ -346,7 +320,7 @@ class Calls:
 
     def _count(self, call: Call, usage: Usage) -> None:
         """Count what a request has used, also one of an agent that failed on its way."""
-        if self.ledger is not None and _problem_with(usage) is None:
+        if self.ledger is not None:
             cost = self.ledger.made(call, usage)
             if self.budget is not None:
                 self.budget.spend(call, usage, cost)
@@ -359,7 +333,6 @@ class Calls:
             began = time.monotonic()
             try:
                 reply = await ask()
-                _check_usage(call, reply.usage)
             except PortError as error:
                 if error.partial is not None:
                     self._count(call, error.partial.usage)
