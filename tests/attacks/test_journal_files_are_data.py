@@ -107,13 +107,14 @@ def test_odd_reply_costs_at_most_its_item(tmp_path: Path, kind: str) -> None:
         assert calls == sorted([*WELL_BUT_Q2, "q2 llm", "q2 llm"]), "what was stored is asked again"
 
 
-def test_full_disk_ends_the_run_with_a_message(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kilobytes", [44, 72], ids=["before the first call", "during the run"])
+def test_full_disk_ends_the_run_with_a_message(tmp_path: Path, kilobytes: int) -> None:
     place = OddPlace.make(tmp_path)
-    ended = place.run(before=("bash", "-c", 'ulimit -f 72; trap "" XFSZ; exec "$@"', "bash"))
+    ended = place.run(before=("bash", "-c", f'ulimit -f {kilobytes}; trap "" XFSZ; exec "$@"', "bash"))
 
     assert ended.code == 70
     assert "Traceback" not in ended.err
-    assert "genes.journal cannot be" in ended.err
+    assert "genes.journal cannot be written" in ended.err
     assert "the same command goes on from there" in ended.err
     assert place.run().code == 0
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -183,17 +184,20 @@ def have_run(screen: Screen, task: Task, *, fail_under: float | None, as_json: b
 
     trust = Trust.all() if task.trust_all else Trust.stored()
     admit(task.benchmark, task.config, trust)
-    with journal_of(
-        task.benchmark,
-        task.config,
-        task.journal,
-        task.ids,
-        task.output,
-        replay=task.replay,
-        fresh=task.fresh,
-        config_file=task.config_file,
-        trust_all=task.trust_all,
-    ) as (held, command):
+    with (
+        _failed_writes(screen),
+        journal_of(
+            task.benchmark,
+            task.config,
+            task.journal,
+            task.ids,
+            task.output,
+            replay=task.replay,
+            fresh=task.fresh,
+            config_file=task.config_file,
+            trust_all=task.trust_all,
+        ) as (held, command),
+    ):
         prepared = prepare(
             task.benchmark,
             task.config,
@@ -229,6 +233,17 @@ def have_run(screen: Screen, task: Task, *, fail_under: float | None, as_json: b
         raise typer.Exit(ExitCode.BELOW_THRESHOLD)
     if summary.not_judged == summary.items:
         raise typer.Exit(ExitCode.NOTHING_JUDGED)
+
+
+@contextmanager
+def _failed_writes(screen: Screen) -> Iterator[None]:
+    """End with the code of a failure, and not of bad input, if the journal cannot be written."""
+    from karenina_core.run.journal_file import JournalNotWritten
+
+    try:
+        yield
+    except JournalNotWritten as error:
+        screen.fail(str(error), ExitCode.FAILED)
 
 
 def _calls_json(prepared: Run) -> dict[str, int]:
