@@ -11,6 +11,7 @@ from karenina_core.reply_bounds import MOST_VALUES, BrokenReply, ReplyBounds, Re
 ACCEPTED_ENCODINGS: Final = "gzip, deflate"
 """What a client may name in `Accept-Encoding`: the encodings that are unpacked here."""
 _PIECE: Final = 65536
+_READS: Final = "_karenina_reads"
 _ENDS_OF_EVENTS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _MOST_MEMBERS: Final = 1024
 """Parts of a gzip body; each costs an object of its own."""
@@ -125,9 +126,36 @@ def bounding_hook(
     kind = cast("type[_BoundedStream]", type("BoundedStream", (_BoundedStream, stream_type), {}))
 
     async def bound(response: Any) -> None:
+        _check_asked_for(response.extensions.get("network_stream"), where)
         encoding = response.headers.pop("content-encoding", "")
         events = by_event and response.headers.get("content-type", "").startswith("text/event-stream")
         pieces = bounded(response.stream, encoding, where, bounds, by_event=events)
         response.stream = kind(response.stream, pieces)
 
     return bound
+
+
+def _check_asked_for(stream: Any, where: str) -> None:
+    """Raise `BrokenReply` if the reply was sent before its request: the client keeps what follows an earlier reply.
+
+    A reply for which nothing was read after its request was written can only be such data.
+    """
+    if stream is None:
+        return
+    reads: int | None = getattr(stream, _READS, None)
+    if reads == 0:
+        raise BrokenReply(f"{where} sent data without a request; its connection was closed")
+    if reads is None:
+        setattr(stream, _READS, 1)
+        stream.read = _counting(stream, stream.read, writes=False)
+        stream.write = _counting(stream, stream.write, writes=True)
+
+
+def _counting(stream: Any, method: Callable[..., Awaitable[Any]], *, writes: bool) -> Callable[..., Any]:
+    """Return the method of a connection that notes the reads since the last write."""
+
+    async def counted(*arguments: Any, **named: Any) -> Any:
+        setattr(stream, _READS, 0 if writes else getattr(stream, _READS) + 1)
+        return await method(*arguments, **named)
+
+    return counted

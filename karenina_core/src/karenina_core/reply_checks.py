@@ -6,7 +6,7 @@ The port factory applies these checks to the replies of all adapters, so that no
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sized
 from dataclasses import replace
 from typing import Any, Final
 
@@ -33,7 +33,7 @@ def _floor(value: float) -> int:
     return 0 if value < 0 else int(value)
 
 
-def check_call_count(where: str, calls: Sequence[object]) -> None:
+def check_call_count(where: str, calls: Sized) -> None:
     """Raise `ReplyTooLarge` if a reply of the server `where` asks for more than `MOST_TOOL_CALLS` calls."""
     if len(calls) > MOST_TOOL_CALLS:
         raise ReplyTooLarge(

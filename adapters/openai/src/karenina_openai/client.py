@@ -189,7 +189,7 @@ class Client:
                 return self._read(reply, await reply.body(), messages)
             pieces = reply.pieces()
             try:
-                data, last = await assembled(pieces, patience, _loads)
+                data, last = await assembled(self.where, pieces, patience, _loads)
             except json.JSONDecodeError:
                 raise self.unusable("a piece of its stream is not a JSON object") from None
             except ValueError as error:

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from karenina_core.reply_bounds import ReplyTooLarge
-from karenina_core.reply_checks import MOST_TOOL_CALLS
+from karenina_core.reply_checks import check_call_count
 
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 
@@ -56,14 +55,14 @@ class Patience:
 
 
 async def assembled(
-    pieces: AsyncIterable[bytes], patience: Patience, loads: Callable[[bytes], Any]
+    where: str, pieces: AsyncIterable[bytes], patience: Patience, loads: Callable[[bytes], Any]
 ) -> tuple[dict[str, Any], bytes]:
     """The chat completion that stands in a stream of server-sent events, and the last event as it came.
 
     An object with an `error` ends it and is given as it is. Raises `BrokenStream` where the stream ends before the
-    reply does, and `ValueError` for an event that is no JSON object.
+    reply does, `ValueError` for an event that is no JSON object, and `ReplyTooLarge` for too many calls of tools.
     """
-    reply = _Reply()
+    reply = _Reply(where)
     done = False
     async for event in _events(pieces):
         if event == b"[DONE]":
@@ -102,8 +101,9 @@ async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
 class _Reply:
     """The first choice, as far as it came."""
 
-    def __init__(self) -> None:
+    def __init__(self, where: str) -> None:
         self.finish_reason: str | None = None
+        self._where = where
         self._texts: dict[str, list[str]] = {}
         self._calls: dict[int, _Call] = {}
         self._by_id: dict[str, int] = {}
@@ -154,8 +154,7 @@ class _Reply:
         known = id if isinstance(id, str) else ""
         index = given if isinstance(given, int) else self._unnumbered(known, place)
         call = self._calls.setdefault(index, _Call())
-        if len(self._calls) > MOST_TOOL_CALLS:
-            raise ReplyTooLarge(f"it streamed more than {MOST_TOOL_CALLS} calls of tools in one reply")
+        check_call_count(self._where, self._calls)
         self._last = max(self._last, index)
         if id:
             call.id = id
