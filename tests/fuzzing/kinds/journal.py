@@ -39,6 +39,7 @@ from karenina_core.plugins import Plugins
 from karenina_core.ports import ErrorCategory, PortError
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_file import JournalError
+from karenina_core.run.journal_schema import row_digest
 from karenina_core.run.journal_view import JournalView
 from karenina_core.testing import ScriptedModels
 
@@ -137,8 +138,11 @@ def _by_bytes(seed: int, ops: list[tuple[int, int, int]], overwritten: list[tupl
     return broken(bytes(data), ops)
 
 
-def _by_sql(seed: int, ops: list[SqlOp]) -> bytes:
-    """The journal after statements, of which those that SQLite refuses do nothing."""
+def _by_sql(seed: int, ops: list[SqlOp], sealed: bool) -> bytes:
+    """The journal after statements, of which those that SQLite refuses do nothing.
+
+    If `sealed`, its author knew what the digests of rows are made of.
+    """
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "j"
         file.write_bytes(_seeds()[seed])
@@ -148,9 +152,20 @@ def _by_sql(seed: int, ops: list[SqlOp]) -> bytes:
             for op in ops:
                 with contextlib.suppress(sqlite3.Error, OverflowError, ValueError, TypeError):
                     _execute(database, op)
+            if sealed:
+                _seal(database)
         finally:
             database.close()
         return file.read_bytes()
+
+
+def _seal(database: sqlite3.Connection) -> None:
+    """Give each row the digest that its values have now."""
+    for table in ("replies", "results", "sessions", "spent", "runs"):
+        with contextlib.suppress(sqlite3.Error, ValueError, TypeError):
+            for row in database.execute(f"SELECT * FROM {table}").fetchall():
+                digest = row_digest(table, row[:-1])
+                database.execute(f"UPDATE {table} SET digest = ? WHERE digest = ?", (digest, row[-1]))
 
 
 def _execute(database: sqlite3.Connection, op: SqlOp) -> None:
@@ -253,7 +268,8 @@ _PIECE = st.tuples(_FAR, st.binary(min_size=1, max_size=64))
 KIND: Final = Kind(
     "journal",
     weighted(
-        (4, st.builds(_by_sql, _SEED, _SQL_OPS)),
+        (2, st.builds(_by_sql, _SEED, _SQL_OPS, st.just(False))),
+        (4, st.builds(_by_sql, _SEED, _SQL_OPS, st.just(True))),
         (2, st.builds(_by_bytes, _SEED, st.just([]), st.lists(_PIECE, min_size=1, max_size=6))),
         (1, st.builds(_by_bytes, _SEED, TEXT_OPS, st.just([]))),
     ),
