@@ -332,15 +332,17 @@ def test_changed_byte_in_a_reply_is_no_other_answer(place: OddPlace) -> None:
     assert sorted(place.calls()[len(calls) :]) == ["q1 parser", "q3 parser"]
 
 
-def test_changed_byte_in_a_result_is_no_other_verdict(place: OddPlace) -> None:
-    damage(place.journal, b'"outcome":"wrong"', b'"outcome":"worng"')
+def test_changed_byte_in_a_result_is_no_other_result(place: OddPlace) -> None:
+    answer = b'"raw_llm_response":"The answer is BCL2."'
+    damage(place.journal, answer, answer.replace(b"BCL2", b"BCL9"))
     calls = place.calls()
+    exported, run = place.together(("export", str(place.journal)), place.command())
 
-    ended = place.karenina("export", place.journal)
-    assert ended.code == 2
-    assert "is damaged: row 3 of its table 'results'" in ended.err or "of its table 'results'" in ended.err
-    assert place.run().code == 0
+    assert exported.code == 2
+    assert "is damaged: row 1 of its table 'results'" in exported.err
+    assert run.code == 0
     assert outcomes(place) == {"q1": "correct", "q2": "correct", "q3": "wrong"}
+    assert "BCL9" not in (place.folder / "genes.jsonl").read_text("utf-8")
     assert place.calls() == calls
 
 
