@@ -16,7 +16,7 @@ import pytest
 from servers import RecordingServer, recording_server
 
 from karenina_core import Benchmark, VerificationConfig
-from karenina_core.rubrics import AgenticRubricTrait, DynamicRubric, Rubric
+from karenina_core.rubrics import AgenticRubricTrait, CallableRubricTrait, DynamicRubric, Rubric
 from karenina_core.run.admission import RestrictedValues
 
 if TYPE_CHECKING:
@@ -156,6 +156,20 @@ def test_escapes_in_a_line_hide_nothing(site: Site, server: RecordingServer, wri
     assert done.returncode == 2
     assert "trust" in done.stderr
     assert not server.seen
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_trait_calls_no_function_of_an_installed_package(site: Site, ending: str) -> None:
+    """Attack: a trait gives the answer to a function that executes it, and the question asks for such an answer."""
+    marker = site.folder / "started"
+    trait = CallableRubricTrait(name="loads", function="yaml:unsafe_load")
+    file = benchmark(site, ending=ending, rubric=Rubric.of(trait))
+    with recording_server(lambda _body: f"!!python/object/apply:os.system ['touch {marker}']") as server:
+        done = site.karenina("run", file, *own(server), "--set", "evaluation_mode=rubric_only")
+
+    assert done.returncode == 2
+    assert "yaml:unsafe_load" in done.stderr
+    assert not marker.exists()
 
 
 def test_an_agent_gets_no_shell_and_no_secret(site: Site, server: RecordingServer) -> None:

@@ -350,7 +350,7 @@ def test_a_link_at_the_place_of_a_journal_has_no_command(
     assert victim.karenina("resume", journal).returncode == 2
 
 
-@pytest.mark.parametrize("id", ["../../../../../work/evil", "/etc/passwd", "", "A" * 32, 7])
+@pytest.mark.parametrize("id", ["../../../../../evil", "/etc/passwd", "", "A" * 32, 7])
 def test_an_id_leads_out_of_no_folder(victim: Person, stranger: Person, server: RecordingServer, id: str | int) -> None:
     """Attack: an id that is a path to a file which the attacker can write."""
     journal = ran(stranger, server)

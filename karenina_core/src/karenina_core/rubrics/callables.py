@@ -32,7 +32,11 @@ class CallableRubricTrait(RubricTrait):
     from_files: ClassVar[FromFiles] = "any"
     type: Literal["callable"] = "callable"
     kind: Literal["boolean", "score"] = Field(default="boolean", description="What the function returns.")
-    function: str | None = Field(default=None, description='Import path, "package.module:function".')
+    function: str | None = Field(
+        default=None,
+        description='Import path, "package.module:function".',
+        json_schema_extra={"from_files": "never"},  # many a function of an installed package runs what it is given
+    )
     source: str | None = Field(default=None, description="Python source that defines the function.")
     pickled: str | None = Field(default=None, description="Another program's pickled function; never loaded.")
     min_score: int | None = Field(default=None, description="Lowest score of kind score (1).")
