@@ -35,8 +35,8 @@ _DIGITS = (4000, 3500)
 """The most characters of a decimal and of a hexadecimal number: Python writes no more than 4,300 decimal digits."""
 _MOST_REPEATS = 100_000
 _FEWEST_NODES = 10_000
-_BYTES_OF_A_NODE = 100
-"""A file of the largest size may have one value for so many bytes: a million, as long as nobody raises the bound."""
+_BYTES_OF_A_NODE = 400
+"""A file of the largest size may have one value for so many bytes: 250,000, as long as nobody raises the bound."""
 _YAML_CURE = "correct it there; a text that holds one of : ? # , [ ] { } may need quotes"
 
 
