@@ -36,6 +36,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import own_state  # noqa: F401 - sets it
+
 FAULTS: Final = {"refused": 0.10, "broken": 0.05, "hangs": 0.02, "closed": 0.02, "cut": 0.02}
 USAGE: Final = {"prompt_tokens": 60, "completion_tokens": 12, "total_tokens": 72}
 RESULT: Final = ("outcome", "template", "vetoes")

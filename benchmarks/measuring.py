@@ -13,6 +13,7 @@ from typing import Any
 
 import aiohttp
 import orjson
+import own_state  # noqa: F401 - sets it
 from fake_server import code
 
 TEMPLATE = """

@@ -293,7 +293,9 @@ def test_the_command_is_stored_for_its_user_alone(victim: Person, server: Record
     assert (state.stat().st_mode & 0o777, state.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-@pytest.mark.parametrize("flaw", ["link", "hard link", "readable", "open folder", "broken", "pipe", "another user"])
+@pytest.mark.parametrize(
+    "flaw", ["link", "hard link", "readable", "open folder", "broken", "no command", "pipe", "another user"]
+)
 def test_a_state_file_that_others_may_have_written_is_refused(
     victim: Person, server: RecordingServer, tmp_path: Path, flaw: str
 ) -> None:
@@ -310,6 +312,8 @@ def test_a_state_file_that_others_may_have_written_is_refused(
         state.parent.chmod(0o777)
     elif flaw == "broken":
         state.write_text('{"version": 1, "journal": ')
+    elif flaw == "no command":
+        state.write_text(json.dumps({"version": 1, "journal": str(journal), "command": {"output": 7}}))
     elif flaw == "pipe":
         state.unlink()
         os.mkfifo(state, 0o600)

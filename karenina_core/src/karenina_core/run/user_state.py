@@ -16,7 +16,9 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from karenina_core.errors import ConfigError
 from karenina_core.private_files import replace_private
@@ -35,6 +37,29 @@ class UserStateError(ConfigError):
 
     def __init__(self, problem: str) -> None:
         super().__init__([problem])
+
+
+class _Command(BaseModel):
+    """What `karenina_core.run.command.command_of` writes."""
+
+    folder: str
+    benchmark: str
+    content: str
+    config_file: str | None
+    config: dict[str, Any]
+    questions: list[str] | None
+    output: str | None
+    trust_all: bool
+    trusted: str | None
+    benchmark_config: str
+
+
+class _StateFile(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    version: Literal[1]
+    journal: str
+    command: _Command
 
 
 def new_id() -> str:
@@ -131,14 +156,14 @@ def _read(file: Path) -> dict[str, Any] | None:
             data = json.loads(opened.read(_MOST_BYTES + 1))
         except (OSError, ValueError, RecursionError) as error:
             raise UserStateError(f"the state file {file} is broken ({error}): {cure}") from error
-    if (
-        not isinstance(data, dict)
-        or data.get("version") != _VERSION
-        or not isinstance(data.get("journal"), str)
-        or not isinstance(data.get("command"), dict)
-    ):
-        raise UserStateError(f"the state file {file} is broken: it does not hold the command of a run; {cure}")
-    return data
+    try:
+        _StateFile.model_validate(data)
+    except ValidationError as error:
+        raise UserStateError(
+            f"the state file {file} is broken: it does not hold the command of a run ({error.error_count()} flaws); "
+            f"{cure}"
+        ) from None
+    return dict(data)
 
 
 def _own_folder(folder: Path) -> None:

@@ -1,0 +1,8 @@
+"""A state folder for the benchmarks and the processes that they start, so that none writes to the user's."""
+
+import os
+import tempfile
+
+if "KARENINA_STATE_HOME" not in os.environ:
+    FOLDER = tempfile.TemporaryDirectory(prefix="karenina-benchmarks-state-")
+    os.environ["KARENINA_STATE_HOME"] = FOLDER.name
