@@ -31,7 +31,7 @@ def is_loopback(host: str) -> bool:
 
 
 def shown_url(url: str) -> str:
-    """Return `url` as it may be printed and stored: without what in it may be a secret, for which `/***` stands.
+    """Return `url` as it may be printed and stored: without what in it may be a secret, for which `***` stands.
 
     Scheme, host and port are shown. A path is shown if it consists of words and versions that are common in the base
     URLs of model servers, such as `/v1` and `/openai/v1`; a user name, a password, a query and every other path may be
@@ -45,16 +45,16 @@ def shown_url(url: str) -> str:
     if not parts.scheme or not host:
         return MASK
     at = f"[{host}]" if ":" in host else host
-    server = f"{parts.scheme}://{at}{f':{port}' if port is not None else ''}"
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        return f"{server}/{MASK}"
+    user = f"{MASK}@" if "@" in parts.netloc else ""
     plain = all(not part or part in _COMMON or _VERSION.fullmatch(part) for part in parts.path.split("/"))
-    return f"{server}{parts.path}" if plain else f"{server}/{MASK}"
+    path = parts.path if plain else f"/{MASK}"
+    query = f"?{MASK}" if parts.query or parts.fragment else ""
+    return f"{parts.scheme}://{user}{at}{f':{port}' if port is not None else ''}{path}{query}"
 
 
 def secret_parts(url: str | None) -> list[str]:
     """Return the parts of `url` that `shown_url` does not show, the longest first: to mask them in other texts."""
-    if url is None or not shown_url(url).endswith(MASK):
+    if url is None or MASK not in shown_url(url):
         return []
     try:
         parts = urlsplit(url)

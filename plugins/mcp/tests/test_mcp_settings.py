@@ -85,7 +85,7 @@ def test_all_problems_are_said_at_once() -> None:
         ("server --token=s3cret", "server '--token=***'"),
         ("server API_SECRET=s3cret x", "server 'API_SECRET=***' x"),
         ("server --token '${TOKEN}'", "server --token '${TOKEN}'"),
-        ("https://genes.example/mcp?apiKey=s3cret", "https://genes.example/mcp"),
+        ("https://genes.example/mcp?apiKey=s3cret", "https://genes.example/mcp?***"),
     ],
 )
 def test_messages_show_no_secret_of_an_address(address: str, shown: str) -> None:

@@ -150,7 +150,7 @@ def _plain_model(model: ModelConfig) -> dict[str, Any]:
 def _url_label(url: str) -> str:
     """Return a URL without what may be a secret in it; a few digits of its digest tell it from others."""
     shown = shown_url(url)
-    return f"{shown}{hashlib.sha256(url.encode()).hexdigest()[:8]}" if shown.endswith(MASK) else shown
+    return f"{shown}#{hashlib.sha256(url.encode()).hexdigest()[:8]}" if MASK in shown else shown
 
 
 def _without_secrets(value: Any) -> Any:
