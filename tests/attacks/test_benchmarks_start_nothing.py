@@ -301,6 +301,10 @@ SETTINGS: dict[str, Any] = {
     "ray_address": "192.0.2.1:6379",
     "otel": True,
     "otel_content": True,
+    "max_reply_bytes": 10**12,
+    "stream_timeout": 10**9,
+    "workspace_copy": False,
+    "workspace_max_bytes": 10**15,
     "workspace_root": "..",
 }
 

@@ -1,6 +1,6 @@
 """Every setting, field of a model, trait parameter and primitive parameter of ours says what a benchmark may set.
 
-A field that somebody adds without a thought is restricted, and this test asks for the thought.
+A class may mark all fields that it declares itself; a field of a class without a mark is restricted, and fails here.
 """
 
 from __future__ import annotations

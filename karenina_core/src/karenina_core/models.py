@@ -70,10 +70,16 @@ class ModelConfig(BaseModel):
     )
     request_timeout: float | None = Field(default=None, gt=0, description="Seconds for one request; else the run's.")
     max_reply_bytes: int | None = Field(
-        default=None, gt=0, description="Most bytes of one reply after unpacking; else the run's."
+        default=None,
+        gt=0,
+        description="Most bytes of one reply after unpacking; else the run's.",
+        json_schema_extra={"from_files": "never"},
     )
     stream_timeout: float | None = Field(
-        default=None, gt=0, description="Seconds for one streamed reply in all; else the run's."
+        default=None,
+        gt=0,
+        description="Seconds for one streamed reply in all; else the run's.",
+        json_schema_extra={"from_files": "never"},
     )
     agent_timeout: float | None = Field(default=None, gt=0, description="Seconds for one agent run.")
     agent_max_turns: int = Field(

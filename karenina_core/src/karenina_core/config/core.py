@@ -69,13 +69,13 @@ class CoreSettings(BaseModel):
         default=MAX_REPLY_BYTES,
         gt=0,
         description="Most bytes of one reply after unpacking, unless the model says; a longer one is an error.",
-        json_schema_extra=_NO_CHANGE,
+        json_schema_extra=_NOT_FROM_FILES,
     )
     stream_timeout: float = Field(
         default=STREAM_TIMEOUT,
         gt=0,
         description="Seconds for one streamed reply in all, unless the model says.",
-        json_schema_extra=_NO_CHANGE,
+        json_schema_extra=_NOT_FROM_FILES,
     )
     item_timeout: float | None = Field(
         default=None,

@@ -39,10 +39,15 @@ class AgenticSettings(BaseModel):
         json_schema_extra={"follows": "workspace_root", "from_files": "below"},
     )
     workspace_copy: bool = Field(
-        default=True, description="Work in a copy of a question's folder; otherwise agents change the folder itself."
+        default=True,
+        description="Work in a copy of a question's folder; otherwise agents change the folder itself.",
+        json_schema_extra={"from_files": "never"},
     )
     workspace_max_bytes: int = Field(
-        default=MOST_BYTES, ge=0, description="Most bytes of a workspace that is copied; a larger one is an error."
+        default=MOST_BYTES,
+        ge=0,
+        description="Most bytes of a workspace that is copied; a larger one is an error.",
+        json_schema_extra={"from_files": "never"},
     )
     workspace_cleanup: bool = Field(default=True, description="Remove an answer's copy after its last judge.")
 
