@@ -547,6 +547,22 @@ def test_a_colleagues_journal_is_scored_with_a_copy_of_the_benchmark(
     assert KEY.encode() not in theirs.read_bytes()
 
 
+def test_a_judge_that_may_be_asked_comes_from_the_command_line(
+    victim: Person, stranger: Person, server: RecordingServer
+) -> None:
+    """Attack: let --ask send truths to the judge that a journal names."""
+    journal = ran(stranger, server)
+    mine = victim.write("mine.yaml", GENES.format(truth="TP53"))
+    refused = victim.karenina("rescore", journal, mine, "--ask", OPENAI_API_KEY=KEY)
+    given = victim.karenina("rescore", journal, mine, "--ask", "-j", f"openai:m@{server.url}", "--json")
+
+    assert refused.returncode == 2
+    assert "--ask takes its judges from the command line" in refused.stderr
+    assert given.returncode == 0, given.stderr
+    assert [one["question_id"] for one in json.loads(given.stdout)["flips"]] == ["first"]
+    assert server.seen == []
+
+
 @pytest.mark.parametrize("form", ["text", "trace"])
 def test_a_journal_over_recordings_is_scored_without_them(
     victim: Person, stranger: Person, server: RecordingServer, form: str
