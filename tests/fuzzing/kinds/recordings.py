@@ -163,6 +163,6 @@ KIND: Final = Kind(
     ),
     _opened,
     valid=[(".jsonl", as_lines(tree_of(one)).encode()) for one in _SEEDS],
-    regressions=[(".json", _many_calls(8000))],
+    regressions=[(".json", _many_calls(16_000))],
     shown=lambda one: one[0].encode() + b"\n" + one[1],
 )

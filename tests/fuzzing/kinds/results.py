@@ -86,10 +86,12 @@ def _opened(folder: Path) -> Iterator[Callable[[bytes], bool]]:
         os.chdir(here)
 
 
+_USAGES: Final = ({"parsing": {"calls": 1}}, {"parsing": {"calls": [], "scope": "item"}})
 _SEEDS = _results()
 KIND: Final = Kind(
     "results",
     documents([_SEEDS, *([one] for one in _SEEDS)], as_lines),
     _opened,
     valid=[as_lines(tree_of(_SEEDS)).encode()],
+    regressions=[json.dumps({**_SEEDS[0], "template": {"usage_metadata": usage}}).encode() for usage in _USAGES],
 )
