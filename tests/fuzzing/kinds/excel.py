@@ -87,6 +87,8 @@ def _book(rows: Tree) -> bytes:
 
 
 def _put(sheet: Any, row: int, column: int, value: Tree) -> None:
+    if isinstance(value, int) and abs(value) > 10**300:
+        value = str(value)
     try:
         sheet.cell(row, column).value = value
     except (ValueError, IllegalCharacterError):
