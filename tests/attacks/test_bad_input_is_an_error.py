@@ -331,12 +331,13 @@ def test_a_full_disk_behind_the_error_output_ends_no_run(tmp_path: Path) -> None
     assert json.loads(ended.out)["results"]
 
 
-def test_results_on_a_full_disk_are_an_error(tmp_path: Path) -> None:
+def test_an_output_that_is_a_device_is_refused(tmp_path: Path) -> None:
     full = tmp_path / "full.jsonl"
     full.symlink_to("/dev/full")
     good = ("run", benchmark(tmp_path), "--recordings", recordings(tmp_path), "--journal", tmp_path / "j.journal")
 
-    karenina(tmp_path, *good, "--output", full).assert_refused("No space left on device", code=70)
+    karenina(tmp_path, *good, "--output", full).assert_refused("is a device")
+    assert karenina(tmp_path, *good, "--output", tmp_path / "results.jsonl").code == 0
     for command in ("export", "rescore"):
         ended = karenina(tmp_path, command, tmp_path / "j.journal", "--output", full)
-        ended.assert_refused(f"{full} cannot be written: No space left on device")
+        ended.assert_refused("is a device")

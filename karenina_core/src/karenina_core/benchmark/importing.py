@@ -31,6 +31,7 @@ FIELDS = ("question", "raw_answer", "id", "keywords", "answer_template", "author
 _BLANK = b" \t\r\n"
 _DELIMITERS = (",", ";", "\t")
 _CELLS_OF_A_ROW = 5
+_CELLS_AT_LEAST = 100_000
 _BYTES_OF_A_CELL = 20
 """A file of the largest size may have one cell for so many bytes: five million, as long as nobody raises the bound."""
 
@@ -160,7 +161,7 @@ def _excel_value(cell: Any) -> Any:
 
 def _counted(file: Path, lines: Iterator[tuple[int, list[Any]]]) -> Iterator[tuple[int, list[Any]]]:
     """Yield the rows, and raise beyond the cells that are read: a row takes some, even if it is empty."""
-    most = files.max_file_bytes() // _BYTES_OF_A_CELL
+    most = max(_CELLS_AT_LEAST, files.max_file_bytes() // _BYTES_OF_A_CELL)
     cells = 0
     for line, row in lines:
         cells += len(row) + _CELLS_OF_A_ROW
