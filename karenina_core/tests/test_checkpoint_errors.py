@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_core.benchmark import Benchmark, CheckpointError
+from karenina_core.benchmark import Benchmark, CheckpointError, Question
 
 
 def checkpoint(*items, **keys):
@@ -184,3 +184,21 @@ def test_what_a_file_says_beyond_what_is_known_is_warned_about_and_kept(
         loaded = Benchmark.load(tmp_path / "b.jsonld")
     assert "not known, kept, and without effect: colour" in caplog.text
     assert loaded.unread == {"colour": "blue"}
+
+
+@pytest.mark.parametrize(
+    ("unread", "words"),
+    [
+        ({"code": 5}, "`unread.code` must be an object"),
+        ({"answer": {"text": "x"}}, "`unread.answer` holds 'text'"),
+        ({"@id": "other"}, "`unread` holds '@id'"),
+        ({"properties": 1}, "`unread.properties` must be a list"),
+    ],
+)
+def test_what_a_checkpoint_has_no_place_for_is_refused_when_saved(
+    unread: dict[str, object], words: str, tmp_path: Path
+) -> None:
+    benchmark = Benchmark.create("Genes")
+    benchmark.add_question(Question(question="Which?", unread=unread))
+    with pytest.raises(CheckpointError, match=words):
+        benchmark.save(tmp_path / "genes.jsonld")

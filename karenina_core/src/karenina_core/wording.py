@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
+
+_NAMED_PROBLEMS: Final = 8
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -17,6 +19,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return ""
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
     return f"; there are: {shown}"
+
+
+def some(problems: Sequence[str]) -> str:
+    """The first problems in one line, and how many more there are."""
+    more = len(problems) - _NAMED_PROBLEMS
+    return "; ".join(problems[:_NAMED_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
 
 
 def whole(text: str) -> str:

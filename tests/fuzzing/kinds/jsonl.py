@@ -13,12 +13,21 @@ _HEAD = {key: value for key, value in READABLE[-1].items() if not key.startswith
 _FILES = [[_HEAD, *QUESTIONS], *([question] for question in QUESTIONS), [_HEAD, QUESTIONS[2]]]
 
 
+_UNREAD = (b'"code": 5', b'"answer": {"text": "x"}', b'"@id": "y"', b'"properties": 1', b'"question": {"text": ""}')
+_COMPARED = {"type": "ExactMatch", "normalize": [1] * 3000}
+_MANY_COMPLAINTS: Final = as_lines(
+    tree_of([{"question": "Which?", "answer": {"gene": {"ground_truth": "x", "verify_with": _COMPARED}}}])
+).encode()
 KIND: Final = Kind(
     "jsonl",
     documents(_FILES, as_lines),
     partial(reading, ending=".jsonl"),
     valid=[as_lines(tree_of(one)).encode() for one in _FILES],
-    regressions=[b"{" + b", ".join(b'"k%d": 1' % number for number in range(80_000)) + b', "k79999": 2}'],
+    regressions=[
+        _MANY_COMPLAINTS,
+        *(b'{"question": "Which?", "unread": {%s}}' % unread for unread in _UNREAD),
+        b"{" + b", ".join(b'"k%d": 1' % number for number in range(80_000)) + b', "k79999": 2}',
+    ],
     servers=True,
     seconds=4.0,
 )

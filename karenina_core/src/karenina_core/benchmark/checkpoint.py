@@ -20,8 +20,16 @@ from typing import TYPE_CHECKING, Any
 from karenina_core.benchmark.benchmark import Benchmark
 from karenina_core.benchmark.errors import CheckpointError, explain
 from karenina_core.benchmark.question import Question
-from karenina_core.benchmark.ratings import Properties, property_value, ratings_of, set_callable_code, traits_of
+from karenina_core.benchmark.ratings import (
+    Properties,
+    check_unread_of_traits,
+    property_value,
+    ratings_of,
+    set_callable_code,
+    traits_of,
+)
 from karenina_core.benchmark.strictjson import read_object
+from karenina_core.benchmark.unread import check_unread
 from karenina_core.rubrics import DynamicRubric, Rubric
 from karenina_core.templates.errors import TemplateError
 
@@ -50,6 +58,7 @@ _RUBRIC_LISTS = ("llm_traits", "regex_traits", "callable_traits", "metric_traits
 
 def checkpoint_text(benchmark: Benchmark, path: Path) -> str:
     """The benchmark as the text of a checkpoint. Raises `CheckpointError`; `path` is only named in it."""
+    _check_unread(benchmark, path)
     unread = dict(benchmark.unread)
     properties: list[Any] = [property_value(FORMAT_PROPERTY, FORMAT_VERSION)]
     if benchmark.workspace_root is not None:
@@ -82,6 +91,24 @@ def checkpoint_text(benchmark: Benchmark, path: Path) -> str:
         raise CheckpointError(
             path, "", f"the benchmark holds what JSON cannot: {error}", "look at metadata, run_config and sources"
         ) from error
+
+
+def _check_unread(benchmark: Benchmark, path: Path) -> None:
+    """Raise `CheckpointError` for what is `unread` by another form's word, and has no place in a checkpoint."""
+    place = "the benchmark"
+    try:
+        check_unread(benchmark.unread, _ROOT_KEYS - {"@context", "creator"}, {})
+        for rubric in (benchmark.global_rubric, benchmark.dynamic_rubric):
+            check_unread_of_traits(rubric.traits if rubric is not None else ())
+        for number, question in enumerate(benchmark, 1):
+            place = _where(number, question.id)
+            check_unread(question.unread, _ITEM_KEYS, {**_PARTS, "question": _QUESTION_KEYS})
+            for rubric in (question.rubric, question.dynamic_rubric):
+                check_unread_of_traits(rubric.traits if rubric is not None else ())
+    except CheckpointError:
+        raise
+    except ValueError as error:
+        raise CheckpointError(path, place, str(error), "") from error
 
 
 def _item(question: Question, place: int, path: Path) -> dict[str, Any]:
@@ -209,6 +236,8 @@ _ROOT_KEYS = {
     "additionalProperty",
 }
 _ITEM_KEYS = {"@type", "@id", "dateCreated", "dateModified", "item", "keywords"}
+_PARTS = {"answer": {"@type", "text"}, "code": {"@type", "text"}}
+"""The parts of a question whose keys are kept in `unread`, and those of their keys that are known."""
 _QUESTION_KEYS = {"@type", "text", "acceptedAnswer", "hasPart", "rating", "additionalProperty", "keywords"}
 
 

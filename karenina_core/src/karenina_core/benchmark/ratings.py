@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.benchmark.errors import explain
+from karenina_core.benchmark.unread import check_unread
 from karenina_core.rubrics import RubricTrait, trait_from_json, trait_kinds, trait_to_json
 
 if TYPE_CHECKING:
@@ -75,6 +76,15 @@ def property_value(name: str, value: object) -> dict[str, Any]:
 def ratings_of(traits: Iterable[RubricTrait], scope: str, *, dynamic: bool = False) -> list[dict[str, Any]]:
     """The traits as `Rating`s; `scope` is "Global" or "QuestionSpecific"."""
     return [_rating_of(trait, scope, dynamic) for trait in traits]
+
+
+def check_unread_of_traits(traits: Iterable[RubricTrait]) -> None:
+    """Raise `ValueError` for what is `unread` in a trait and has no place in a `Rating`."""
+    for trait in traits:
+        try:
+            check_unread(trait.unread, frozenset(), {"rating": _OWN_KEYS}, others=False)
+        except ValueError as error:
+            raise ValueError(f"trait {trait.name!r}: {error}") from error
 
 
 def _rating_of(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any]:

@@ -21,13 +21,13 @@ from karenina_core.ports import (
 )
 from karenina_core.structured.fitting import fit
 from karenina_core.structured.reading import is_complete, read_object
+from karenina_core.wording import some
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 T = TypeVar("T")
 
-_NAMED_PROBLEMS = 8
 _CUT_OFF = "the reply was cut off at max_tokens"
 _UNSAID = "its values are not accepted"
 
@@ -137,7 +137,7 @@ def _fitted(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, An
     except RecursionError:
         raise InvalidReply("the JSON in the reply is nested too deeply") from None
     if problems:
-        raise InvalidReply(_joined(problems))
+        raise InvalidReply(some(problems))
     return data, unpacked or repaired
 
 
@@ -160,7 +160,7 @@ def _of_pydantic(error: ValidationError, *, everything: bool) -> str:
         place = ".".join(str(part) for part in problem["loc"]) or "the reply"
         own = problem["type"] in _pydantic_words()
         lines.append(f"{place}: {problem['msg'] if own or everything else 'this value is not accepted'}")
-    return _joined(lines)
+    return some(lines)
 
 
 @cache
@@ -178,8 +178,3 @@ def _second_chance(reply: ParserReply, told: str) -> list[Message]:
     )
     # Several servers refuse an assistant message without text.
     return [Message.assistant(reply.text), request] if reply.text.strip() else [request]
-
-
-def _joined(problems: Sequence[str]) -> str:
-    more = len(problems) - _NAMED_PROBLEMS
-    return "; ".join(problems[:_NAMED_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")

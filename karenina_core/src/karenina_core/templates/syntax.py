@@ -20,7 +20,7 @@ from karenina_core.templates.compose import AllOf, AnyOf, AtLeastN, FieldCheck
 from karenina_core.templates.errors import TemplateError, UntrustedTemplate
 from karenina_core.templates.normalize import SynonymMap
 from karenina_core.templates.primitives import known_primitives
-from karenina_core.wording import nearest
+from karenina_core.wording import nearest, some
 
 _MODULES: Final[dict[str, frozenset[str]]] = {
     "typing": frozenset({"Any", "Dict", "FrozenSet", "List", "Literal", "Optional", "Set", "Tuple", "Union"}),
@@ -214,7 +214,7 @@ def _bad_parameter(name: str, error: ValidationError, constructor: object) -> st
             problems.append(f"it has no parameter {place!r}{nearest(place, fields)}")
         else:
             problems.append(f"{place}: {item['msg']}" if place else item["msg"])
-    return f"bad parameter of {name}: {'; '.join(problems)}"
+    return f"bad parameter of {name}: {some(problems)}"
 
 
 def _dict(node: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], scope: Scope) -> dict[Any, Any]:
