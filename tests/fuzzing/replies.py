@@ -8,13 +8,29 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from karenina_core.ports import AgentReply, LLMReply, ParserReply
+from karenina_core.reply_bounds import BrokenReply, ReplyTooLarge
+from karenina_core.reply_checks import checked_agent_reply, checked_llm_reply, checked_parser_reply
 from karenina_core.run.replies import reply_of, reply_text
 
 _MOST = 2**63
 
 
 def sound(reply: LLMReply | ParserReply | AgentReply) -> None:
-    """Raise unless the reply can be written to the journal and read from it, with counts that SQLite takes."""
+    """Raise unless a run can keep the reply: in a journal, from which it is read the same."""
+    try:
+        _sound(_checked(reply))
+    except (BrokenReply, ReplyTooLarge) as error:  # as a run refuses it
+        str(error).encode("utf-8")
+
+
+def _checked(reply: LLMReply | ParserReply | AgentReply) -> LLMReply | ParserReply | AgentReply:
+    """The reply as a run takes it from any adapter."""
+    if isinstance(reply, LLMReply):
+        return checked_llm_reply(reply)
+    return checked_parser_reply(reply) if isinstance(reply, ParserReply) else checked_agent_reply("the model", reply)
+
+
+def _sound(reply: LLMReply | ParserReply | AgentReply) -> None:
     port = {LLMReply: "llm", ParserReply: "parser", AgentReply: "agent"}[type(reply)]
     text = reply_text(reply)
     text.encode("utf-8")

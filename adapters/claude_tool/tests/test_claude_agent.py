@@ -43,6 +43,14 @@ async def test_thoughts_go_back_as_they_were_signed_and_all_results_in_one_messa
     assert found.usage == Usage(14, 6, calls=2)
 
 
+async def test_arguments_with_an_infinity_end_in_an_error_of_the_port(
+    server: Scripted, open_port: Keep, workspace: Path
+) -> None:
+    server.says(reply(call("read_file", path=float("inf")), stop="tool_use"), reply("There."))
+    with pytest.raises(PortError, match="not JSON compliant"):
+        await open_port(ClaudeAgent(model(server.url))).run(ASK, AgentOptions(workspace=workspace))
+
+
 async def test_tools_are_offered_with_their_schemas(server: Scripted, open_port: Keep, workspace: Path) -> None:
     server.says(reply("It is 4711."))
     await open_port(ClaudeAgent(model(server.url))).run(ASK, AgentOptions(workspace=workspace))

@@ -54,6 +54,14 @@ async def test_replies_of_many_forms_are_read_over_one_connection(data: bytes) -
         await port.aclose()
 
 
+async def test_headers_beyond_ascii_do_not_hide_an_error() -> None:
+    async with served(each(reply(b"{}", "X-Name: Jos\u00e9", "Retry-After: 7", status="503 No"))) as wire:
+        port = OpenAILLM(model(wire.url))
+        error = await fails(port)
+        assert (error.status, error.retry_after) == (503, 7)
+        await port.aclose()
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from fuzzing.engine import Kind
 from fuzzing.mutation import TEXT_OPS, as_json, broken, documents, tree_of, weighted
 from fuzzing.replies import sound
+from karenina_core.errors import told
 from karenina_core.models import ModelConfig
 from karenina_core.plugins import current
 from karenina_core.ports import AgentOptions, Message, PortError
@@ -117,6 +118,10 @@ _TOOL_USE: Final[dict[str, Any]] = {
     "content": [{"type": "tool_use", "id": "t1", "name": "look_up", "input": {"gene": "x"}}],
     "stop_reason": "tool_use",
 }
+_INFINITE: Final = {
+    **_TOOL_USE,
+    "content": [{"type": "tool_use", "id": "t1", "name": "look_up", "input": {"gene": math.inf}}],
+}
 _STATUSES: Final = (
     *(
         "200 OK",
@@ -185,7 +190,7 @@ _HEADERS: Final = (
 
 def _framed(body: bytes, status: str, headers: Sequence[bytes], framing: int, kind: str) -> bytes:
     """A reply; `framing` says how its length is given, and whether that is true."""
-    lines = [f"HTTP/1.1 {status}".encode(), f"Content-Type: {kind}".encode(), *headers]
+    lines = [f"HTTP/1.1 {status}".encode(), f"Content-Type: {kind}".encode("latin-1"), *headers]
     if framing == 5:
         body = gzip.compress(body, 1)
         lines.append(b"Content-Encoding: gzip")
@@ -313,7 +318,7 @@ class _Servers:
                 else:
                     reply = await port.invoke(messages)
         except PortError as error:
-            str(error).encode("utf-8")
+            told(error).encode("utf-8")
             if "sk-canary" in str(error):
                 raise AssertionError("the key stands in an error") from error
             if error.retry_after is not None and not 0 <= error.retry_after < math.inf:
@@ -368,6 +373,11 @@ KIND: Final = Kind(
         *(_valid(f"openai.{kind}.stream", _CHUNKS) for kind in ("llm", "agent")),
         *(_valid(f"claude_tool.{kind}", _MESSAGE) for kind in ("llm", "agent")),
         _valid("openai.parser", _PARSED),
+    ],
+    regressions=[
+        ("openai.llm", _framed(b"{}", "500 No", [b"X: \xff\xfe"], 0, "application/json")),
+        ("openai.llm.stream", _framed(b"data: [DONE]\n\n", "200 OK", [], 4, "text/event-stream\xff")),
+        ("claude_tool.agent", _framed(json.dumps(_INFINITE).encode(), "200 OK", [], 0, "application/json")),
     ],
     shown=lambda one: one[0].encode() + b"\n" + one[1],
     servers=True,

@@ -107,8 +107,8 @@ class Client:
                 f"{self.where} did not answer within {self.timeout:g} s; raise request_timeout",
                 category=ErrorCategory.TIMEOUT,
             ) from None
-        # TypeError and UnicodeError: what stands in extra.body or in the messages cannot be written as JSON.
-        except (anthropic.AnthropicError, UnicodeError, TypeError) as error:
+        # TypeError and ValueError: what is in extra.body or in the messages (an infinity of the server's) is no JSON.
+        except (anthropic.AnthropicError, TypeError, ValueError) as error:
             raise port_error_in(error) or port_error(self.where, error, self._secrets, messages) from None
 
     def _read(self, raw: bytes, messages: Sequence[Message]) -> Mapping[str, Any]:

@@ -76,16 +76,16 @@ class Reply:
         self._limits = limits
 
     def header(self, name: str) -> str:
-        """Return the first header called `name`; an empty text if there is none."""
-        return self._response.get_header(name) or ""
+        """Return the first header called `name`; an empty text if there is none, or none in ASCII."""
+        try:
+            return self._response.get_header(name) or ""
+        except ValueError:
+            return ""
 
     @property
     def headers(self) -> dict[str, str]:
         """Return the headers by their names; of several of one name, the first."""
-        found: dict[str, str] = {}
-        for name, value in self._response.headers.items():
-            found.setdefault(name.lower(), value)
-        return found
+        return {name.lower(): self.header(name) for name in self._response.headers}
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the unpacked body. Raises `Broken`, `TimeoutError` and `ReplyTooLarge`."""
