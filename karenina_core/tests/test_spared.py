@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -313,3 +314,17 @@ def test_a_run_that_ends_early_takes_its_processes_with_it_and_goes_on(folder: P
     then = VerificationResultSet.load(whole / "out.jsonl")
     where(then)
     assert said(found) == said(then)
+
+
+def test_a_process_with_threads_says_that_it_uses_one_core(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "karenina")
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)
+    thread.start()
+    try:
+        assert not can_fork()
+    finally:
+        over.set()
+        thread.join()
+    if sys.platform.startswith("linux"):
+        assert "one core is used" in caplog.text

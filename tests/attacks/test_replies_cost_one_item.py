@@ -119,7 +119,7 @@ FAILS: dict[str, tuple[Attack, str]] = {
     "drop by drop": (drop_by_drop, "request_timeout"),
     "empty lists": (empty_lists, "2000000"),
     "nested 100000 times": (nested(100_000), BROKEN),
-    "late date": (refusal("Fri, 31 Dec 99999 23:59:59 GMT"), "HTTP 503"),
+    "late date": (refusal("Fri, 31 Dec 99999999999999999999 23:59:59 GMT"), "HTTP 503"),
     "late number": (refusal("1e308"), "HTTP 503"),
     "late zone": (refusal("Fri, 31 Dec 9999 23:59:59 -9999"), "HTTP 503"),
 }

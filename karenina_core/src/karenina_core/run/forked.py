@@ -48,9 +48,12 @@ def can_fork() -> bool:
     if not sys.platform.startswith("linux"):
         return False
     try:
-        return sum(1 for _ in Path("/proc/self/task").iterdir()) == 1
+        threads = sum(1 for _ in Path("/proc/self/task").iterdir())
     except OSError:
         return False
+    if threads > 1:  # an HTTP client of an earlier run leaves one, for example
+        logger.debug("one core is used: this process has %d threads, which forked processes would not have", threads)
+    return threads == 1
 
 
 def cores() -> int:
