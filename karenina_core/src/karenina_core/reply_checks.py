@@ -20,6 +20,9 @@ MOST_TOOL_CALLS: Final = 500
 """Calls of tools that one reply may ask for."""
 
 
+_WHOLE: Final = {int}
+
+
 def token_count(value: object) -> int:
     """Return the number of tokens that a reply names as `value`: 0 if it is no number, at most `MOST_TOKENS`."""
     if isinstance(value, float):
@@ -43,18 +46,19 @@ def check_call_count(where: str, calls: Sized) -> None:
 
 def checked_llm_reply(reply: LLMReply) -> LLMReply:
     """Return the reply with counts that can be stored and texts that can be written."""
-    return replace(
-        reply,
-        text=_text(reply.text),
-        usage=checked_usage(reply.usage),
-        model=_optional(reply.model),
-        reasoning=_optional(reply.reasoning),
-    )
+    usage, text = checked_usage(reply.usage), _text(reply.text)
+    model, reasoning = _optional(reply.model), _optional(reply.reasoning)
+    if usage is reply.usage and text is reply.text and model is reply.model and reasoning is reply.reasoning:
+        return reply
+    return replace(reply, text=text, usage=usage, model=model, reasoning=reasoning)
 
 
 def checked_parser_reply(reply: ParserReply) -> ParserReply:
     """Return the reply with counts that can be stored and texts that can be written."""
-    return replace(reply, text=_text(reply.text), usage=checked_usage(reply.usage), model=_optional(reply.model))
+    usage, text, model = checked_usage(reply.usage), _text(reply.text), _optional(reply.model)
+    if usage is reply.usage and text is reply.text and model is reply.model:
+        return reply
+    return replace(reply, text=text, usage=usage, model=model)
 
 
 def checked_turn(where: str, turn: Turn) -> Turn:
@@ -83,15 +87,18 @@ def checked_agent_reply(where: str, reply: AgentReply) -> AgentReply:
 
 
 def checked_usage(usage: Usage) -> Usage:
-    """Return the usage with each count between 0 and `MOST_TOKENS`."""
-    return Usage(
-        token_count(usage.input_tokens),
-        token_count(usage.output_tokens),
-        token_count(usage.cached_tokens),
-        token_count(usage.reasoning_tokens),
-        token_count(usage.calls),
-        token_count(usage.cache_write_tokens),
+    """Return the usage with each count between 0 and `MOST_TOKENS`; the same object if they are."""
+    counts = (
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cached_tokens,
+        usage.reasoning_tokens,
+        usage.calls,
+        usage.cache_write_tokens,
     )
+    if set(map(type, counts)) == _WHOLE and min(counts) >= 0 and max(counts) <= MOST_TOKENS:
+        return usage
+    return Usage(*map(token_count, counts))
 
 
 def _message(where: str, message: Message) -> Message:

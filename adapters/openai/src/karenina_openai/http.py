@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -90,9 +89,7 @@ class Reply:
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the unpacked body. Raises `Broken`, `TimeoutError` and `ReplyTooLarge`."""
         reader, limits = self._response.body_reader, self._limits
-        packing = self.header("content-encoding").strip()  # the library removes it from what it has unpacked
-        if packing.lower() in _PACKINGS:
-            raise Broken(f"its reply is packed as {packing!r}, which was not accepted")
+        self._check_packing()
         size = count = 0
         while True:
             try:
@@ -110,10 +107,49 @@ class Reply:
 
     async def body(self) -> bytes:
         """Return the whole unpacked body. Raises as `pieces`."""
+        self._check_packing()
+        reader, limits = self._response.body_reader, self._limits
+        largest = limits.bounds.max_bytes
         found = bytearray()
-        async for piece in self.pieces():
-            found += piece
+        count = 0
+        try:
+            while (piece := await reader.read_chunk()) is not None:
+                found += piece
+                if len(found) > largest:
+                    limits.bounds.check_size(limits.where, len(found))
+                count += 1
+                if count % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
+        except PyreqwestError as error:
+            raise _translated(error) from None
         return bytes(found)
+
+    def _check_packing(self) -> None:
+        packing = self.header("content-encoding").strip()  # the library removes it from what it has unpacked
+        if packing and packing.lower() in _PACKINGS:
+            raise Broken(f"its reply is packed as {packing!r}, which was not accepted")
+
+
+class Exchange:
+    """A request under way: entering it gives the reply, of which the head has arrived; leaving it ends the request.
+
+    Entering raises `NoConnection`, `Broken` and `TimeoutError`.
+    """
+
+    __slots__ = ("_limits", "_request")
+
+    def __init__(self, request: StreamRequest, limits: Limits) -> None:
+        self._request = request
+        self._limits = limits
+
+    async def __aenter__(self) -> Reply:
+        try:
+            return Reply(await self._request.__aenter__(), self._limits)
+        except PyreqwestError as error:
+            raise _translated(error) from None
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._request.__aexit__(None, None, None)
 
 
 class Server:
@@ -142,21 +178,9 @@ class Server:
             if any(character in name + value for character in "\r\n\0"):
                 raise ValueError("a header holds a line break or a zero byte")  # and would be several, or none
 
-    @asynccontextmanager
-    async def send(self, body: bytes) -> AsyncIterator[Reply]:
-        """Send `body` and give the reply, of which the head has arrived; leaving the block ends the request.
-
-        Raises `NoConnection`, `Broken` and `TimeoutError`.
-        """
-        request = self._request(body)
-        try:
-            response = await request.__aenter__()
-        except PyreqwestError as error:
-            raise _translated(error) from None
-        try:
-            yield Reply(response, self._limits)
-        finally:
-            await request.__aexit__(None, None, None)
+    def send(self, body: bytes) -> Exchange:
+        """Return the exchange that sends `body`."""
+        return Exchange(self._request(body), self._limits)
 
     async def aclose(self) -> None:
         """Close all connections; a call that is under way raises `Broken`."""
@@ -169,7 +193,7 @@ class Server:
         if self._closed:
             raise Broken("it was closed here")
         try:
-            builder = self._opened().post(self._url).headers(self._headers).body_bytes(body)
+            builder = self._opened().post(self._url).body_bytes(body)
             # Without a buffer a request ends when its block is left; else the library reads on in the background.
             return builder.timeout(self._seconds).streamed_read_buffer_limit(0).build_streamed()
         except (BuilderError, ValueError) as error:
@@ -189,6 +213,7 @@ class Server:
             .brotli(False)
             .zstd(False)
             .no_proxy()
+            .default_headers(self._headers)
             .pool_idle_timeout(_IDLE)
             .read_timeout(timedelta(seconds=self._limits.silence))
             .http1_allow_obsolete_multiline_headers_in_responses(True)
