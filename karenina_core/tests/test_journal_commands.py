@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from journalled import World
 from karenina_core.ports import ErrorCategory, PortError
 from karenina_core.results import VerificationResultSet
 from karenina_core.run.journal import Journal
+from karenina_core.run.journal_schema import row_digest
 
 MODELS = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubric_only")
 
@@ -178,6 +181,20 @@ def test_answers_are_exported_once_each_also_those_without_a_result(tmp_path: Pa
     assert len(kept) == len(found) >= 2
     assert all(one["text"].startswith("an answer to What is") for one in found)
     assert {json.loads(line)["model"] for line in of_n} <= {"n"}
+
+
+HALF = {"raw_llm_response": "\ud800", "trace_messages": []}
+
+
+def test_half_of_a_surrogate_pair_in_a_journal_is_replaced_when_exported(tmp_path: Path) -> None:
+    run(World(), benchmark(tmp_path, "a"))
+    with closing(sqlite3.connect("words.journal", isolation_level=None)) as database:
+        for *row, _ in database.execute("SELECT * FROM results").fetchall():
+            row[-1] = json.dumps({**(told := json.loads(row[-1])), "template": {**told["template"], **HALF}})
+            database.execute("UPDATE results SET result = ?, digest = ?", (row[-1], row_digest("results", row)))
+
+    assert karenina("export", "words.journal", "--format", "recording", "-o", "answers.jsonl").code == 0
+    assert json.loads(Path("answers.jsonl").read_text("utf-8"))["text"] == "\ufffd"
 
 
 NO_JOURNALS = {

@@ -53,7 +53,7 @@ questions:
 _ANSWERS: Final = '{"id": "q1", "response": "It is BCL2."}\n{"id": "q2", "response": "It is TP53."}\n'
 _JUDGE: Final = ("--judge", "openai:j@http://127.0.0.1:9/v1", "--set", "retry_connection=0")
 _COMMANDS: Final = (
-    *(["status", "J"], ["status", "J", "--json"], ["export", "J"], ["export", "J", "--format", "recording"]),
+    *(["status", "J"], ["status", "J", "--json"], ["export", "J"], ["export", "J", "--format", "recording", "-o", "o"]),
     *(
         ["rescore", "J"],
         ["rescore", "J", "--diff", "--json"],

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from karenina_core.cli.screen import clean, screen_of
+from karenina_core.wording import whole
 
 if TYPE_CHECKING:
     from karenina_core.run.journal_view import JournalView, Status
@@ -119,7 +120,7 @@ def export(
 def _exported(view: JournalView, form: Form, model: str | None) -> Iterator[str]:
     if form is Form.RECORDING:
         for answer in view.recordings(model):
-            yield json.dumps(answer, ensure_ascii=False)
+            yield whole(json.dumps(answer, ensure_ascii=False))
         return
     yield from view.results(model)
 
