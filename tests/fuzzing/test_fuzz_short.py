@@ -13,7 +13,7 @@ from fuzzing.kinds import NAMES, kind_of
 
 PATIENCE = 10
 """How much longer an input may take than in a long run: other tests run beside it."""
-SECONDS = 3.0
+SECONDS = 2.0
 MOST = 60
 
 
