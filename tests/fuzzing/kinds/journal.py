@@ -150,7 +150,7 @@ def _by_sql(seed: int, ops: list[SqlOp], sealed: bool) -> bytes:
         try:
             database.execute("PRAGMA journal_mode = DELETE")
             for op in ops:
-                with contextlib.suppress(sqlite3.Error, OverflowError, ValueError, TypeError):
+                with contextlib.suppress(sqlite3.Error, OverflowError, ValueError, TypeError, RecursionError):
                     _execute(database, op)
             if sealed:
                 _seal(database)
