@@ -270,11 +270,11 @@ def test_prices_of_a_file_do_not_disarm_the_budget(site: Site, server: Recording
     """Attack: the file says that the user's models cost nothing, so that no budget holds."""
     file = benchmark(site, {"prices": {"mine": {"input": 0, "output": 0}, "judge": {"input": 0, "output": 0}}})
 
-    for more in ((), ("--set", "prices.other.input=1")):
+    for more in ((), ("--set", 'prices.other={"input": 1, "output": 1}')):
         done = site.karenina("run", file, *own(server), "--budget", "0.000001", *more)
         assert done.returncode == 2
+        assert "config.prices" in done.stderr
         assert not server.seen
-    assert "config.prices" in site.karenina("run", file, *own(server), "--budget", "0.000001").stderr
 
 
 MODEL: dict[str, Any] = {"id": "m", "interface": "openai", "model_name": "m"}
