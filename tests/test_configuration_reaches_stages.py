@@ -302,6 +302,7 @@ def test_a_name_has_its_effect(name: str, which: int, tmp_path: Path, monkeypatc
             (folder / "config.json").write_text("{}", "utf-8")
     if name == "workspace_max_bytes":
         (root / "task/file.txt").write_text("12", "utf-8")
+    told_of()  # forgets the spans of earlier tests
     chosen = {**case.others, name: case.values[which]}
     run = whole_run(root, {key: placed(value, root) for key, value in chosen.items()}, case.judge, case.answering)
     assert name in ("parsing_only", "executor") or run.error is None, run.error

@@ -380,7 +380,7 @@ def test_a_journal_made_by_hand_prints_a_line_that_cannot_steer_a_shell(
         told["output"] = "/x/-o; touch hacked"
         told["config"]["answering_models"][0]["model_name"] = "m'; touch hacked; '\x1b]0;title\x07"
         told["config"]["run_name"] = "`touch hacked`\u202e"
-        told["questions"] = ["first", "$(touch hacked)", 7]
+        told["questions"] = ["first", "$(touch hacked)"]
     done = victim.karenina("resume", journal)
 
     assert done.returncode == 2

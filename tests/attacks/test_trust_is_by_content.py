@@ -12,6 +12,7 @@ import pty
 import select
 import subprocess
 import sysconfig
+import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -90,20 +91,20 @@ def test_trust_reads_its_file_once(site: Site, tmp_path: Path) -> None:
     fifo = tmp_path / "answer.py"
     os.mkfifo(fifo)
     harmless, hostile = template(tmp_path / "harmless"), template(tmp_path / "hostile")
-    with ThreadPoolExecutor() as pool:
-        reading = pool.submit(site.karenina, "trust", fifo, "--yes", "--json")
-        opened = 0
-        while not reading.done():
-            try:
-                handle = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
-            except OSError:  # nobody reads at this moment
-                time.sleep(0.01)
-                continue
-            with os.fdopen(handle, "w") as writer:
-                writer.write(hostile if opened else harmless)
-            opened += 1
-            time.sleep(0.05)
-    assert json.loads(reading.result().stdout)["stored"] == 1
+
+    def write() -> None:
+        for text in (harmless, hostile):
+            with fifo.open("w") as writer:  # waits for a reader
+                writer.write(text)
+            time.sleep(0.1)
+
+    writing = threading.Thread(target=write, daemon=True)
+    writing.start()
+    done = site.karenina("trust", fifo, "--yes", "--json")
+    handle = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)  # lets the writer end
+    writing.join(30)
+    os.close(handle)
+    assert json.loads(done.stdout)["stored"] == 1, done.stderr
     assert Trust.stored() == Trust(frozenset({digest_of(harmless)}))
 
 
