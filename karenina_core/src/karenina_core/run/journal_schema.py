@@ -26,19 +26,20 @@ not a journal.
 - `runs`: one row a run: `id`, `began`, `ended`, `items`, the JSON `tally` of its calls, and `command` (JSON: what it
   was started with, without secrets; a label that nothing is started from).
 
-The last column of each of these rows, `digest`, is the BLAKE2b digest of the table's name and all other columns; of a
-result `run` and `place` are left out, because they change when another run has the same item. So a byte that changed on
-the disk makes a row damaged, and never a reply to something else. Format 1 had no digests.
+The last column of each of these rows, `digest`, is a digest (16 bytes of SHA-256) of the table's name and all other
+columns; of a result `run` and `place` are left out, because they change when another run has the same item. So a byte
+that changed on the disk makes a row damaged, and never a reply to something else. Format 1 had no digests.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
+
+from pydantic_core import to_json
 
 if TYPE_CHECKING:
     import sqlite3
@@ -86,7 +87,6 @@ LAST_RUN: Final = "SELECT * FROM runs ORDER BY id DESC LIMIT 1"
 _NOT_COVERED: Final = {"results": 2}
 """How many of a table's first columns the digest leaves out."""
 
-_ENCODE: Final = json.JSONEncoder(default=bytes.hex).encode
 _LONGEST_NAME: Final = 60
 
 
@@ -109,9 +109,9 @@ def row_digest(table: str, values: Sequence[Any]) -> bytes:
     Raises `UnicodeEncodeError` for half a surrogate pair in the last value, which no journal can hold.
     """
     *head, last = values[_NOT_COVERED.get(table, 0) :]
-    digest = hashlib.blake2b(_ENCODE([table, *head]).encode(), digest_size=16)
-    digest.update(last.encode() if isinstance(last, str) else _ENCODE(last).encode())
-    return digest.digest()
+    digest = hashlib.sha256(to_json([table, *head], bytes_mode="hex"))
+    digest.update(last.encode() if isinstance(last, str) else to_json(last, bytes_mode="hex"))
+    return digest.digest()[:16]
 
 
 def sealed(table: str, values: Sequence[Any]) -> tuple[Any, ...]:
