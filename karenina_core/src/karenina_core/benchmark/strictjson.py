@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from math import isinf
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,7 @@ def read_object(text: str, path: Path, line: int | None = None, *, what: str = "
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            seen: set[str] = set()
-            twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
             raise CheckpointError(path, place, f"the key {twice!r} stands twice in one object", "remove one of the two")
         return found
 

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -142,16 +142,35 @@ def section_of(benchmark: Benchmark) -> dict[str, Any]:
 
 
 def _with_programs_below(model: Any, folder: Path) -> Any:
-    """Return a model whose MCP servers and CLI, if they are relative paths, are looked up in `folder`."""
+    """Return a model whose relative paths to programs and files are looked up in `folder`.
+
+    They are the commands of MCP servers, and the settings of the adapter that it declares to be paths.
+    """
     if not isinstance(model, Mapping):
         return model
     found = dict(model)
     servers, extra = model.get("mcp_urls_dict"), model.get("extra")
     if isinstance(servers, Mapping):
         found["mcp_urls_dict"] = {name: _command_below(command, folder) for name, command in servers.items()}
-    if isinstance(extra, Mapping) and isinstance(path := extra.get("cli_path"), str):
-        found["extra"] = {**extra, "cli_path": str((folder / path).absolute())}
+    if isinstance(extra, Mapping):
+        paths = _path_settings(model.get("interface"))
+        found["extra"] = {
+            name: str((folder / value).absolute()) if name in paths and isinstance(value, str) else value
+            for name, value in extra.items()
+        }
     return found
+
+
+def _path_settings(interface: Any) -> frozenset[str]:
+    """Return the names of the adapter's own settings that are paths."""
+    from karenina_core import plugins
+
+    try:
+        kind = plugins.current().adapter(str(interface)).spec.extra
+    except plugins.PluginError:  # the run names the adapter that is missing
+        return frozenset()
+    fields = kind.model_fields.items() if kind is not None else ()
+    return frozenset(name for name, info in fields if Path in (info.annotation, *get_args(info.annotation)))
 
 
 def _command_below(command: Any, folder: Path) -> Any:
