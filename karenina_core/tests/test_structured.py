@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, field_validator
 
+from karenina_core.errors import StructuredError
 from karenina_core.ports import (
     NO_INFO,
     CallInfo,
@@ -22,7 +23,6 @@ from karenina_core.ports import (
 from karenina_core.structured import (
     InvalidReply,
     Structured,
-    StructuredError,
     ask_for,
     misfits,
     object_schema,

@@ -151,7 +151,7 @@ async def test_a_judge_on_a_real_server_fills_the_schema(fake_openai: Callable[.
 
 
 async def test_json_that_a_server_cut_short_is_never_a_value(fake_openai: Callable[..., str], open_port: Keep) -> None:
-    from karenina_core.structured import StructuredError
+    from karenina_core.errors import StructuredError
 
     port = open_port(OpenAIParser(model(fake_openai("--fault", "malformed:1"))))
     with pytest.raises(StructuredError, match="asked 2 times"):

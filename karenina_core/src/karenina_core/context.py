@@ -19,6 +19,7 @@ from karenina_core.errors import (
     ArtifactTypeError,
     MissingArtifact,
     NothingToRevise,
+    StructuredError,
     UndeclaredArtifact,
     UndeclaredSetting,
 )
@@ -28,7 +29,7 @@ from karenina_core.prompts import PromptTask, assemble
 from karenina_core.results.sections import FREE_FIELDS
 from karenina_core.search import kept_by
 from karenina_core.state import AtEnd, Item, ItemError, PortProvider, Revision, State, Veto
-from karenina_core.structured import Structured, StructuredError, ask_for
+from karenina_core.structured import Structured, ask_for
 from karenina_core.wording import whole
 
 if TYPE_CHECKING:

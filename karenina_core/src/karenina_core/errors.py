@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from karenina_core.ports import Usage
+
 
 class KareninaError(Exception):
     """The base of the core's own errors."""
@@ -78,6 +83,21 @@ class ConfigError(KareninaError):
         self.problems = problems
 
 
+class StructuredError(Exception):
+    """A judge that gave no usable reply in all its tries: the last one is in `last_text`, the cost in `usage`.
+
+    `complete` says whether that one held a whole JSON object, which was not accepted. Else it was cut off or none at
+    all, and the same call may bring another.
+    """
+
+    def __init__(self, message: str, tries: int, usage: Usage, last_text: str, *, complete: bool = True) -> None:
+        super().__init__(message)
+        self.tries = tries
+        self.usage = usage
+        self.last_text = last_text
+        self.complete = complete
+
+
 def told(error: BaseException) -> str:
     """What an error says, in one sentence that may stand in a result.
 
@@ -85,7 +105,6 @@ def told(error: BaseException) -> str:
     too short to be told. Of a group it is what its parts say.
     """
     from karenina_core.ports import PortError
-    from karenina_core.structured import StructuredError
     from karenina_core.wording import whole
 
     if isinstance(error, BaseExceptionGroup):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from karenina_core.errors import StructuredError
 from karenina_core.failed import unless_failed
 from karenina_core.form import field_list
 from karenina_core.judge_input import judge_input
@@ -13,7 +14,6 @@ from karenina_core.outcome import Outcome
 from karenina_core.prompts import fence
 from karenina_core.slots import Slot
 from karenina_core.stage import Skip, Stage
-from karenina_core.structured import StructuredError
 
 if TYPE_CHECKING:
     from karenina_core.context import VerificationContext

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from karenina_core.artifacts import AnyKey, ArtifactKey
+from karenina_core.errors import StructuredError
 from karenina_core.outcome import Outcome
 from karenina_core.ports import PortError
-from karenina_core.structured import StructuredError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -3,7 +3,7 @@
 Every adapter hands on what its model said as raw text; this package treats all of them the same.
 """
 
-from karenina_core.structured.asking import InvalidReply, Structured, StructuredError, ask_for, spent_before
+from karenina_core.structured.asking import InvalidReply, Structured, ask_for, spent_before
 from karenina_core.structured.fitting import misfits, repair
 from karenina_core.structured.reading import read_object
 from karenina_core.structured.schemas import object_schema
@@ -11,7 +11,6 @@ from karenina_core.structured.schemas import object_schema
 __all__ = [
     "InvalidReply",
     "Structured",
-    "StructuredError",
     "ask_for",
     "misfits",
     "object_schema",

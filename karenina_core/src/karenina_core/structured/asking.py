@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from pydantic import ValidationError
 
+from karenina_core.errors import StructuredError
 from karenina_core.ports import (
     NO_INFO,
     NO_USAGE,
@@ -38,21 +39,6 @@ class InvalidReply(ValueError):
     The message is sent to the judge: it must hold nothing that a judge may not see. The message of any other
     `ValueError` is not sent, because a template's own code may have written a ground truth into it.
     """
-
-
-class StructuredError(Exception):
-    """A judge that gave no usable reply in all its tries: the last one is in `last_text`, the cost in `usage`.
-
-    `complete` says whether that one held a whole JSON object, which was not accepted. Else it was cut off or none at
-    all, and the same call may bring another.
-    """
-
-    def __init__(self, message: str, tries: int, usage: Usage, last_text: str, *, complete: bool = True) -> None:
-        super().__init__(message)
-        self.tries = tries
-        self.usage = usage
-        self.last_text = last_text
-        self.complete = complete
 
 
 @dataclass(slots=True)

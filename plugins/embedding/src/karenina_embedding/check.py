@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
-from karenina_core.errors import ConfigError
+from karenina_core.errors import ConfigError, StructuredError
 from karenina_core.ports import PortError
 from karenina_core.stage import ModelNeed
-from karenina_core.structured import InvalidReply, StructuredError
+from karenina_core.structured import InvalidReply
 from karenina_embedding.finding import ModelUnavailable, missing_library
 from karenina_embedding.models import embedder
 from karenina_embedding.prompts import EMBEDDING_CHECK, EQUIVALENCE_SCHEMA, EQUIVALENT, equivalence_request

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from karenina_core.errors import StructuredError
 from karenina_core.ports import PortError
 from karenina_core.rubrics import RubricTrait
-from karenina_core.structured import InvalidReply, StructuredError, object_schema
+from karenina_core.structured import InvalidReply, object_schema
 from karenina_rubric.prompts import PRESENCE, PRESENT, REASONING, presence_request
 
 if TYPE_CHECKING:
