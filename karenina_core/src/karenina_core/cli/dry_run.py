@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 def dry_run(screen: Screen, task: Task, *, as_json: bool) -> None:
     """Print what the task would ask and cost. Nothing is asked, and nothing is written."""
+    from karenina_core.config.active import plugins_of
     from karenina_core.run.admission import admit
     from karenina_core.run.estimate import estimate
     from karenina_core.run.pricing import Prices
-    from karenina_core.run.running import chosen_questions, plugins_of, with_own_settings
+    from karenina_core.run.running import chosen_questions, with_own_settings
     from karenina_core.templates import Trust
 
     trust = Trust.all() if task.trust_all else Trust.stored()

@@ -49,9 +49,10 @@ def _plans(
 ) -> list[tuple[Plan, list[str]]]:
     """The different plans, each with the ids of the questions that have it; most questions share one."""
     from karenina_core.benchmark import Benchmark, Question
+    from karenina_core.config.active import plugins_of
     from karenina_core.errors import ConfigError
     from karenina_core.run.planner import Planner
-    from karenina_core.run.running import chosen_questions, plugins_of
+    from karenina_core.run.running import chosen_questions
 
     benchmark = Benchmark.load(file) if file is not None else None
     chosen = configuration(benchmark, config, settings)

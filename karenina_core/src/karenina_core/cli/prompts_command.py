@@ -65,9 +65,9 @@ def prompts(
     screen = screen_of(ctx)
     with screen.telling_errors():
         from karenina_core.benchmark import Benchmark
+        from karenina_core.config.active import plugins_of
         from karenina_core.errors import ConfigError
         from karenina_core.run.admission import admit
-        from karenina_core.run.running import plugins_of
         from karenina_core.templates import Trust
 
         trust = Trust.all() if trust_all else Trust.stored()

@@ -208,7 +208,8 @@ def _score(job: _Job, shard: range) -> _Part:
 
 
 async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
-    from karenina_core.run.running import plugins_of, prepare
+    from karenina_core.config.active import plugins_of
+    from karenina_core.run.running import prepare
 
     with JournalView(job.journal) as view:
         earlier = {item: _earlier(job.journal, item, text) for item, text in view.results_of(ids)}

@@ -12,12 +12,11 @@ from contextlib import aclosing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from karenina_core import plugins as plugin_room
 from karenina_core.config import settings
+from karenina_core.config.active import plugins_of
 from karenina_core.errors import ConfigError, RunError, told
 from karenina_core.from_files import stays_below
 from karenina_core.outside import from_outside
-from karenina_core.plugins import Selection
 from karenina_core.results import Totals, VerificationResult, VerificationResultSet
 from karenina_core.run.admission import admit
 from karenina_core.run.collecting import rarely_collected
@@ -31,7 +30,6 @@ from karenina_core.wording import nearest
 if TYPE_CHECKING:
     from karenina_core.benchmark import Benchmark, Question
     from karenina_core.config import VerificationConfig
-    from karenina_core.plugins import Plugins
     from karenina_core.run.journal import Journal
     from karenina_core.run.retry import RetryPolicy
     from karenina_core.templates import Trust
@@ -141,14 +139,6 @@ def _refuse_without_judge(questions: Sequence[Question], config: VerificationCon
                 for name, count in lacking.items()
             ]
         )
-
-
-def plugins_of(config: VerificationConfig) -> Plugins:
-    """The plugins under the selection of the configuration; those in force where it selects nothing."""
-    chosen = config.core.plugins
-    if not (chosen.block or chosen.only or chosen.pick):
-        return plugin_room.current()
-    return plugin_room.selected(Selection.of(chosen.block, chosen.only, chosen.pick))
 
 
 def chosen_questions(

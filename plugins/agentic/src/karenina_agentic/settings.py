@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from karenina_agentic.folders import MOST_BYTES
 from karenina_core import Slot
 from karenina_core.adapters import AgentTier
+from karenina_core.config.active import plugins_of
 from karenina_core.from_files import FromFiles
 from karenina_core.plugins import PluginError
 from karenina_core.rubrics import AgenticRubricTrait
@@ -68,8 +69,6 @@ def parses_agentically(config: VerificationConfig) -> bool:
 
 def works_in_folders(config: VerificationConfig, model: ModelConfig) -> bool:
     """Whether a model is itself an agent with tools for files, so that it wants the question's folder to answer."""
-    from karenina_core.run.running import plugins_of
-
     try:
         spec = plugins_of(config).adapter(model.interface).spec
     except PluginError:

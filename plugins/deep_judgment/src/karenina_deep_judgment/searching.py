@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from karenina_core.config.active import plugins_of
 from karenina_core.errors import ConfigError
 from karenina_core.ports import PortError
 from karenina_core.stage import ServiceNeed
@@ -114,8 +115,6 @@ def _chosen(config: VerificationConfig, setting: str) -> str | None:
 
 
 def _offered(config: VerificationConfig) -> Mapping[str, SearchTool]:
-    from karenina_core.run.running import plugins_of
-
     return {tool.name: tool for tool in plugins_of(config).search_tools()}
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from karenina_core import __version__
 from karenina_core.benchmark import Question
 from karenina_core.config import VerificationConfig
+from karenina_core.config.active import plugins_of
 from karenina_core.plugins import Plugins
 from karenina_core.results import VerificationResult
 from karenina_core.run.answering import Answering
@@ -20,7 +21,6 @@ from karenina_core.run.calls import Tally
 from karenina_core.run.limits import Concurrency
 from karenina_core.run.matrix import AnswerTask
 from karenina_core.run.pricing import Prices
-from karenina_core.run.running import plugins_of
 from karenina_ray import wire
 from karenina_ray.keeper import FarJournal, FarLedger, FarPurse, Teller
 from karenina_ray.wire import Told
