@@ -33,6 +33,7 @@ from karenina_core.rubrics import RegexRubricTrait
 from karenina_core.run import rescoring
 from karenina_core.run.forked import can_fork
 from karenina_core.run.rescoring import rescore
+from karenina_core.structured import ask
 from karenina_core.testing import ScriptedModels
 
 DECLARED = """
@@ -185,7 +186,7 @@ class AsksWithTheTruth(Stage):
         truth = context.get_artifact(ArtifactKeys.ANSWER_CLASS).expected()
         schema = {"type": "object", "properties": {"value": {"type": "number"}}, "required": ["value"]}
         with suppress(PortError):
-            await context.ask(self.task, f"The truth is {truth}.", schema, dict)
+            await ask(context, self.task, f"The truth is {truth}.", schema, dict)
 
 
 class Offers:

@@ -13,6 +13,7 @@ from karenina_core.plugins import Plugins
 from karenina_core.ports import AgentOptions, Message
 from karenina_core.prompts import PromptTask
 from karenina_core.stage import Detection
+from karenina_core.structured import ask
 
 MOOD = PromptTask("mood", "Is the response cheerful?")
 TOUR = PromptTask("tour", "Look around.", shows_truth=True, family="travel")
@@ -32,7 +33,7 @@ class Mood(CheckStage):
 
     async def detect(self, context: VerificationContext) -> Detection:
         response = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
-        found = await context.ask(MOOD, response, SCHEMA, lambda data: bool(data["cheerful"]))
+        found = await ask(context, MOOD, response, SCHEMA, lambda data: bool(data["cheerful"]))
         return Detection(found.value)
 
 

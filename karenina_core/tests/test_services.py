@@ -17,6 +17,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
 from karenina_core.ports import ErrorCategory, PortError
 from karenina_core.results import VerificationResultSet
+from karenina_core.search import search_tools
 from karenina_core.stage import ServiceNeed
 
 ONE = {**CONFIG, "answering_models": [model("m")]}
@@ -199,7 +200,7 @@ def test_a_search_tool_is_kept_like_any_service(tmp_path: Path) -> None:
         name = "Search"
 
         async def execute(self, context: VerificationContext) -> None:
-            (tool,) = context.search_tools()
+            (tool,) = search_tools(context)
             context.set_result_field("found", await tool.search(context.question.id))
 
     class Plugin:

@@ -19,7 +19,6 @@ from karenina_core.errors import (
     ArtifactTypeError,
     MissingArtifact,
     NothingToRevise,
-    StructuredError,
     UndeclaredArtifact,
     UndeclaredSetting,
 )
@@ -27,9 +26,7 @@ from karenina_core.outcome import Outcome
 from karenina_core.ports import NO_USAGE, CallInfo, CallNotes, Message, NotReplayed, PortError, Usage
 from karenina_core.prompts import PromptTask, assemble
 from karenina_core.results.sections import FREE_FIELDS
-from karenina_core.search import kept_by
 from karenina_core.state import AtEnd, Item, ItemError, PortProvider, Revision, State, Veto
-from karenina_core.structured import Structured, ask_for
 from karenina_core.wording import whole
 
 if TYPE_CHECKING:
@@ -41,10 +38,10 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
     from karenina_core.plan import PlannedStage
+    from karenina_core.plugins import Plugins
     from karenina_core.ports import AgentPort, LLMPort, ParserPort
     from karenina_core.rubrics import Rubric
-    from karenina_core.rubrics.evaluation import TraitEvaluator
-    from karenina_core.search import Ask, SearchTool
+    from karenina_core.state import Ask
     from karenina_core.templates import Trust
 
 __all__ = ["Item", "ItemError", "PortProvider", "Revision", "State", "VerificationContext", "Veto"]
@@ -117,6 +114,11 @@ class VerificationContext:
     def trust(self) -> Trust:
         """Which code that came with a checkpoint the user trusts."""
         return self._state.item.trust
+
+    @property
+    def plugins(self) -> Plugins:
+        """The plugins of the run."""
+        return self._state.item.ports.plugins
 
     @property
     def config(self) -> VerificationConfig:
@@ -265,27 +267,6 @@ class VerificationContext:
         """The port for conversations with tools of `model` (default: the judge)."""
         return CountedAgent(self, self._state.item.ports.agent(model or self.parsing_model))
 
-    async def ask(
-        self,
-        task: PromptTask,
-        user: str,
-        schema: Mapping[str, Any],
-        validate: Callable[[dict[str, Any]], T],
-        model: ModelConfig | None = None,
-    ) -> Structured[T]:
-        """Have the judge fill `schema`: prompt, parse, repair, and one re-ask with the error.
-
-        Raises `PortError` where the call fails and `StructuredError` where no reply could be read.
-        """
-        try:
-            return await ask_for(
-                self.parser(model), self.prompt(task, user, model), schema, validate, info=self.call_info
-            )
-        except StructuredError as error:
-            if not error.complete:
-                self.count_failure()  # no reply came whole, so that the item is run again when its run goes on
-            raise
-
     def answers_through_agent(self) -> bool:
         """Whether the answering model's adapter asks for the agent port for this answer."""
         return self._state.item.ports.answers_through_agent(self.answering_model, self.call_info)
@@ -293,14 +274,6 @@ class VerificationContext:
     def answer_is_recorded(self) -> bool:
         """Whether the answer was recorded earlier, as the answering model's adapter declares."""
         return self._state.item.ports.recorded(self.answering_model)
-
-    def trait_evaluators(self) -> Sequence[TraitEvaluator]:
-        """What plugins bring to score rubric traits, in the order in which each trait is offered to them."""
-        return self._state.item.ports.trait_evaluators()
-
-    def search_tools(self) -> Sequence[SearchTool]:
-        """The ways to look something up that plugins bring, sorted by name. What they find goes through `consult`."""
-        return [kept_by(self.consult, tool) for tool in self._state.item.ports.search_tools()]
 
     async def consult(self, service: str, query: str, ask: Ask) -> str:
         """What `ask` brings from a service that is no model (a search, a database), in the way of every call.

@@ -14,6 +14,7 @@ from karenina_core.outcome import Outcome
 from karenina_core.prompts import fence
 from karenina_core.slots import Slot
 from karenina_core.stage import Skip, Stage
+from karenina_core.structured import ask
 
 if TYPE_CHECKING:
     from karenina_core.context import VerificationContext
@@ -143,11 +144,11 @@ async def fill(
     """Have the judge fill the template and bind what it says to the question's truths.
 
     `schema` is the template's own, where the caller has it already. How the reply was had (way, tries, repaired) is
-    recorded in the result field `parsing`. Raises `PortError` and `StructuredError` as `context.ask` does.
+    recorded in the result field `parsing`. Raises `PortError` and `StructuredError` as `ask` does.
     """
     response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
     form = bound.judge_schema() if schema is None else schema
-    found = await context.ask(task, request, form, lambda values: bound.bind(values, response))
+    found = await ask(context, task, request, form, lambda values: bound.bind(values, response))
     context.set_result_field("parsing", {"way": found.way, "tries": found.tries, "repaired": found.repaired})
     return found
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
-Ask = Callable[[], str | Awaitable[str]]
-"""One question to a service, asked once: by itself, which may take its time, or as an awaitable."""
-
-Consult = Callable[[str, str, Ask], Awaitable[str]]
-"""`VerificationContext.consult`."""
+if TYPE_CHECKING:
+    from karenina_core.context import VerificationContext
 
 
 class SearchTool(Protocol):
@@ -27,8 +23,13 @@ class SearchTool(Protocol):
         """
 
 
-def kept_by(consult: Consult, tool: SearchTool) -> SearchTool:
-    """The tool, as a stage gets it: what it finds is kept and replayed as the replies of models are."""
+def search_tools(context: VerificationContext) -> list[SearchTool]:
+    """Return the ways to look something up that plugins bring, sorted by name. Results go through `context.consult`."""
+    return [_kept(context, tool) for tool in context.plugins.search_tools()]
+
+
+def _kept(context: VerificationContext, tool: SearchTool) -> SearchTool:
+    """Return the tool with its results kept and replayed as the replies of models are."""
 
     class Kept:
         name: ClassVar[str] = tool.name
@@ -37,6 +38,6 @@ def kept_by(consult: Consult, tool: SearchTool) -> SearchTool:
             return tool.unavailable()
 
         async def search(self, query: str) -> str:
-            return await consult(tool.name, query, lambda: tool.search(query))
+            return await context.consult(tool.name, query, lambda: tool.search(query))
 
     return Kept()

@@ -15,18 +15,24 @@ if TYPE_CHECKING:
     from karenina_core.benchmark import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
+    from karenina_core.plugins import Plugins
     from karenina_core.ports import AgentPort, LLMPort, ParserPort
     from karenina_core.results import StageRecord
-    from karenina_core.rubrics.evaluation import TraitEvaluator
-    from karenina_core.search import Ask, SearchTool
     from karenina_core.source_folder import SourceFolder
     from karenina_core.templates import Trust
 
 AtEnd = Callable[[], Awaitable[None] | None]
 
+Ask = Callable[[], str | Awaitable[str]]
+"""One question to a service, asked once: by itself, which may take its time, or as an awaitable."""
+
 
 class PortProvider(Protocol):
     """Where stages get their ports from: the run, which limits, retries and records every call."""
+
+    @property
+    def plugins(self) -> Plugins:
+        """The plugins of the run."""
 
     def llm(self, model: ModelConfig) -> LLMPort:
         """The port for plain text."""
@@ -45,12 +51,6 @@ class PortProvider(Protocol):
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
         """What plugins add to the prompt of `task` for models of `interface`."""
-
-    def trait_evaluators(self) -> Sequence[TraitEvaluator]:
-        """What scores rubric traits, in the order in which they are asked."""
-
-    def search_tools(self) -> Sequence[SearchTool]:
-        """The ways to look something up that plugins bring."""
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
         """What a service that is no model says to `query`: kept, or what `ask` brings now. Raises `PortError`."""

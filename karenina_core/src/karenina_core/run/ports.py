@@ -57,8 +57,7 @@ if TYPE_CHECKING:
 
     from karenina_core.adapters import AdapterSpec
     from karenina_core.plugins import OfferedAdapter, Plugins
-    from karenina_core.rubrics.evaluation import TraitEvaluator
-    from karenina_core.search import Ask, SearchTool
+    from karenina_core.state import Ask
 
 _GiveTools = Callable[[AgentOptions], Awaitable[AgentOptions]]
 
@@ -135,14 +134,6 @@ class PortHub:
         if key not in self._instructions:
             self._instructions[key] = self.plugins.prompt_instructions(task, interface)
         return self._instructions[key]
-
-    def trait_evaluators(self) -> Sequence[TraitEvaluator]:
-        """What scores rubric traits, in the order in which they are asked."""
-        return self.plugins.trait_evaluators()
-
-    def search_tools(self) -> Sequence[SearchTool]:
-        """The ways to look something up that plugins bring."""
-        return self.plugins.search_tools()
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
         """What a service that is no model says to `query`: kept, or what `ask` brings now. Raises `PortError`."""

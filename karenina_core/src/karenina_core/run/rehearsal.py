@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.plan import PlannedStage
     from karenina_core.plugins import Plugins
-    from karenina_core.rubrics.evaluation import TraitEvaluator
-    from karenina_core.search import Ask, SearchTool
+    from karenina_core.state import Ask
     from karenina_core.templates import Trust
 
 PLACEHOLDER: Final = "[placeholder: what the answering model says]"
@@ -235,6 +234,11 @@ class _Ports:
     answer: str
     no: set[str]
 
+    @property
+    def plugins(self) -> Plugins:
+        """The plugins of the run."""
+        return self.hub.plugins
+
     def llm(self, model: ModelConfig) -> _Port:
         """The port for text."""
         return _Port(self, model)
@@ -253,14 +257,6 @@ class _Ports:
         """What plugins add, and a note of the task that comes."""
         self.notes.latest = task
         return self.hub.instructions(task, interface)
-
-    def trait_evaluators(self) -> Sequence[TraitEvaluator]:
-        """Those of the plugins."""
-        return self.hub.trait_evaluators()
-
-    def search_tools(self) -> Sequence[SearchTool]:
-        """Those of the plugins."""
-        return self.hub.search_tools()
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
         """A placeholder: nobody is asked."""

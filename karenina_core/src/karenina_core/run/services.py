@@ -11,7 +11,7 @@ from anyio import to_thread
 from karenina_core.ports import ErrorCategory, PortError
 
 if TYPE_CHECKING:
-    from karenina_core.search import Ask
+    from karenina_core.state import Ask
 
 
 async def ask_service(ask: Ask, limit: float) -> str:

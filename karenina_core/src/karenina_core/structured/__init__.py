@@ -5,12 +5,14 @@ Every adapter hands on what its model said as raw text; this package treats all 
 
 from karenina_core.structured.asking import InvalidReply, Structured, ask_for, spent_before
 from karenina_core.structured.fitting import misfits, repair
+from karenina_core.structured.judging import ask
 from karenina_core.structured.reading import read_object
 from karenina_core.structured.schemas import object_schema
 
 __all__ = [
     "InvalidReply",
     "Structured",
+    "ask",
     "ask_for",
     "misfits",
     "object_schema",

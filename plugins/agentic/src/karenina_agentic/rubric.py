@@ -20,6 +20,7 @@ from karenina_core.ports import AgentOptions
 from karenina_core.rubrics import AgenticRubricTrait, RubricTrait
 from karenina_core.rubrics.scales import Score
 from karenina_core.stage import ModelNeed
+from karenina_core.structured import ask
 from karenina_core.together import together
 
 
@@ -164,7 +165,8 @@ class AgenticRubricEvaluation(Stage):
     async def _verdict(
         context: VerificationContext, trait: AgenticRubricTrait, model: ModelConfig, report: str, dynamic: bool
     ) -> Verdict:
-        found = await context.ask(
+        found = await ask(
+            context,
             SCORING,
             scoring_request(trait, context.question.question, report),
             scoring_schema(trait, dynamic=dynamic),

@@ -9,7 +9,7 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import CheckStage, VerificationContext
 from karenina_core.prompts import PromptTask
 from karenina_core.stage import Detection
-from karenina_core.structured import InvalidReply
+from karenina_core.structured import InvalidReply, ask
 
 
 class JudgedCheck(CheckStage):
@@ -41,7 +41,7 @@ class JudgedCheck(CheckStage):
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         if not response.strip():
             return self.without_text
-        found = await context.ask(self.task, self.request(context, response), self.schema, self._read)
+        found = await ask(context, self.task, self.request(context, response), self.schema, self._read)
         return found.value
 
     def _read(self, data: Mapping[str, Any]) -> Detection:

@@ -10,7 +10,7 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, VerificationConfig, VerificationContext
 from karenina_core.parsing import ParsingStage, fill, parsing_request, shown_hints
 from karenina_core.stage import ServiceNeed
-from karenina_core.structured import object_schema
+from karenina_core.structured import ask, object_schema
 from karenina_core.templates.schema import is_reasoning
 from karenina_deep_judgment.prompts import (
     PARAMETERS,
@@ -108,7 +108,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
         if settings.deep_judgment_mode == "full":
             await self._quote(context, text, items, settings, progress)
         request = reasoning_request(context.question.question, text, items, progress.excerpts)
-        reasons = await context.ask(REASONING, request, _reasons_schema(items), dict)
+        reasons = await ask(context, REASONING, request, _reasons_schema(items), dict)
         progress.calls += reasons.tries
         progress.reasoning = {name: said for name in items if (said := reasons.value.get(name))}
         progress.steps.append("reasoning")

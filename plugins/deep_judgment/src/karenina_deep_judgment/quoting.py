@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_core.structured import object_schema
+from karenina_core.structured import ask, object_schema
 from karenina_deep_judgment.excerpts import SearchedText
 from karenina_deep_judgment.prompts import EXCERPTS, excerpts_request
 
@@ -59,7 +59,7 @@ async def quote(context: VerificationContext, text: str, items: Mapping[str, str
     wrong: list[str] = []
     while asked:
         request = excerpts_request(context.question.question, text, asked, demand.most, wrong)
-        said = await context.ask(EXCERPTS, request, _schema(asked, demand.most), dict)
+        said = await ask(context, EXCERPTS, request, _schema(asked, demand.most), dict)
         quoted.calls += said.tries
         quoted.retries += bool(wrong)
         wrong, again = [], {}

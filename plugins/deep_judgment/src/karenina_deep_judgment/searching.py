@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from karenina_core.config.active import plugins_of
 from karenina_core.errors import ConfigError
 from karenina_core.ports import PortError
+from karenina_core.search import search_tools
 from karenina_core.stage import ServiceNeed
-from karenina_core.structured import object_schema
+from karenina_core.structured import ask, object_schema
 from karenina_core.together import together
 from karenina_core.wording import nearest, whole
 from karenina_deep_judgment.prompts import RISK, risk_request
@@ -94,7 +95,7 @@ async def assess(context: VerificationContext, chosen: str | SearchFunction, exc
     if not numbered:
         return 0
     shown = {number: (one["text"], one["search_results"][:LONGEST]) for number, one in numbered.items()}
-    found = await context.ask(RISK, risk_request(context.question.question, shown), _schema(numbered), dict)
+    found = await ask(context, RISK, risk_request(context.question.question, shown), _schema(numbered), dict)
     for number, one in numbered.items():
         said = found.value.get(number) or {}
         one["hallucination_risk"] = said.get("risk") or "medium"
@@ -140,7 +141,7 @@ async def _look_up(
 
 
 def _tool(context: VerificationContext, name: str) -> SearchTool:
-    for tool in context.search_tools():
+    for tool in search_tools(context):
         if tool.name == name:
             return tool
     raise LookupError(f"there is no search tool {name!r} in this run")

@@ -9,7 +9,7 @@ from karenina_core.errors import told
 from karenina_core.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.rubrics.evaluation import TraitScore
 from karenina_core.rubrics.scales import read_score, scale_in_words, score_schema
-from karenina_core.structured import InvalidReply, object_schema
+from karenina_core.structured import InvalidReply, ask, object_schema
 from karenina_core.together import together
 from karenina_deep_judgment.prompts import TRAIT_REASONING, TRAIT_SCORE, reasoning_request, score_request
 from karenina_deep_judgment.quoting import quote
@@ -94,8 +94,8 @@ class DeepJudgmentTraits:
                 "per_excerpt_risks": [one.get("hallucination_risk") for one in found],
             }
 
-        reasons = await context.ask(
-            TRAIT_REASONING, reasoning_request(question, text, items, excerpts), _REASONS, _reasoning
+        reasons = await ask(
+            context, TRAIT_REASONING, reasoning_request(question, text, items, excerpts), _REASONS, _reasoning
         )
         metadata["model_calls"] += reasons.tries
         metadata["stages_completed"].append("reasoning_generation")
@@ -103,7 +103,8 @@ class DeepJudgmentTraits:
 
         described = " ".join(filter(None, [f"{trait.name}:", items[trait.name]]))
         form = score_schema(trait)
-        said = await context.ask(
+        said = await ask(
+            context,
             TRAIT_SCORE,
             score_request(question, text, described, scale_in_words(trait), {trait.name: reasons.value}),
             form.complete(object_schema({"score": form.schema})),

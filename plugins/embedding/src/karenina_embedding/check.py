@@ -12,7 +12,7 @@ from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, Verif
 from karenina_core.errors import ConfigError, StructuredError
 from karenina_core.ports import PortError
 from karenina_core.stage import ModelNeed
-from karenina_core.structured import InvalidReply
+from karenina_core.structured import InvalidReply, ask
 from karenina_embedding.finding import ModelUnavailable, missing_library
 from karenina_embedding.models import embedder
 from karenina_embedding.prompts import EMBEDDING_CHECK, EQUIVALENCE_SCHEMA, EQUIVALENT, equivalence_request
@@ -114,7 +114,7 @@ class EmbeddingCheck(Stage):
 
     async def _ask(self, context: VerificationContext, expected: str, extracted: str, score: float) -> bool:
         request = equivalence_request(context.question.question, expected, extracted)
-        verdict = (await context.ask(EMBEDDING_CHECK, request, EQUIVALENCE_SCHEMA, _read)).value
+        verdict = (await ask(context, EMBEDDING_CHECK, request, EQUIVALENCE_SCHEMA, _read)).value
         said = {"equivalent": verdict.equivalent, "reasoning": verdict.reasoning}
         context.set_result_field("embedding_check", said)
         if verdict.equivalent:

@@ -18,7 +18,7 @@ from karenina_core.rubrics import (
     UnknownTrait,
     check_dynamic_names,
 )
-from karenina_core.rubrics.evaluation import TraitScore
+from karenina_core.rubrics.evaluation import TraitScore, trait_evaluators
 from karenina_core.together import together
 from karenina_rubric.merging import ERRORS, METADATA, Merged, deep_judgment
 from karenina_rubric.presence import Presence, find_present
@@ -137,7 +137,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
     """Have the evaluators score `traits`, all of them at once, and merge what they say in the order of the traits."""
     merged = Merged()
     shares: dict[int, list[RubricTrait]] = {}
-    evaluators = list(context.trait_evaluators())
+    evaluators = list(trait_evaluators(context))
     errors: dict[str, str] = {}
     for trait in traits:
         try:

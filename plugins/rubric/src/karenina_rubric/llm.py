@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from karenina_core.ports import PortError
 from karenina_core.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.rubrics.evaluation import TraitScore
-from karenina_core.structured import read_object, repair
+from karenina_core.structured import ask, read_object, repair
 from karenina_rubric.alone import each_alone
 from karenina_rubric.judgements import Judgement, batch_schema, read_judgement, trait_schema
 from karenina_rubric.prompts import RUBRIC, traits_request
@@ -87,7 +87,7 @@ class LLMTraits:
             return read_judgement(trait, data)
 
         request = traits_request([trait], context.question.question, text)
-        return _score(trait, (await context.ask(RUBRIC, request, trait_schema(trait), validate)).value)
+        return _score(trait, (await ask(context, RUBRIC, request, trait_schema(trait), validate)).value)
 
 
 def _score(trait: LLMRubricTrait, judgement: Judgement) -> TraitScore:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.rubrics import MetricRubricTrait, RubricTrait
 from karenina_core.rubrics.evaluation import TraitScore
-from karenina_core.structured import InvalidReply, object_schema
+from karenina_core.structured import InvalidReply, ask, object_schema
 from karenina_rubric.alone import each_alone
 from karenina_rubric.prompts import EVERY_TIME, EXTRA, METRIC, ONCE, REASONING, SAID, UNWANTED, metric_request
 
@@ -68,7 +68,7 @@ class MetricTraits:
 
         async def score(trait: MetricRubricTrait) -> TraitScore:
             request = metric_request(trait, context.question.question, text)
-            asked = await context.ask(METRIC, request, metric_schema(trait), lambda data: confusion(trait, data))
+            asked = await ask(context, METRIC, request, metric_schema(trait), lambda data: confusion(trait, data))
             metrics = {name: asked.value.metric(name) for name in trait.metrics}
             return TraitScore(trait.name, FIELD, metrics, fields={"metric_trait_confusion_lists": asked.value.lists()})
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from karenina_core.errors import StructuredError
 from karenina_core.ports import PortError
 from karenina_core.rubrics import RubricTrait
-from karenina_core.structured import InvalidReply, object_schema
+from karenina_core.structured import InvalidReply, ask, object_schema
 from karenina_rubric.prompts import PRESENCE, PRESENT, REASONING, presence_request
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ async def find_present(traits: Sequence[RubricTrait], text: str, context: Verifi
         return data
 
     try:
-        found = (await context.ask(PRESENCE, request, presence_schema(traits), validate)).value
+        found = (await ask(context, PRESENCE, request, presence_schema(traits), validate)).value
     except (PortError, StructuredError) as error:
         context.log.warning("the judge could not say which dynamic traits count: %s", error)
         return Presence(error=f"the judge could not say whether its concept is present: {error}")
