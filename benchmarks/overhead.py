@@ -40,7 +40,8 @@ def run_karenina(file: Path, url: str, *, journal: bool) -> None:
     """Run the benchmark in `file`, and print the CPU time that it took."""
     from karenina_core import Benchmark, VerificationConfig
     from karenina_core.results import Totals
-    from karenina_core.run.running import carry_out, journal_of, prepare, run_blocking
+    from karenina_core.run.execution import carry_out
+    from karenina_core.run.running import journal_of, prepare, run_blocking
 
     model = {"interface": "openai", "model_name": "fake", "endpoint_base_url": url}
     config = VerificationConfig(

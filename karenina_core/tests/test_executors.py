@@ -19,10 +19,11 @@ from karenina_core.models import ModelConfig
 from karenina_core.plugins import Plugins
 from karenina_core.results import VerificationResult
 from karenina_core.run.engine import Run
+from karenina_core.run.execution import collect
 from karenina_core.run.executors import Executor
 from karenina_core.run.limits import Concurrency
 from karenina_core.run.placed import Placed
-from karenina_core.run.running import collect, prepare
+from karenina_core.run.running import prepare
 
 
 class Lamps(BaseModel):

@@ -20,10 +20,11 @@ from journalled import CONFIG, World, said, words
 from karenina_core import VerificationConfig
 from karenina_core import plugins as plugin_room
 from karenina_core.run.engine import Run
+from karenina_core.run.execution import collect
 from karenina_core.run.journal import GATHERING, Journal, JournalError
 from karenina_core.run.journal_file import JournalInUse
 from karenina_core.run.journal_view import JournalView
-from karenina_core.run.running import collect, prepare
+from karenina_core.run.running import prepare
 from karenina_core.testing.virtual_time import run_in_virtual_time
 
 HOLDER = """

@@ -23,8 +23,9 @@ from karenina_core.results import VerificationResultSet
 from karenina_core.results.summary import OutcomeTally, summarize
 from karenina_core.run.crew import Ready
 from karenina_core.run.events import RunFinished
+from karenina_core.run.execution import collect
 from karenina_core.run.retry import RetryPolicy
-from karenina_core.run.running import collect, prepare, run_blocking
+from karenina_core.run.running import prepare, run_blocking
 from karenina_core.testing.virtual_time import run_in_virtual_time
 
 JUDGED = ArtifactKey("test.judged", str)

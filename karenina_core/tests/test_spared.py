@@ -24,8 +24,9 @@ from karenina_core.plugins import Plugins
 from karenina_core.ports import AgentOptions, Message
 from karenina_core.results import VerificationResult, VerificationResultSet
 from karenina_core.run.engine import Run
+from karenina_core.run.execution import carry_out
 from karenina_core.run.forked import can_fork, cores
-from karenina_core.run.running import carry_out, journal_of, prepare, run_blocking
+from karenina_core.run.running import journal_of, prepare, run_blocking
 
 pytestmark = pytest.mark.skipif(not can_fork() or cores() < 2, reason="processes cannot be forked here")
 

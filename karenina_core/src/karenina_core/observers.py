@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import told
-from karenina_core.run.events import AnswerStarted
+from karenina_core.run.events import AnswerStarted, CallStarted
 
 if TYPE_CHECKING:
     from pluggy import PluginManager
 
     from karenina_core.results import StageRecord, VerificationResult
-    from karenina_core.run.calls import Made
-    from karenina_core.run.events import CallStarted, ItemStarted, RunFinished, RunStarted, StageStarted
+    from karenina_core.run.calls import Call, Made
+    from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
     from karenina_core.state import Item
 
 logger = logging.getLogger("karenina")
@@ -91,12 +92,13 @@ class Observers:
         """Tell that a stage executed or failed."""
         self._tell("karenina_stage_finished", event=event, record=record)
 
-    def call_started(self, event: CallStarted) -> None:
-        """Tell that a model is called."""
+    def call_started(self, call: Call) -> Callable[[Made], None]:
+        """Report that a model is called. What is returned reports what became of the call."""
+        event = CallStarted(call)
         self._tell("karenina_call_started", event=event)
+        return partial(self._call_finished, event)
 
-    def call_finished(self, event: CallStarted, made: Made) -> None:
-        """Tell what became of the call."""
+    def _call_finished(self, event: CallStarted, made: Made) -> None:
         self._tell("karenina_call_finished", event=event, made=made)
 
     def _tell(self, hook: str, **arguments: object) -> None:

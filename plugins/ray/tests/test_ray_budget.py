@@ -13,8 +13,9 @@ from ray_runs import Server, benchmark, config, run, serving, told
 
 from karenina_core.results import VerificationResult
 from karenina_core.run.engine import Run
+from karenina_core.run.execution import collect
 from karenina_core.run.journal import Journal
-from karenina_core.run.running import collect, prepare
+from karenina_core.run.running import prepare
 
 pytestmark = pytest.mark.usefixtures("ray")
 

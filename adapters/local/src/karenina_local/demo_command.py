@@ -106,7 +106,8 @@ def _get(screen: Screen, model: CatalogueModel) -> None:
 def _run(screen: Screen, answering: str, judge: str, output: Path, *, show: bool) -> VerificationResultSet:
     from karenina_core import VerificationConfig, VerificationResult
     from karenina_core.cli.printing import print_result
-    from karenina_core.run.running import collect, prepare, run_blocking
+    from karenina_core.run.execution import collect
+    from karenina_core.run.running import prepare, run_blocking
 
     benchmark = demo_benchmark()
     run = prepare(benchmark, VerificationConfig(**demo_config(answering, judge)))

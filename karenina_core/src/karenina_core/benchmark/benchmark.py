@@ -314,7 +314,8 @@ class Benchmark:
     ) -> VerificationResultSet:
         """`run_verification` for programs that have an event loop already."""
         from karenina_core.config import VerificationConfig
-        from karenina_core.run.running import collect, journal_of, prepare
+        from karenina_core.run.execution import collect
+        from karenina_core.run.running import journal_of, prepare
 
         chosen = config if isinstance(config, VerificationConfig) else VerificationConfig(**config)
         ids = None if question_ids is None else list(question_ids)

@@ -307,8 +307,9 @@ def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> tup
     from karenina_core.cli.stopping import INTERRUPTED as BY_THE_USER
     from karenina_core.cli.stopping import stopping
     from karenina_core.results import VerificationResultSet, read_results
+    from karenina_core.run.execution import carry_out
     from karenina_core.run.journal_file import JournalDamaged, JournalError
-    from karenina_core.run.running import carry_out, run_blocking
+    from karenina_core.run.running import run_blocking
     from karenina_core.run.spared import helped
 
     progress = RunProgress(

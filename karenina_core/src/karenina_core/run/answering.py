@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
     from karenina_core.results import VerificationResult
     from karenina_core.run.calls import Calls, Keeper
-    from karenina_core.run.matrix import AnswerTask
+    from karenina_core.run.tasks import AnswerTask
     from karenina_core.source_folder import SourceFolder
     from karenina_core.templates import Trust
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from karenina_core.observers import NOBODY, Observers
 from karenina_core.ports import (
     AgentReply,
     CallInfo,
@@ -28,7 +27,6 @@ from karenina_core.ports import (
     Usage,
 )
 from karenina_core.run.bulk import Bulk, bulk_of
-from karenina_core.run.events import CallStarted
 from karenina_core.run.limits import Limits, refuses
 from karenina_core.run.replies import Reply, as_bytes, same_error
 from karenina_core.run.retry import RetryPolicy
@@ -36,7 +34,6 @@ from karenina_core.run.retry import RetryPolicy
 if TYPE_CHECKING:
     from karenina_core.adapters import AdapterSpec
     from karenina_core.models import ModelConfig
-    from karenina_core.run.ledger import Ledger
 
 PortKind = Literal["llm", "parser", "agent", "turn", "service"]
 R = TypeVar("R", LLMReply, ParserReply, AgentReply, Turn)
@@ -155,6 +152,26 @@ class Purse(Protocol):
         """Give back what `take` has reserved, after what the call did cost was counted."""
 
 
+class CallListener(Protocol):
+    """What each call of a run is reported to: `karenina_core.observers.Observers`."""
+
+    of_calls: bool
+    """Whether calls are reported at all."""
+
+    def call_started(self, call: Call) -> Callable[[Made], None]:
+        """Report that a call begins. What is returned reports what became of it."""
+
+
+class CallLedger(Protocol):
+    """What counts the usage of calls: `karenina_core.run.ledger.Ledger`."""
+
+    def made(self, call: Call, usage: Usage) -> int | None:
+        """Count a call that was made, and return its cost in picodollars; None if it is not known."""
+
+    def kept(self, call: Call, usage: Usage) -> None:
+        """Count a reply that was kept."""
+
+
 @dataclass(slots=True)
 class Tally:
     """How many calls a run has made now, how many replies it had kept or shared, and what both used."""
@@ -187,17 +204,17 @@ class _UnderWay:
 
 @dataclass(slots=True)
 class Calls:
-    """Makes calls. `keeper` is None where nothing is kept, `ledger` and `budget` where nobody counts the money."""
+    """Makes calls. `keeper` is None if nothing is kept, `ledger` and `budget` if nothing counts the money."""
 
     limits: Limits
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     keeper: Keeper | None = None
     tally: Tally = field(default_factory=Tally)
-    ledger: Ledger | None = None
+    ledger: CallLedger | None = None
     budget: Purse | None = None
     storing: int = 0
     consulting: int = 0
-    observers: Observers = NOBODY
+    observers: CallListener | None = None
     _under_way: dict[bytes, _UnderWay] = field(default_factory=dict)
 
     @property
@@ -259,13 +276,15 @@ class Calls:
         mine.made = made
 
     def _made(self, call: Call, ask: Callable[[], Awaitable[R]]) -> Awaitable[R]:
-        """Make the call; observers are told of it, where there are some."""
-        return self._observed(call, ask) if self.observers.of_calls else self._noted(call, ask)
+        """Make the call, and report it to the observers, if there are any."""
+        observers = self.observers
+        if observers is None or not observers.of_calls:
+            return self._noted(call, ask)
+        return self._observed(call, ask, observers)
 
-    async def _observed(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
-        """Make the call, and tell observers of it."""
-        event = CallStarted(call)
-        self.observers.call_started(event)
+    async def _observed(self, call: Call, ask: Callable[[], Awaitable[R]], observers: CallListener) -> R:
+        """Make the call, and report it to the observers."""
+        finished = observers.call_started(call)
         reply: R | None = None
         error: PortError | None = None
         try:
@@ -274,7 +293,7 @@ class Calls:
             error = failure
             raise
         finally:
-            self.observers.call_finished(event, Made(reply, error, call.notes))
+            finished(Made(reply, error, call.notes))
         return reply
 
     async def _noted(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from karenina_core.plan import Plan
     from karenina_core.run.fingerprint import Fingerprints
     from karenina_core.run.journal import Journal
-    from karenina_core.run.matrix import AnswerTask
+    from karenina_core.run.tasks import AnswerTask
 
 
 @dataclass(slots=True)

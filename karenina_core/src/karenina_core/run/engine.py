@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import PluginError
@@ -24,21 +24,21 @@ from karenina_core.run.fingerprint import Fingerprints
 from karenina_core.run.journal_rows import UnstorableRow
 from karenina_core.run.ledger import Ledger
 from karenina_core.run.limits import Limits
-from karenina_core.run.matrix import AnswerTask, Matrix
+from karenina_core.run.matrix import Matrix
 from karenina_core.run.placed import Placed
 from karenina_core.run.ports import check_models
 from karenina_core.run.preflight import check_stages
 from karenina_core.run.pricing import Prices
+from karenina_core.run.tasks import AnswerTask
 
 if TYPE_CHECKING:
-    from karenina_core.benchmark import Question
+    from karenina_core.benchmark.question import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
     from karenina_core.plugins import Plugins
     from karenina_core.run.calls import Tally
     from karenina_core.run.journal import Journal
     from karenina_core.run.retry import RetryPolicy
-    from karenina_core.run.spared import Spared
     from karenina_core.templates import Trust
 
 MOST_ANSWERS = 512
@@ -47,6 +47,16 @@ _MOST_READY = 128  # results that wait for whoever takes them, before those who 
 _LAST_STEPS = 0.05  # seconds from the last reply to the result, where nothing else is asked
 
 logger = logging.getLogger("karenina")
+
+
+class Computed(Protocol):
+    """The part of a run that is computed elsewhere, before the run does the rest."""
+
+    def results(self) -> AsyncGenerator[Placed]:
+        """Yield the results of this part. Raises `JournalError` if one cannot be stored."""
+
+    def left(self) -> Iterator[AnswerTask]:
+        """Return the answers that remain for the run."""
 
 
 class Run:
@@ -111,8 +121,8 @@ class Run:
         self.journal = journal
         self.command = dict(command or {})
         self.continuing = Continuing(journal, Fingerprints(config, plugins, trust)) if journal is not None else None
-        self.spared: Spared | None = None
-        """Who works out what the journal has all replies of; set by `karenina_core.run.spared.helped`."""
+        self.spared: Computed | None = None
+        """What is computed from replies of the journal alone; set by `karenina_core.run.spared.helped`."""
         self.on_stop: Callable[[float], None] | None = None
         """Told by `stop` how many seconds of grace there are; set by the executor that works on the run."""
         try:

@@ -30,7 +30,7 @@ from karenina_core.run.planner import Planner
 from karenina_core.run.rehearsal import Prompt, rehearse
 
 if TYPE_CHECKING:
-    from karenina_core.benchmark import Question
+    from karenina_core.benchmark.question import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
     from karenina_core.plugins import Plugins

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from anyio import to_thread
-from pydantic_core import to_jsonable_python
 
 from karenina_core import __version__
 from karenina_core.config import settings
+from karenina_core.run.digests import json_digest, recordings_digest
 from karenina_core.run.replies import as_bytes
 from karenina_core.source_folder import digest_of
 
 if TYPE_CHECKING:
-    from karenina_core.benchmark import Question
+    from karenina_core.benchmark.question import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
     from karenina_core.plan import Plan
@@ -54,7 +52,7 @@ class Fingerprints:
         self._plugins = plugins
         self._trust = trust
         self._settings_of = config
-        self._config = _digest(_settings(config))
+        self._config = json_digest(_settings(config))
         self._models: dict[int, bytes] = {}
         self._common: dict[tuple[int, int, int], tuple[object, bytes]] = {}
         self._questions: dict[tuple[int, int], tuple[Question, bytes]] = {}
@@ -75,7 +73,7 @@ class Fingerprints:
         known = self._common.get(at)
         if known is None:
             models = self._model(answering) + (self._model(judge) if judge is not None else b"")
-            stages = _digest([[one.name, one.distribution, one.version] for one in plan.stages])
+            stages = json_digest([[one.name, one.distribution, one.version] for one in plan.stages])
             known = self._common[at] = (plan, answering, judge), self._config + stages + models
         return known[1]
 
@@ -109,7 +107,7 @@ class Fingerprints:
             identity = model.model_dump(mode="json", exclude=_OF_NO_RESULT, exclude_none=True)
             if offered.spec.extra is not None:
                 identity["extra"] = offered.spec.extra.model_validate(model.extra).model_dump(mode="json")
-            self._models[id(model)] = _digest([identity, offered.version, recordings_digest(model)])
+            self._models[id(model)] = json_digest([identity, offered.version, recordings_digest(model)])
         return self._models[id(model)]
 
 
@@ -125,33 +123,9 @@ def question_digest(question: Question) -> bytes:
     return hashlib.sha256(as_bytes([__version__, said], str)).digest()
 
 
-def recordings_digest(model: ModelConfig) -> str | None:
-    """A digest of a model's recorded answers; None where it has none, or their file cannot be read."""
-    recorded = model.manual_traces
-    if recorded is None:
-        return None
-    if not isinstance(recorded, Path):
-        return _digest(recorded).hex()
-    try:
-        with recorded.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return None
-
-
 def _settings(config: VerificationConfig) -> dict[str, Any]:
     return {
         name: config.setting(name)
         for name, setting in settings().items()
         if name not in _OF_THE_MATRIX and setting.changes_results and config.has(name)
     }
-
-
-def _digest(value: Any) -> bytes:
-    plain = to_jsonable_python(value, fallback=_named)
-    return hashlib.sha256(json.dumps([__version__, plain], sort_keys=True).encode()).digest()
-
-
-def _named(value: object) -> str:
-    """What stands for a value that is no data, such as a function: the same in every process."""
-    return getattr(value, "__qualname__", type(value).__qualname__)

@@ -15,7 +15,7 @@ from karenina_core.slots import SLOT_RULES
 from karenina_core.stage import Skip, Stage
 
 if TYPE_CHECKING:
-    from karenina_core.benchmark import Question
+    from karenina_core.benchmark.question import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.plugins import Plugins
 

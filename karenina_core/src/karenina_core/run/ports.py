@@ -13,7 +13,6 @@ from anyio import to_thread
 from karenina_core.adapters import AgentTier
 from karenina_core.errors import ConfigError
 from karenina_core.models import ModelConfig
-from karenina_core.observers import NOBODY, Observers
 from karenina_core.plugins import PluginError
 from karenina_core.ports import (
     NO_INFO,
@@ -42,8 +41,8 @@ from karenina_core.reply_checks import (
     checked_turn,
     checked_usage,
 )
-from karenina_core.run.calls import Call, Calls, Keeper, PortKind, Target
-from karenina_core.run.fingerprint import recordings_digest
+from karenina_core.run.calls import Call, CallListener, Calls, Keeper, PortKind, Target
+from karenina_core.run.digests import recordings_digest
 from karenina_core.run.labels import ModelLabel
 from karenina_core.run.limits import Bounds, Concurrency, Limits
 from karenina_core.run.retry import RetryPolicy
@@ -74,7 +73,7 @@ class PortHub:
     keeper: Keeper | None = None
     offline: bool = False
     concurrency: Concurrency = field(default_factory=Concurrency)
-    observers: Observers = NOBODY
+    observers: CallListener | None = None
     bounds: ReplyBounds = field(default_factory=ReplyBounds)
     calls: Calls = field(init=False)
     _adapters: dict[str, OfferedAdapter] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from karenina_core.stage import ModelNeed, ServiceNeed, Stage
 if TYPE_CHECKING:
     from array import array
 
-    from karenina_core.benchmark import Question
+    from karenina_core.benchmark.question import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
     from karenina_core.plugins import Plugins

@@ -31,7 +31,7 @@ from karenina_core.state import Item, State
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karenina_core.benchmark import Question
+    from karenina_core.benchmark.question import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.plan import PlannedStage
     from karenina_core.plugins import Plugins

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from karenina_core.plan import Plan
     from karenina_core.run.calls import Call, Made, Tally
     from karenina_core.run.ledger import Ledger
-    from karenina_core.run.matrix import AnswerTask
+    from karenina_core.run.tasks import AnswerTask
     from karenina_core.templates import Trust
 
 ItemId = tuple[str, str, str, int]

@@ -28,7 +28,7 @@ from karenina_core.run.placed import Placed
 if TYPE_CHECKING:
     from karenina_core.run.calls import Call, Made
     from karenina_core.run.engine import Run
-    from karenina_core.run.matrix import AnswerTask
+    from karenina_core.run.tasks import AnswerTask
 
 _SHARE: Final = 100
 """Answers that a process takes at a time."""

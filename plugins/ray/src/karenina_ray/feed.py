@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from karenina_core.run.engine import Run
-    from karenina_core.run.matrix import AnswerTask
     from karenina_core.run.placed import Placed
+    from karenina_core.run.tasks import AnswerTask
 
 
 @dataclass(slots=True, eq=False)

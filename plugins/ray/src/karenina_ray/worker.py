@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from karenina_core import __version__
-from karenina_core.benchmark import Question
+from karenina_core.benchmark.question import Question
 from karenina_core.config import VerificationConfig
 from karenina_core.config.active import plugins_of
 from karenina_core.plugins import Plugins
@@ -19,8 +19,8 @@ from karenina_core.results import VerificationResult
 from karenina_core.run.answering import Answering
 from karenina_core.run.calls import Tally
 from karenina_core.run.limits import Concurrency
-from karenina_core.run.matrix import AnswerTask
 from karenina_core.run.pricing import Prices
+from karenina_core.run.tasks import AnswerTask
 from karenina_ray import wire
 from karenina_ray.keeper import FarJournal, FarLedger, FarPurse, Teller
 from karenina_ray.wire import Told
