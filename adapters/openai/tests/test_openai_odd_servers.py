@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import queue
+import sys
 import threading
 from pathlib import Path
 
@@ -184,6 +186,41 @@ async def test_a_port_that_nobody_closed_leaves_no_connection() -> None:
         del port
         gc.collect()
         await asyncio.wait_for(wire.callers[0].gone.wait(), 5)
+
+
+FORKING = """
+import asyncio, os, sys
+from karenina_core.models import ModelConfig
+from karenina_core.ports import Message, PortError
+from karenina_openai.llm import OpenAILLM
+
+port = OpenAILLM(ModelConfig(id="m", interface="openai", model_name="served", endpoint_base_url=sys.argv[1]))
+
+async def call():
+    return (await port.invoke([Message.user("Where?")])).text
+
+print(asyncio.run(call()), flush=True)
+if os.fork() == 0:
+    try:
+        asyncio.run(call())
+    except PortError as error:
+        print(error.category.name, error, flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+async def test_a_call_after_a_fork_is_a_clear_error() -> None:
+    """The library's threads do not survive a fork, and it refuses to start others."""
+    async with served(always(reply())) as wire:
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", FORKING, wire.url, stdout=pipe)
+        said, _ = await asyncio.wait_for(process.communicate(), 60)
+    answer, error = said.decode().splitlines()
+    assert answer == "Paris."
+    assert error.startswith("PERMANENT ")
+    assert "fork" in error
 
 
 def test_a_connection_serves_only_the_loop_it_was_made_in() -> None:

@@ -157,9 +157,10 @@ class Server:
 
     Redirects are not followed, cookies not kept, nothing is sent twice, and a reply is never taken for that to an
     earlier request. Certificates are checked against those of the system, or those that `SSL_CERT_FILE` names. The
-    client is made by the first call, in the process that makes it, because its threads do not survive a fork. A call
-    that is cancelled before the head of its reply has arrived keeps its connection until its time is over: the library
-    cannot end it earlier.
+    client is made by the first call, in the process that makes it, because its threads do not survive a fork; in a
+    process that was forked after the library was used, entering an exchange raises `NoConnection`. A call that is
+    cancelled before the head of its reply has arrived keeps its connection until its time is over: the library cannot
+    end it earlier.
     """
 
     def __init__(
@@ -223,7 +224,7 @@ class Server:
             builder = builder.proxy(_proxy(self._proxy))
         try:
             return builder.build()
-        except (PyreqwestError, ValueError) as error:
+        except (PyreqwestError, RuntimeError, ValueError) as error:  # RuntimeError: the library was used before a fork
             raise NoConnection(str(error), hopeless=True) from None
 
 
