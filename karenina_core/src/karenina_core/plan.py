@@ -152,17 +152,25 @@ def make_plan(
     *,
     failures: Iterable[tuple[str, str]] = (),
     conflicts: Iterable[str] = (),
+    known: dict[frozenset[tuple[str, str]], Plan] | None = None,
 ) -> Plan:
     """The plan of `question` under `config`.
 
     `failures` are stage names with the reason why their plugin could not be loaded; they matter only where a stage of
     that name is needed. `conflicts` are names that several distributions offer, and always a problem. The result
-    depends on what is offered, not on the order in which it comes. Raises `PlanError`.
+    depends on what is offered, not on the order in which it comes. `known` holds the plans so far, by the names and
+    distributions of their stages, so that questions with the same stages share one. Raises `PlanError`.
     """
     selection = select(offered, config, question, dict(failures), conflicts)
     if selection.problems:
         raise PlanError(selection.problems)
-    return arrange(selection.stages, selection.left_out)
+    stages = frozenset((one.stage.name, one.distribution) for one in selection.stages)
+    plan = known.get(stages) if known is not None else None
+    if plan is None:
+        plan = arrange(selection.stages, selection.left_out)
+        if known is not None:
+            known[stages] = plan
+    return plan
 
 
 def arrange(

@@ -9,8 +9,7 @@ from weakref import ref
 
 from karenina_core.observers import NOBODY, Observers
 from karenina_core.pipeline import Pipeline
-from karenina_core.plan import Plan, PlanError, arrange
-from karenina_core.selection import select
+from karenina_core.plan import Plan, make_plan
 from karenina_core.slots import SLOT_RULES
 from karenina_core.stage import Skip, Stage
 
@@ -33,14 +32,15 @@ class Planner:
         self._config = config
         self._plugins = plugins
         self._observers = observers
-        self._pipelines: dict[tuple[tuple[str, str], ...], Pipeline] = {}
+        self._plans: dict[frozenset[tuple[str, str]], Plan] = {}
+        self._pipelines: dict[int, Pipeline] = {}
         self._recent: dict[int, tuple[ref[Question], Pipeline]] = {}
         self._by_claims: dict[Hashable, Pipeline] = {}
         stages = [offered.stage() for offered in plugins.stages()]
         self._choosers = [one for one in stages if type(one).included is not Stage.included]
         self._scorers = [one for one in stages if one.slot is not None and SLOT_RULES[one.slot].scores_rubric]
         bad = [info for info in plugins.describe() if info.kind == "stage" and info.state not in ("loaded", "found")]
-        self._failures = {info.name: info.failure or "unknown" for info in bad}
+        self._failures = [(info.name, info.failure or "unknown") for info in bad]
         self._conflicts = [info.failure or "unknown" for info in bad if info.state == "conflict"]
 
     def plan(self, question: Question) -> Plan:
@@ -100,13 +100,17 @@ class Planner:
             return None  # the selection asks once more, and makes a problem of it
 
     def _made(self, question: Question) -> Pipeline:
-        selection = select(self._plugins.stages(), self._config, question, self._failures, self._conflicts)
-        if selection.problems:
-            raise PlanError(selection.problems)
-        key = tuple(sorted((one.stage.name, one.distribution) for one in selection.stages))
-        if key not in self._pipelines:
-            self._pipelines[key] = Pipeline(arrange(selection.stages, selection.left_out), self._observers)
-        return self._pipelines[key]
+        plan = make_plan(
+            self._plugins.stages(),
+            self._config,
+            question,
+            failures=self._failures,
+            conflicts=self._conflicts,
+            known=self._plans,
+        )
+        if id(plan) not in self._pipelines:
+            self._pipelines[id(plan)] = Pipeline(plan, self._observers)
+        return self._pipelines[id(plan)]
 
 
 def _claim(answer: bool | Skip) -> bool | str:
