@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +22,7 @@ from karenina_core.outcome import Outcome
 from karenina_core.ports import NO_INFO, CallInfo, ErrorCategory, LLMReply, Message, PortError
 from karenina_core.results import VerificationResultSet
 from karenina_core.results.summary import OutcomeTally, summarize
-from karenina_core.run.crew import Ready
+from karenina_core.run.engine import Run
 from karenina_core.run.events import RunFinished
 from karenina_core.run.execution import collect
 from karenina_core.run.retry import RetryPolicy
@@ -83,9 +84,15 @@ class Judge(Stage):
 
 
 def run(
-    live: Live, ids: str, *, judges: Sequence[str] = (), policy: RetryPolicy | None = None, **values: Any
+    live: Live,
+    ids: str,
+    *,
+    judges: Sequence[str] = (),
+    policy: RetryPolicy | None = None,
+    collected: Callable[[Run], Coroutine[Any, Any, VerificationResultSet]] = collect,
+    **values: Any,
 ) -> VerificationResultSet:
-    """The results of a run over questions with these ids."""
+    """Return the results of a run over questions with these ids, as `collected` takes them."""
     benchmark = Benchmark.create("Words")
     for id in ids:
         benchmark.add_question(f"What is {id}?", question_id=id)
@@ -102,7 +109,7 @@ def run(
             parsing_models=models(judges),
             **values,
         )
-        return run_in_virtual_time(collect(prepare(benchmark, config, policy=policy)))
+        return run_in_virtual_time(collected(prepare(benchmark, config, policy=policy)))
 
 
 def test_calls_of_one_question_follow_one_another_so_that_a_prompts_beginning_stays_warm() -> None:
@@ -264,18 +271,23 @@ def test_a_summary_that_grows_says_the_same_as_one_of_all_results(items: list[tu
     assert tally.summary().model_copy(update={"mean_granular": None, "granular_out_of": 0}) == whole
 
 
-def test_nobody_who_brought_something_waits_when_all_of_it_was_taken() -> None:
-    async def work() -> None:
-        ready: Ready[int] = Ready(2)
-        bringing = [asyncio.create_task(ready.put(number)) for number in range(9)]
-        await asyncio.sleep(0)
-        assert sum(one.done() for one in bringing) == 2
+def test_results_that_are_not_taken_hold_the_run_back() -> None:
+    async def reply(info: CallInfo) -> str:
+        return "yes"
 
-        taken = aiter(ready)
-        assert [await anext(taken) for _ in range(9)] == list(range(9))
-        ready.end()
-        assert [one async for one in taken] == []
-        await asyncio.sleep(0)
-        assert all(one.done() for one in bringing)
+    live = Live(reply)
+    asked_meanwhile = 0
 
-    asyncio.run(work())
+    async def taken_slowly(prepared: Run) -> VerificationResultSet:
+        nonlocal asked_meanwhile
+        async with aclosing(prepared.results()) as results:
+            found = [await anext(results)]
+            await asyncio.sleep(1.0)
+            asked_meanwhile = len(live.asked)
+            found += [one async for one in results]
+        return VerificationResultSet(found)
+
+    found = run(live, "a", collected=taken_slowly, replicate_count=400, max_concurrency=4)
+
+    assert 100 < asked_meanwhile < 200
+    assert len(found) == len(live.asked) == 400

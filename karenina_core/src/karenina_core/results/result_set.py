@@ -41,13 +41,6 @@ class VerificationResultSet:
         """The results for which `keep` holds."""
         return type(self)(result for result in self.results if keep(result))
 
-    def by_question(self) -> dict[str, list[VerificationResult]]:
-        """The results by question id."""
-        found: dict[str, list[VerificationResult]] = {}
-        for result in self.results:
-            found.setdefault(result.question_id, []).append(result)
-        return found
-
     def totals(self) -> Totals:
         """All results, counted."""
         totals = Totals()

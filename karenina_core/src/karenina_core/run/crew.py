@@ -1,70 +1,14 @@
-"""The crew of a run: so many workers as calls could be under way, and the results that they bring."""
+"""The crew of a run: as many workers as calls could be under way."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Generic, TypeVar
 
 from karenina_core.errors import RunError
 
-T = TypeVar("T")
 W = TypeVar("W")
-
-
-class Ready(Generic[T]):
-    """What is ready to be taken, in order. Who brings more than `most` waits until some was taken."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._items: deque[T] = deque()
-        self._ended = False
-        self._taker: asyncio.Future[None] | None = None
-        self._bringers: deque[asyncio.Future[None]] = deque()
-
-    async def put(self, item: T) -> None:
-        """Bring something."""
-        self._items.append(item)
-        self._wake_taker()
-        if len(self._items) > self._most:
-            full: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._bringers.append(full)
-            await full
-
-    def end(self) -> None:
-        """Say that nothing more comes."""
-        self._ended = True
-        self._wake_taker()
-
-    def __aiter__(self) -> AsyncGenerator[T]:
-        return self._taken()
-
-    async def _taken(self) -> AsyncGenerator[T]:
-        while True:
-            while self._items:
-                item = self._items.popleft()
-                if len(self._items) <= self._most:
-                    self._let_one_go_on()
-                yield item
-            while self._bringers:  # there may be more of them than there were takes
-                self._let_one_go_on()
-            if self._ended:
-                return
-            self._taker = asyncio.get_running_loop().create_future()
-            await self._taker
-
-    def _let_one_go_on(self) -> None:
-        while self._bringers:
-            bringer = self._bringers.popleft()
-            if not bringer.done():
-                bringer.set_result(None)
-                return
-
-    def _wake_taker(self) -> None:
-        taker, self._taker = self._taker, None
-        if taker is not None and not taker.done():
-            taker.set_result(None)
 
 
 class Crew(Generic[W]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +17,7 @@ from karenina_core.results.summary import OutcomeTally
 from karenina_core.run.answering import Answering
 from karenina_core.run.budget import Budget
 from karenina_core.run.continuing import Continuing
-from karenina_core.run.crew import Crew, Ready
+from karenina_core.run.crew import Crew
 from karenina_core.run.events import RunFinished, RunStarted
 from karenina_core.run.executors import Executor, InThisProcess
 from karenina_core.run.fingerprint import Fingerprints
@@ -315,7 +315,12 @@ class Run:
         if self.journal is not None:
             self.journal.answering = self.work.calls.answering
         limits.prepare((*core.answering_models, *core.parsing_models))
-        ready: Ready[Placed] = Ready(_MOST_READY)
+        ready: asyncio.Queue[Placed | None] = asyncio.Queue()  # None comes after the last result
+        room = asyncio.Semaphore(_MOST_READY)  # a bounded queue would have no room for that None
+
+        async def bring(placed: Placed) -> None:
+            await room.acquire()
+            ready.put_nowait(placed)
 
         def wanted() -> int:
             could = limits.could_be_under_way()  # and some more, since answers also compute and wait for the journal
@@ -328,12 +333,13 @@ class Run:
             if self._stopped is not None:
                 return
         tasks = iter(self.matrix) if self.spared is None else self.spared.left()
-        crew = self._crew = Crew(tasks, lambda task: self._answer(task, ready), wanted, ready.end)
+        crew = self._crew = Crew(tasks, lambda task: self._answer(task, bring), wanted, lambda: ready.put_nowait(None))
         limits.on_change = crew.fill
         try:
             crew.fill()
-            async for result in ready:
-                yield result
+            while (next_one := await ready.get()) is not None:
+                room.release()
+                yield next_one
             if crew.failure is not None:
                 raise _first(crew.failure)
         finally:
@@ -341,18 +347,18 @@ class Run:
             await crew.aclose()
             await self.work.aclose()
 
-    async def _answer(self, task: AnswerTask, ready: Ready[Placed]) -> None:
+    async def _answer(self, task: AnswerTask, bring: Callable[[Placed], Awaitable[None]]) -> None:
         """Work on one answer, and hand on all its results."""
         if self.continuing is not None:
             await self.continuing.fingerprints.look(task.question, self.work.planner.plan(task.question))
         judges, kept = self.todo(task)
         for placed in kept:
-            await ready.put(placed)
+            await bring(placed)
         if not judges:
             return
 
         async def done(judge: int, result: VerificationResult) -> None:
-            await ready.put(await self.finished(task, judge, result))
+            await bring(await self.finished(task, judge, result))
 
         await self.work.answer(task, judges, done)
 
