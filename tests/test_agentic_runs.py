@@ -446,7 +446,7 @@ def test_a_file_cannot_lead_the_workspace_root_out_of_its_own_folder(
 ) -> None:
     from karenina_core.run.admission import RestrictedValues, admit
     from karenina_core.run.running import with_own_settings
-    from karenina_core.templates import NO_TRUST
+    from karenina_core.trust import NO_TRUST
 
     folder = tmp_path / "given"
     folder.mkdir()

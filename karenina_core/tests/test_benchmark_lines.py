@@ -11,7 +11,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.rubrics import RegexRubricTrait, Rubric
 from karenina_core.run import running
 from karenina_core.run.running import chosen_questions
-from karenina_core.templates import Trust
+from karenina_core.trust import Trust
 
 GENE = {
     "id": "gene",

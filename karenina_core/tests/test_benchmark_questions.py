@@ -4,7 +4,8 @@ import pytest
 
 from karenina_core.benchmark import Benchmark, Question
 from karenina_core.rubrics import DynamicRubric, LLMRubricTrait, RegexRubricTrait, Rubric
-from karenina_core.templates import BaseAnswer, ExactMatch, TemplateError, Trust, UntrustedTemplate, VerifiedField
+from karenina_core.templates import BaseAnswer, ExactMatch, TemplateError, UntrustedTemplate, VerifiedField
+from karenina_core.trust import Trust
 
 DECLARED = (
     "class Answer(BaseAnswer):\n"

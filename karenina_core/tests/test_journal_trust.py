@@ -12,8 +12,7 @@ from journalled import World
 from karenina_core import ArtifactKeys, Benchmark, Slot, Stage, VerificationContext, hookimpl
 from karenina_core.plugins import Plugins
 from karenina_core.rubrics import CallableRubricTrait, Rubric
-from karenina_core.templates import Trust
-from karenina_core.templates.trust import digest_of
+from karenina_core.trust import Trust, digest_of
 
 CODE = "def long(text):\n    return len(text) > 10"
 TEMPLATE = "class Answer(BaseAnswer):\n    def verify(self):\n        return True"

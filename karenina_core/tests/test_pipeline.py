@@ -34,8 +34,8 @@ from karenina_core.ports import ErrorCategory, Message, PortError
 from karenina_core.prompts import PromptTask
 from karenina_core.run.ports import PortHub
 from karenina_core.selection import Selected
-from karenina_core.templates import Trust
 from karenina_core.testing import ScriptedModels, run_stage
+from karenina_core.trust import Trust
 
 A = ArtifactKey("test.a", int)
 B = ArtifactKey("test.b", int)

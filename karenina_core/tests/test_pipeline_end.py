@@ -14,8 +14,8 @@ from karenina_core.plan import arrange
 from karenina_core.plugins import Plugins
 from karenina_core.run.ports import PortHub
 from karenina_core.selection import Selected
-from karenina_core.templates import Trust
 from karenina_core.testing import ScriptedModels
+from karenina_core.trust import Trust
 
 
 def test_an_answer_that_is_cancelled_while_it_is_made_has_an_end() -> None:

@@ -30,8 +30,8 @@ from karenina_core.run.ports import PortHub
 from karenina_core.run.retry import RetryPolicy
 from karenina_core.slots import Slot
 from karenina_core.stage import ModelNeed
-from karenina_core.templates import Trust
 from karenina_core.testing import ScriptedModels, run_stage
+from karenina_core.trust import Trust
 
 ENTRIES = [Question(question="One?", id="1"), Question(question="Two?", id="2"), Question(question="Left?", id="left")]
 
@@ -64,7 +64,9 @@ def run_with(
         def looks_at(self, config: VerificationConfig, question: Question) -> bool:
             return wants(question)
 
-        def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+        def before_run(
+            self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+        ) -> Iterable[ModelNeed]:
             return look(config, questions)
 
         def execute(self, context: VerificationContext) -> None:

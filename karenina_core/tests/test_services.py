@@ -19,6 +19,7 @@ from karenina_core.ports import ErrorCategory, PortError
 from karenina_core.results import VerificationResultSet
 from karenina_core.search import search_tools
 from karenina_core.stage import ServiceNeed
+from karenina_core.trust import Trust
 
 ONE = {**CONFIG, "answering_models": [model("m")]}
 
@@ -44,7 +45,9 @@ def looking_up(library: Library) -> object:
         name = "LookUp"
         requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
 
-        def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ServiceNeed]:
+        def before_run(
+            self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+        ) -> Iterable[ServiceNeed]:
             return [ServiceNeed(f"the library: {library.closed}")] if library.closed is not None else []
 
         async def execute(self, context: VerificationContext) -> None:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karenina_core.templates import Template, TemplateError, Trust, load_template
+from karenina_core.templates import Template, TemplateError, load_template
+from karenina_core.trust import Trust
 
 # Tokens that occur nowhere by chance.
 TOKENS = st.integers(0, 10**9).map(lambda number: f"tok{number:010d}en")

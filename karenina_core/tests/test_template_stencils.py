@@ -9,9 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from karenina_core.templates import Template, TemplateError, Trust, UntrustedTemplate, digest_of, load_template
+from karenina_core.templates import Template, TemplateError, UntrustedTemplate, load_template
 from karenina_core.templates.literals import cut, is_comment, prefix_before, spans, value_of_literal
 from karenina_core.templates.loading import read_template
+from karenina_core.trust import Trust, digest_of
 
 # t is a text, n a number, d one of a date, c a comment; o is an option that stands several times, p a pattern after r.
 LAYOUTS = [

@@ -5,17 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from karenina_core.templates import (
-    BaseAnswer,
-    Template,
-    TemplateError,
-    Trust,
-    TrustFileError,
-    UntrustedTemplate,
-    digest_of,
-    load_template,
-    store_trust,
-)
+from karenina_core.run.trust_store import TrustFileError, store_trust, stored_trust
+from karenina_core.templates import BaseAnswer, Template, TemplateError, UntrustedTemplate, load_template
+from karenina_core.trust import Trust, digest_of
 
 FIELD = 'x: str = VerifiedField(description="d", ground_truth="t", verify_with=ExactMatch())'
 DO = '__import__("os").system("touch MARKER")'
@@ -157,13 +149,13 @@ class TestTheUsersFile:
         return tmp_path / "config"
 
     def test_nothing_is_trusted_at_first(self):
-        assert Trust.stored() == Trust()
-        assert not Trust.stored().covers("x")
+        assert stored_trust() == Trust()
+        assert not stored_trust().covers("x")
 
     def test_what_is_stored_is_trusted_from_then_on(self):
         store_trust([digest_of("one")], "the first")
         path = store_trust([digest_of("two"), digest_of("one")], "both")
-        assert [Trust.stored().covers(source) for source in ("one", "two", "three")] == [True, True, False]
+        assert [stored_trust().covers(source) for source in ("one", "two", "three")] == [True, True, False]
         assert json.loads(path.read_text())["trusted"][digest_of("one")]["note"] == "the first"
 
     def test_the_folder_follows_xdg(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -178,7 +170,7 @@ class TestTheUsersFile:
         home.mkdir()
         path = home / "trusted.json"
         path.write_text(content)
-        for attempt in (Trust.stored, lambda: store_trust([digest_of("one")])):
+        for attempt in (stored_trust, lambda: store_trust([digest_of("one")])):
             with pytest.raises(TrustFileError, match="broken"):
                 attempt()
         assert path.read_text() == content

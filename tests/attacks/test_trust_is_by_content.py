@@ -24,7 +24,8 @@ from servers import recording_server
 
 from karenina_core import Benchmark
 from karenina_core.benchmark import CheckpointError
-from karenina_core.templates import Trust, TrustFileError, digest_of, store_trust, trust_file
+from karenina_core.run.trust_store import TrustFileError, store_trust, stored_trust, trust_file
+from karenina_core.trust import Trust, digest_of
 
 if TYPE_CHECKING:
     from conftest import Site
@@ -105,7 +106,7 @@ def test_trust_reads_its_file_once(site: Site, tmp_path: Path) -> None:
     writing.join(30)
     os.close(handle)
     assert json.loads(done.stdout)["stored"] == 1, done.stderr
-    assert Trust.stored() == Trust(frozenset({digest_of(harmless)}))
+    assert stored_trust() == Trust(frozenset({digest_of(harmless)}))
 
 
 def test_a_line_swapped_after_loading_is_not_used(site: Site, tmp_path: Path) -> None:
@@ -129,8 +130,8 @@ def test_one_more_character_is_another_source(change: str) -> None:
     """Attack: keep what the user sees and change what is hashed."""
     source = template(Path("x"))
     store_trust([digest_of(source)])
-    assert Trust.stored().covers(source)
-    assert not Trust.stored().covers(source + change)
+    assert stored_trust().covers(source)
+    assert not stored_trust().covers(source + change)
 
 
 @pytest.mark.parametrize("hiding", ["\x1b[8m", "\x1b[2K\r", "\x08" * 40, "\u202e", "\u2066", "\r"])
@@ -150,7 +151,7 @@ def test_trust_stored_by_many_commands_at_once_is_all_kept(site: Site, tmp_path:
         many = [pool.submit(store_trust, [digest_of(str(n))]) for n in range(40)]
     assert [done.returncode for done in ended] == [0] * len(files), [done.stderr for done in ended]
     assert all(future.result() for future in many)
-    stored = Trust.stored()
+    stored = stored_trust()
     assert all(stored.covers(file.read_text()) for file in files)
     assert all(stored.covers(str(n)) for n in range(40))
 
@@ -177,11 +178,11 @@ def test_digests_that_everybody_can_write_are_refused(home: Path, place: str) ->
     """Attack: another user of the machine adds a digest to a file or folder that is open to all."""
     store_trust([digest_of("mine")])
     (home / place).chmod(0o777)
-    for attempt in (Trust.stored, lambda: store_trust([digest_of("x")])):
+    for attempt in (stored_trust, lambda: store_trust([digest_of("x")])):
         with pytest.raises(TrustFileError, match=r"can be written by every user.*chmod o-w"):
             attempt()
     (home / place).chmod(0o700)
-    assert Trust.stored() == Trust(frozenset({digest_of("mine")}))
+    assert stored_trust() == Trust(frozenset({digest_of("mine")}))
 
 
 @pytest.mark.parametrize("place", ["trusted.json", "."])
@@ -193,7 +194,7 @@ def test_digests_of_another_user_are_refused(home: Path, place: str, monkeypatch
     else:  # only root can give a file away: this process becomes another one instead
         monkeypatch.setattr(os, "geteuid", lambda: OTHER_USER)
     with pytest.raises(TrustFileError, match="belongs to another user"):
-        Trust.stored()
+        stored_trust()
     with pytest.raises(TrustFileError, match="belongs to another user"):
         store_trust([digest_of("x")])
 
@@ -203,7 +204,7 @@ def test_a_fifo_of_digests_is_refused_at_once(home: Path) -> None:
     """Attack: a FIFO in the place of the file; reading it waited for a writer."""
     os.mkfifo(home / "trusted.json")
     with pytest.raises(TrustFileError, match="is not a file"):
-        Trust.stored()
+        stored_trust()
 
 
 def test_the_stored_file_is_for_its_owner_only() -> None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from karenina_core.ports import AgentPort, LLMPort, ParserPort
     from karenina_core.rubrics import Rubric
     from karenina_core.state import Ask
-    from karenina_core.templates import Trust
+    from karenina_core.trust import Trust
 
 __all__ = ["Item", "ItemError", "PortProvider", "Revision", "State", "VerificationContext", "Veto"]
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from karenina_core.rubrics import RubricTrait
     from karenina_core.slots import Slot
     from karenina_core.source_folder import SourceFolder
+    from karenina_core.trust import Trust
 
 Scope = Literal["item", "answer"]
 
@@ -134,9 +135,10 @@ class Stage:
         """
         return ()
 
-    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[Need]:
+    def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
         """Look once, before anything is asked, at what would fail the items of `questions`, which it wants to look at.
 
+        `trust` says which code of the questions may be executed.
         Gives the models that it calls with the ports that they must have, where the usual ones (text and JSON of the
         judges) are not all, which the run checks, and services that it will consult and cannot. Raises `ValueError`
         for anything else that it cannot work with; it may also log a warning.

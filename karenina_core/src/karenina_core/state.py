@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karenina_core.ports import AgentPort, LLMPort, ParserPort
     from karenina_core.results import StageRecord
     from karenina_core.source_folder import SourceFolder
-    from karenina_core.templates import Trust
+    from karenina_core.trust import Trust
 
 AtEnd = Callable[[], Awaitable[None] | None]
 

@@ -19,6 +19,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.ports import AgentReply, ErrorCategory, Message, PortError, Usage
 from karenina_core.rubrics import AgenticRubricTrait, DynamicRubric, Rubric
 from karenina_core.testing import ScriptedModels, StageRun, run_stage
+from karenina_core.trust import NO_TRUST
 
 
 @pytest.fixture
@@ -225,7 +226,7 @@ def test_a_trait_may_name_a_model_of_its_own(workspace: Path) -> None:
     asked = question(rubric=Rubric.of(own, trait("usual")))
     models = ScriptedModels()
     config = VerificationConfig(parsing_models=[models.model("judge")])
-    needs = list(stage.before_run(config, [asked, asked]))
+    needs = list(stage.before_run(config, [asked, asked], NO_TRUST))
     assert [(need.role, need.model.model_name) for need in needs] == [
         ("model_override of trait 'tested'", "other"),
         ("judge", "judge"),
@@ -237,15 +238,15 @@ def test_a_trait_may_name_a_model_of_its_own(workspace: Path) -> None:
 def test_a_run_without_a_judge_is_refused_where_a_trait_needs_one() -> None:
     config = VerificationConfig()
     with pytest.raises(ValueError, match=r"'tested' needs a judge, and there is none: set parsing_models"):
-        list(AgenticRubricEvaluation().before_run(config, [question(rubric=Rubric.of(trait()))]))
+        list(AgenticRubricEvaluation().before_run(config, [question(rubric=Rubric.of(trait()))], NO_TRUST))
     own = question(rubric=Rubric.of(trait(model_override=OTHER)))
-    assert len(list(AgenticRubricEvaluation().before_run(config, [own]))) == 1
+    assert len(list(AgenticRubricEvaluation().before_run(config, [own], NO_TRUST))) == 1
 
 
 def test_a_model_that_cannot_be_one_is_an_error_before_the_run() -> None:
     asked = question(rubric=Rubric.of(trait(model_override={"interface": "scripted"})))
     with pytest.raises(ConfigError, match=r"model_override of trait 'tested': model_name"):
-        list(AgenticRubricEvaluation().before_run(VerificationConfig(), [asked]))
+        list(AgenticRubricEvaluation().before_run(VerificationConfig(), [asked], NO_TRUST))
 
 
 def test_no_request_holds_the_truth(workspace: Path) -> None:

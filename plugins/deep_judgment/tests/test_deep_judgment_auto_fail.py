@@ -10,6 +10,7 @@ import pytest
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Stage
 from karenina_core.testing import StageRun, run_stage
+from karenina_core.trust import NO_TRUST
 from karenina_deep_judgment.autofail import DeepJudgmentAutoFail, DeepJudgmentRubricAutoFail
 
 UNSUPPORTED: dict[Any, Any] = {
@@ -109,6 +110,6 @@ def test_names_in_the_configuration_that_no_question_has_are_warned_about(caplog
     trait = LLMRubricTrait(name="clarity", kind="boolean", description="It is clear")
     asked = Question(id="q1", question="Which?", rubric=Rubric.of(trait))
     with caplog.at_level("WARNING", logger="karenina"):
-        assert list(DeepJudgmentRubricAutoFail().before_run(config, [asked])) == []
+        assert list(DeepJudgmentRubricAutoFail().before_run(config, [asked], NO_TRUST)) == []
     assert "no trait of this run is called 'claritty'; did you mean 'clarity'?" in caplog.text
     assert "no question of this run is called 'q9'" in caplog.text

@@ -14,6 +14,7 @@ from karenina_core.plan import PlanError, make_plan
 from karenina_core.plugins import Plugins
 from karenina_core.rubrics import LLMRubricTrait, Rubric
 from karenina_core.testing import ScriptedModels
+from karenina_core.trust import NO_TRUST
 from karenina_deep_judgment import plugin
 from karenina_deep_judgment.parse import DeepJudgmentParseTemplate
 from karenina_deep_judgment.settings import DeepJudgmentSettings
@@ -186,7 +187,7 @@ def test_tavily_without_its_client_names_the_pip_line(monkeypatch: pytest.Monkey
     plugins = Plugins()
     plugins.register(plugin)
     with plugin_room.using(plugins):
-        (need,) = DeepJudgmentParseTemplate().before_run(VerificationConfig(**ON), [])
+        (need,) = DeepJudgmentParseTemplate().before_run(VerificationConfig(**ON), [], NO_TRUST)
     assert "deep_judgment_search_tool: the search tool 'tavily' cannot be used" in need.problem
     assert 'pip install "karenina-deep_judgment[tavily]"' in need.problem
 

@@ -10,8 +10,9 @@ import pytest
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question
 from karenina_core.ports import ErrorCategory, PortError
-from karenina_core.templates import BoundTemplate, Trust, load_template
+from karenina_core.templates import BoundTemplate, load_template
 from karenina_core.testing import ScriptedModels, StageRun, run_stage
+from karenina_core.trust import Trust
 from karenina_embedding.check import EmbeddingCheck, canonical, expected_values
 from karenina_embedding.settings import DEFAULT_MODEL
 

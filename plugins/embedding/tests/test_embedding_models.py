@@ -21,6 +21,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
 from karenina_core.templates import SemanticMatch
 from karenina_core.templates.similarity import SimilarityUnavailable, withdraw_similarity
+from karenina_core.trust import NO_TRUST
 from karenina_embedding import plugin
 from karenina_embedding.check import EmbeddingCheck
 from karenina_embedding.finding import CARRIED, Carried, Carrier, ModelUnavailable, find_model
@@ -175,11 +176,11 @@ def test_without_the_extra_the_plan_refuses_with_the_line_that_installs_it(
 
 def test_a_model_that_is_not_there_stops_the_run_before_it_starts(room: Plugins) -> None:
     with pytest.raises(ValueError, match="embedding_check_model: the embedding model 'no-such-model' is not on this"):
-        EmbeddingCheck().before_run(config(embedding_check_model="no-such-model"), [])
+        EmbeddingCheck().before_run(config(embedding_check_model="no-such-model"), [], NO_TRUST)
 
 
 def test_the_configured_model_is_ready_before_the_run(room: Plugins) -> None:
-    assert list(EmbeddingCheck().before_run(config(), [])) == []
+    assert list(EmbeddingCheck().before_run(config(), [], NO_TRUST)) == []
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from karenina_core.benchmark.question import FewShotExample
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
 from karenina_core.testing import ScriptedModels, run_stage
+from karenina_core.trust import NO_TRUST
 from karenina_generation import plugin
 from karenina_generation.few_shot import examples_for
 from karenina_generation.generate import GenerateAnswer
@@ -136,7 +137,7 @@ def test_a_choice_that_the_question_lacks_is_refused_before_a_run(key: str, choi
         mode = {"mode": "custom", "question_configs": {"q": {key: [choice]}}}
         config = VerificationConfig(few_shot_config=mode)
         with pytest.raises(ConfigError) as caught:
-            GenerateAnswer().before_run(config, [QUESTION])
+            GenerateAnswer().before_run(config, [QUESTION], NO_TRUST)
     assert problem in str(caught.value)
 
 

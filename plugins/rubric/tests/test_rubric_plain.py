@@ -15,8 +15,8 @@ from rubric_runs import ANSWER, score
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, patterns
 from karenina_core.rubrics import CallableRubricTrait, RegexRubricTrait
-from karenina_core.templates import Trust, digest_of
 from karenina_core.testing import ScriptedModels, run_stage
+from karenina_core.trust import Trust, digest_of
 from karenina_rubric import plugin
 from karenina_rubric.evaluation import RubricEvaluation
 

@@ -15,9 +15,10 @@ from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
 from karenina_core.ports import ErrorCategory, Message, ParserReply, PortError
-from karenina_core.templates import BoundTemplate, Trust, load_template
+from karenina_core.templates import BoundTemplate, load_template
 from karenina_core.templates.similarity import provide_similarity, withdraw_similarity
 from karenina_core.testing import ScriptedModels, StageRun, run_stage
+from karenina_core.trust import NO_TRUST, Trust
 from karenina_template.parse import ParseTemplate
 from karenina_template.validate import ValidateTemplate
 from karenina_template.verify import VerifyTemplate
@@ -295,9 +296,9 @@ def test_templates_that_nothing_here_can_compare_stop_the_run_before_it_starts()
     withdraw_similarity()
     fine, *nearly = (question(at, check) for at, check in enumerate(["ExactMatch()", *["SemanticMatch()"] * 2]))
     unreadable, without = Question(question="And?", answer_template="x = 1"), Question(question="None?")
-    assert list(VerifyTemplate().before_run(config, [fine, unreadable, without])) == []
+    assert list(VerifyTemplate().before_run(config, [fine, unreadable, without], NO_TRUST)) == []
     with pytest.raises(ConfigError) as refused:
-        VerifyTemplate().before_run(config, [fine, *nearly])
+        VerifyTemplate().before_run(config, [fine, *nearly], NO_TRUST)
     (problem,) = refused.value.problems
     assert problem.startswith(f"question {nearly[0].id}, field gene: ")
     assert 'pip install "karenina[embedding]"' in problem

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karenina_core.results import VerificationResult, VerificationResultSet
     from karenina_core.run.rescoring import Rescored
     from karenina_core.run.retry import RetryPolicy
-    from karenina_core.templates import Trust
+    from karenina_core.trust import Trust
 
 
 class Benchmark:
@@ -82,7 +82,7 @@ class Benchmark:
         from karenina_core.benchmark import files
         from karenina_core.files import allowing
         from karenina_core.run.admission import check_paths
-        from karenina_core.templates import Trust
+        from karenina_core.trust import Trust
 
         chosen = Trust.all() if trust == "all" else trust
         with allowing(max_bytes):

@@ -18,9 +18,11 @@ from pydantic import (
 )
 
 from karenina_core.rubrics import DynamicRubric, Rubric
+from karenina_core.trust import NO_TRUST, Trust
 
 if TYPE_CHECKING:
-    from karenina_core.templates import Template, Trust
+    from karenina_core.templates import Template
+    from karenina_core.trust import Trust
 
 
 def question_id(text: str) -> str:
@@ -129,7 +131,7 @@ class Question(BaseModel):
         """
         from karenina_core import templates
 
-        wanted = trust if trust is not None else templates.NO_TRUST
+        wanted = trust if trust is not None else NO_TRUST
         loaded: tuple[Trust | None, Template] | None = (self.__pydantic_private__ or {}).get("_loaded")
         if loaded is not None and (loaded[0] is None or loaded[0] == wanted):
             return loaded[1]

@@ -23,9 +23,10 @@ def dry_run(screen: Screen, task: Task, *, as_json: bool) -> None:
     from karenina_core.run.estimate import estimate
     from karenina_core.run.pricing import Prices
     from karenina_core.run.running import chosen_questions, with_own_settings
-    from karenina_core.templates import Trust
+    from karenina_core.run.trust_store import stored_trust
+    from karenina_core.trust import Trust
 
-    trust = Trust.all() if task.trust_all else Trust.stored()
+    trust = Trust.all() if task.trust_all else stored_trust()
     admit(task.benchmark, task.config, trust)
     config = with_own_settings(task.benchmark, task.config)
     plugins = plugins_of(config)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
     from karenina_core.prompts import PromptTask
     from karenina_core.run.rehearsal import OwnedTask, Prompt, Rehearsal
-    from karenina_core.templates import Trust
+    from karenina_core.trust import Trust
 
 TRUTH = "shows ground truth, by design"
 
@@ -68,9 +68,10 @@ def prompts(
         from karenina_core.config.active import plugins_of
         from karenina_core.errors import ConfigError
         from karenina_core.run.admission import admit
-        from karenina_core.templates import Trust
+        from karenina_core.run.trust_store import stored_trust
+        from karenina_core.trust import Trust
 
-        trust = Trust.all() if trust_all else Trust.stored()
+        trust = Trust.all() if trust_all else stored_trust()
         benchmark = Benchmark.load(file, trust) if file is not None else None
         chosen = configuration(benchmark, config, settings, answering=answering, judges=judge)
         if benchmark is not None:

@@ -118,9 +118,10 @@ def run(
         from karenina_core.benchmark import Benchmark
         from karenina_core.errors import ConfigError
         from karenina_core.run.output import check_output, default_journal, default_output
-        from karenina_core.templates import Trust
+        from karenina_core.run.trust_store import stored_trust
+        from karenina_core.trust import Trust
 
-        trust = Trust.all() if trust_all else Trust.stored()
+        trust = Trust.all() if trust_all else stored_trust()
         benchmark = Benchmark.load(file, trust)
         settings = [*(settings or ()), *((f"executor={executor}",) if executor else ())]
         settings += (f"budget={budget}",) if budget is not None else ()
@@ -180,9 +181,10 @@ def have_run(screen: Screen, task: Task, *, fail_under: float | None, as_json: b
     from karenina_core.results import StoredResults, VerificationResultSet
     from karenina_core.run.admission import admit
     from karenina_core.run.running import journal_of, prepare
-    from karenina_core.templates import Trust
+    from karenina_core.run.trust_store import stored_trust
+    from karenina_core.trust import Trust
 
-    trust = Trust.all() if task.trust_all else Trust.stored()
+    trust = Trust.all() if task.trust_all else stored_trust()
     admit(task.benchmark, task.config, trust)
     with (
         _failed_writes(screen),

@@ -16,7 +16,7 @@ from karenina_core.cli.screen import Screen, clean, screen_of
 if TYPE_CHECKING:
     from karenina_core.benchmark import Benchmark
     from karenina_core.run.admission import RestrictedValue
-    from karenina_core.templates import Trust
+    from karenina_core.trust import Trust
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ def trust(
     """
     screen = screen_of(ctx)
     with screen.telling_errors():
-        from karenina_core.templates import store_trust, trust_file
+        from karenina_core.run.trust_store import store_trust, trust_file
 
         found = find(file)
         if not as_json:
@@ -111,9 +111,10 @@ def find(file: Path) -> Found:
     """
     from karenina_core.benchmark import files
     from karenina_core.run import admission
-    from karenina_core.templates import Trust, digest_of_values
+    from karenina_core.run.trust_store import stored_trust
+    from karenina_core.trust import digest_of_values
 
-    stored = Trust.stored()
+    stored = stored_trust()
     found = Found()
     if file.suffix.lower() == ".py":
         found.code, found.broken = find_code(file, None, stored)
@@ -142,7 +143,8 @@ def find_code(file: Path, benchmark: Benchmark | None, stored: Trust) -> tuple[l
     Nothing is executed. Raises `CheckpointError` if the file cannot be read.
     """
     from karenina_core.benchmark.files import read_text
-    from karenina_core.templates import TemplateError, UntrustedTemplate, digest_of, load_template
+    from karenina_core.templates import TemplateError, UntrustedTemplate, load_template
+    from karenina_core.trust import digest_of
 
     found: dict[str, Code] = {}
     broken: list[str] = []

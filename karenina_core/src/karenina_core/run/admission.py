@@ -23,7 +23,9 @@ from karenina_core.from_files import FromFiles, is_plain_name, mark_of, restrict
 from karenina_core.models import SECRECY, ModelConfig
 from karenina_core.plugins import PluginError
 from karenina_core.rubrics import Rubric, trait_kinds
-from karenina_core.templates import TemplateError, Trust, known_primitives, load_template
+from karenina_core.run.trust_store import stored_trust
+from karenina_core.templates import TemplateError, known_primitives, load_template
+from karenina_core.trust import Trust
 
 if TYPE_CHECKING:
     from karenina_core.adapters import AdapterSpec
@@ -106,7 +108,7 @@ def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> None:
     values = outside(file, names)
     if not values:
         return
-    chosen = trust if trust is not None else Trust.stored()
+    chosen = trust if trust is not None else stored_trust()
     if not (chosen.everything or chosen.covers_values(file, pairs(values))):
         raise RestrictedValues(file, values)
 

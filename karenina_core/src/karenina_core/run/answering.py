@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karenina_core.run.calls import Calls, Keeper
     from karenina_core.run.tasks import AnswerTask
     from karenina_core.source_folder import SourceFolder
-    from karenina_core.templates import Trust
+    from karenina_core.trust import Trust
 
 logger = logging.getLogger("karenina")
 

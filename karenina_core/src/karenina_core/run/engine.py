@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from karenina_core.run.calls import Tally
     from karenina_core.run.journal import Journal
     from karenina_core.run.retry import RetryPolicy
-    from karenina_core.templates import Trust
+    from karenina_core.trust import Trust
 
 MOST_ANSWERS = 512
 """How many answers are under way at once at the most, whatever the models allow."""
@@ -108,7 +108,7 @@ class Run:
         )
         survey = self.work.planner.survey(questions)
         self._warn_of_nothing_to_do(questions)
-        named = check_stages(plugins, config, questions, survey, offline=offline)
+        named = check_stages(plugins, config, questions, trust, survey, offline=offline)
         self._budget: Budget | None = None
         self._ledger = self.work.calls.ledger = Ledger(Prices(plugins, core.prices))
         if not offline:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
     from karenina_core.run.journal_view import JournalView
     from karenina_core.run.pricing import Prices
-    from karenina_core.templates import Trust
+    from karenina_core.trust import Trust
 
 
 class Span(NamedTuple):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
     from karenina_core.plan import Plan
     from karenina_core.plugins import Plugins
-    from karenina_core.templates import Trust
+    from karenina_core.trust import Trust
 
 _OF_THE_MATRIX: Final = frozenset({"answering_models", "parsing_models", "replicate_count"})
 """Names that say which items there are, and not what becomes of one."""

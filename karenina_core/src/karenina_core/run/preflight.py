@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
     from karenina_core.plugins import Plugins
+    from karenina_core.trust import Trust
 
 
 def check_stages(
     plugins: Plugins,
     config: VerificationConfig,
     questions: Sequence[Question],
+    trust: Trust,
     survey: Mapping[str, tuple[Stage, array[int]]],
     *,
     offline: bool = False,
@@ -37,7 +39,7 @@ def check_stages(
     for name, (stage, places) in survey.items():
         asked = questions if len(places) == len(questions) else Asked(questions, places)
         try:
-            needs = list(stage.before_run(config, asked))
+            needs = list(stage.before_run(config, asked, trust))
         except ConfigError as error:
             problems += error.problems
         except ValueError as error:

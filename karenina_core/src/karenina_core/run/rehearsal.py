@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from karenina_core.plan import PlannedStage
     from karenina_core.plugins import Plugins
     from karenina_core.state import Ask
-    from karenina_core.templates import Trust
+    from karenina_core.trust import Trust
 
 PLACEHOLDER: Final = "[placeholder: what the answering model says]"
 """What stands for the answer of the model under test."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from karenina_core.run.calls import Call, Made, Tally
     from karenina_core.run.ledger import Ledger
     from karenina_core.run.tasks import AnswerTask
-    from karenina_core.templates import Trust
+    from karenina_core.trust import Trust
 
 ItemId = tuple[str, str, str, int]
 _SHARD: Final = 200

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.run.journal import Journal
     from karenina_core.run.retry import RetryPolicy
-    from karenina_core.templates import Trust
+    from karenina_core.trust import Trust
 
 T = TypeVar("T")
 
@@ -79,10 +79,11 @@ def admitting(benchmark: Benchmark, config: VerificationConfig, trust: Trust | L
 
 
 def _trust(trust: Trust | Literal["all"] | None) -> Trust:
-    from karenina_core.templates import Trust
+    from karenina_core.run.trust_store import stored_trust
+    from karenina_core.trust import Trust
 
     if trust is None:
-        return Trust.stored()
+        return stored_trust()
     return Trust.all() if trust == "all" else trust
 
 

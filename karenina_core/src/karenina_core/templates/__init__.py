@@ -41,18 +41,8 @@ from karenina_core.templates.primitives import (
 )
 from karenina_core.templates.regexes import RegexReport, verify_patterns
 from karenina_core.templates.template import BoundTemplate, Template
-from karenina_core.templates.trust import (
-    NO_TRUST,
-    Trust,
-    TrustFileError,
-    digest_of,
-    digest_of_values,
-    store_trust,
-    trust_file,
-)
 
 __all__ = [
-    "NO_TRUST",
     "AllOf",
     "AnswerKey",
     "AnyOf",
@@ -92,18 +82,12 @@ __all__ = [
     "TracePrimitive",
     "TraceRegex",
     "Tree",
-    "Trust",
-    "TrustFileError",
     "UnknownPrimitive",
     "UntrustedTemplate",
     "VerifiedField",
-    "digest_of",
-    "digest_of_values",
     "known_primitives",
     "load_template",
     "primitive_from_json",
     "register_primitive",
-    "store_trust",
-    "trust_file",
     "verify_patterns",
 ]

@@ -25,7 +25,7 @@ from karenina_core.templates.shape import shape_of_declaration
 from karenina_core.templates.source import declaration_of, parsed
 from karenina_core.templates.syntax import known_in
 from karenina_core.templates.template import Template, template_id
-from karenina_core.templates.trust import NO_TRUST, Trust, digest_of
+from karenina_core.trust import NO_TRUST, Trust, digest_of
 
 
 def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template") -> Template:

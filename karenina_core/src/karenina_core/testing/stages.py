@@ -18,8 +18,8 @@ from karenina_core.results import StageRecord
 from karenina_core.run.ports import PortHub
 from karenina_core.selection import Selected
 from karenina_core.stage import Stage
-from karenina_core.templates import Trust
 from karenina_core.testing.scripted import ScriptedModels
+from karenina_core.trust import Trust
 
 T = TypeVar("T")
 

@@ -17,6 +17,7 @@ from karenina_core.judge_input import judge_input
 from karenina_core.parsing import ParsingStage, fill, shown_hints
 from karenina_core.ports import AgentOptions
 from karenina_core.stage import ModelNeed
+from karenina_core.trust import Trust
 
 if TYPE_CHECKING:
     from karenina_core.templates import BoundTemplate
@@ -54,7 +55,9 @@ class AgenticParseTemplate(ParsingStage):
         """Where `agentic_parsing` is on."""
         return True if config.section(AgenticSettings).agentic_parsing else Skip("agentic_parsing is off")
 
-    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+    def before_run(
+        self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+    ) -> Iterable[ModelNeed]:
         """Every judge needs an agent port. Warns where deep judgment is on too, which does not happen then."""
         if _deep_judgment_is_on(config):
             logger.warning("agentic_parsing goes before deep judgment: templates are parsed without deep judgment")

@@ -22,6 +22,7 @@ from karenina_core.rubrics.scales import Score
 from karenina_core.stage import ModelNeed
 from karenina_core.structured import ask
 from karenina_core.together import together
+from karenina_core.trust import Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,9 @@ class AgenticRubricEvaluation(Stage):
         """Agentic traits, and no others."""
         return isinstance(trait, AgenticRubricTrait)
 
-    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+    def before_run(
+        self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+    ) -> Iterable[ModelNeed]:
         """Every judge, and every model that a trait names in its place, needs an agent port.
 
         Raises `ValueError` where a trait needs a judge and there is none.

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import AutoFailStage, Question, Skip, Slot, VerificationConfig, VerificationContext
 from karenina_core.stage import ServiceNeed
+from karenina_core.trust import Trust
 from karenina_core.wording import nearest
 from karenina_deep_judgment.prompts import TRAIT_PROMPTS
 from karenina_deep_judgment.searching import check_search_tool, search_needs
@@ -87,7 +88,9 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
             check_search_tool(config, "deep_judgment_rubric_search_tool")
         return True
 
-    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ServiceNeed]:
+    def before_run(
+        self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+    ) -> Iterable[ServiceNeed]:
         """The search tool, where it is needed and cannot be used on this machine.
 
         Warns of traits and questions in `deep_judgment_rubric_config` that this run does not have.

@@ -12,6 +12,7 @@ from karenina_core.parsing import ParsingStage, fill, parsing_request, shown_hin
 from karenina_core.stage import ServiceNeed
 from karenina_core.structured import ask, object_schema
 from karenina_core.templates.schema import is_reasoning
+from karenina_core.trust import Trust
 from karenina_deep_judgment.prompts import (
     PARAMETERS,
     REASONING,
@@ -80,7 +81,9 @@ class DeepJudgmentParseTemplate(ParsingStage):
         """None: the search tool is the same for all."""
         return False
 
-    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ServiceNeed]:
+    def before_run(
+        self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+    ) -> Iterable[ServiceNeed]:
         """The search tool, where it cannot be used on this machine."""
         return search_needs(config, "deep_judgment_search_tool") if _searches(config) else []
 

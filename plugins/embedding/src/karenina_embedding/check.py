@@ -13,6 +13,7 @@ from karenina_core.errors import ConfigError, StructuredError
 from karenina_core.ports import PortError
 from karenina_core.stage import ModelNeed
 from karenina_core.structured import InvalidReply, ask
+from karenina_core.trust import Trust
 from karenina_embedding.finding import ModelUnavailable, missing_library
 from karenina_embedding.models import embedder
 from karenina_embedding.prompts import EMBEDDING_CHECK, EQUIVALENCE_SCHEMA, EQUIVALENT, equivalence_request
@@ -64,7 +65,9 @@ class EmbeddingCheck(Stage):
             raise ConfigError([f"embedding_check_enabled: {lacking}"])
         return True
 
-    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+    def before_run(
+        self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+    ) -> Iterable[ModelNeed]:
         """Load the model: only then is it known that it works. Raises `ValueError` with what to do where it does not.
 
         The first run of a process pays some seconds for it here that it would pay later otherwise.

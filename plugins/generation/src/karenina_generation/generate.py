@@ -13,6 +13,7 @@ from karenina_core.ports import AgentOptions, AgentReply, LLMReply, Message, Por
 from karenina_core.prompts import PromptTask
 from karenina_core.stage import ModelNeed
 from karenina_core.traces import final_ai_message, metrics, render
+from karenina_core.trust import Trust
 from karenina_generation.few_shot import examples_for, turns
 from karenina_generation.settings import GenerationSettings, few_shot
 
@@ -56,7 +57,9 @@ class GenerateAnswer(Stage):
     fallback = True
     error_outcome = Outcome.MODEL_ERROR
 
-    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+    def before_run(
+        self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+    ) -> Iterable[ModelNeed]:
         """Refuses a choice of examples that a question does not have."""
         wanted = few_shot(config)
         if wanted is None:

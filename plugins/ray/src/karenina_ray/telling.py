@@ -13,7 +13,7 @@ from karenina_ray import wire
 
 if TYPE_CHECKING:
     from karenina_core.run.engine import Run
-    from karenina_core.templates import Trust
+    from karenina_core.trust import Trust
 
 _HERE = 'or work in this process (executor = "asyncio")'
 

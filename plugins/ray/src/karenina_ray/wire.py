@@ -23,7 +23,7 @@ from karenina_core.run.bulk import Bulk
 from karenina_core.run.calls import Call, Made, Tally, Target
 from karenina_core.run.replies import as_text, error_of, error_text, reply_of, reply_text
 from karenina_core.run.retry import RetryPolicy
-from karenina_core.templates import Trust
+from karenina_core.trust import Trust
 
 _NO_BULK = Bulk(0, 0.0, 1)  # where nobody pays
 

@@ -20,6 +20,7 @@ from karenina_core.rubrics import (
 )
 from karenina_core.rubrics.evaluation import TraitScore, trait_evaluators
 from karenina_core.together import together
+from karenina_core.trust import Trust
 from karenina_rubric.merging import ERRORS, METADATA, Merged, deep_judgment
 from karenina_rubric.presence import Presence, find_present
 from karenina_rubric.prompts import METRIC, PRESENCE, RUBRIC
@@ -73,7 +74,9 @@ class RubricEvaluation(Stage):
         """All but agentic traits: those that nobody claims end in `trait_errors`."""
         return not _agentic(trait)
 
-    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+    def before_run(
+        self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+    ) -> Iterable[ModelNeed]:
         """Raises `ValueError` for traits that need a judge in a run that has none."""
         if not config.core.parsing_models:
             for question in questions:

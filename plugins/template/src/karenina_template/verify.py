@@ -12,6 +12,7 @@ from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, Verif
 from karenina_core.errors import ConfigError
 from karenina_core.failed import unless_failed
 from karenina_core.stage import ModelNeed
+from karenina_core.trust import Trust
 
 if TYPE_CHECKING:
     from karenina_core.templates import BaseAnswer
@@ -59,14 +60,15 @@ class VerifyTemplate(Stage):
             return True
         return "import" in source and _OTHER_IMPORT.search(f"\n{source}") is not None
 
-    def before_run(self, config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+    def before_run(
+        self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+    ) -> Iterable[ModelNeed]:
         """Have the templates' primitives look whether they can work here: one that cannot would fail right answers.
 
         Templates that cannot be read, or that need trust, are left to their items. Raises `ConfigError`.
         """
-        from karenina_core.templates import TemplateError, Trust
+        from karenina_core.templates import TemplateError
 
-        trust = Trust.stored()
         seen: set[str] = set()
         problems: list[str] = []
         for question in questions:

@@ -1,18 +1,17 @@
-"""Which sources a user trusts to be executed: by content, never by place."""
+"""The user's file of trusted digests."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from karenina_core.errors import KareninaError
 from karenina_core.private_files import held, read_private, replace_private
+from karenina_core.trust import Trust
 from karenina_core.wording import whole
 
 _DIGEST_LENGTH = 64
@@ -22,54 +21,13 @@ class TrustFileError(KareninaError, ValueError):
     """The user's file of trusted digests cannot be read or written."""
 
 
-def digest_of(source: str) -> str:
-    """The SHA-256 of `source`, in hexadecimal: what trust is given to. One changed character is another source."""
-    return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
+def stored_trust() -> Trust:
+    """Return what the user has trusted on this machine with `karenina trust`; nothing if there is no such file yet.
 
-
-def digest_of_values(file: Path, values: Iterable[tuple[str, str]]) -> str:
-    """Return the SHA-256, in hexadecimal, of a file's resolved path and the names and values that it sets.
-
-    The order of the values does not count. A changed value, one more or one less, or another folder is another digest.
+    Raises `TrustFileError` for a file that is broken or that another user could have written: it is never taken for an
+    empty one.
     """
-    text = json.dumps([str(file.resolve()), sorted(set(values))])
-    return digest_of(f"restricted values\0{text}")
-
-
-@dataclass(frozen=True, slots=True)
-class Trust:
-    """What the user trusts: the sources and restricted values whose digest is in `digests`, or `everything`.
-
-    A trusted source may be executed; trusted values of a benchmark take effect. The default trusts nothing.
-    """
-
-    digests: frozenset[str] = frozenset()
-    everything: bool = False
-
-    @classmethod
-    def all(cls) -> Self:
-        """Trust every source: for files that are all the caller's own."""
-        return cls(everything=True)
-
-    @classmethod
-    def stored(cls) -> Self:
-        """What the user has trusted on this machine with `karenina trust`; nothing where there is no such file yet.
-
-        Raises `TrustFileError` for a file that is broken or that another user could have written: it is never taken
-        for an empty one.
-        """
-        return cls(frozenset(_read(trust_file())))
-
-    def covers_values(self, file: Path, values: Iterable[tuple[str, str]]) -> bool:
-        """Return whether exactly these restricted values of exactly this file are trusted."""
-        return self.everything or (bool(self.digests) and digest_of_values(file, values) in self.digests)
-
-    def covers(self, source: str) -> bool:
-        """Whether `source` may be executed."""
-        return self.everything or (bool(self.digests) and digest_of(source) in self.digests)
-
-
-NO_TRUST = Trust()
+    return Trust(frozenset(_read(trust_file())))
 
 
 def trust_file() -> Path:
