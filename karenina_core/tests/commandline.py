@@ -23,6 +23,7 @@ from karenina_core.results import (
     VerificationResultMetadata,
     VerificationResultTemplate,
 )
+from karenina_core.run.plugin import plugin as engine
 from karenina_core.testing import ScriptedModels
 
 
@@ -79,6 +80,7 @@ class _Offer:
 def asking(say: Callable[[str], str] = lambda _question: "an answer") -> Plugins:
     """Plugins that can run a benchmark with `evaluation_mode=rubric_only`; models say what `say` says to a question."""
     plugins = Plugins()
+    plugins.register(engine)
     plugins.register(_Offer(), distribution="karenina-test", version="1.2")
     plugins.register(ScriptedModels(say=lambda _messages, info: say(info.question_id)))
     return plugins

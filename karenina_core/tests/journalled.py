@@ -14,6 +14,7 @@ from karenina_core.finalize import FinalizeResult
 from karenina_core.plugins import Plugins
 from karenina_core.ports import CallInfo, LLMReply, Message, ParserReply, Usage
 from karenina_core.results import VerificationResultSet
+from karenina_core.run.plugin import plugin as engine
 from karenina_core.run.retry import RetryPolicy
 from karenina_core.testing import ScriptedModels
 
@@ -82,6 +83,7 @@ class World:
     def plugins(self) -> Plugins:
         """The plugins of a run in this world."""
         plugins = Plugins()
+        plugins.register(engine)
         plugins.register(StagesOnly(), distribution="karenina-test", version="1.2")
         plugins.register(ScriptedModels(say=self._say, fill=self._fill))
         plugins.register(ScriptedModels(say=self._say_more, interface="talkative"))

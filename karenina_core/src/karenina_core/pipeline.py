@@ -32,10 +32,11 @@ _RECORDS: Final = TypeAdapter(list[StageRecord])
 
 
 class Pipeline:
-    """One plan, ready to run over any number of items at once."""
+    """One plan, ready to run over any number of items at once, for at most `item_timeout` seconds each."""
 
-    def __init__(self, plan: Plan, observers: Observers) -> None:
+    def __init__(self, plan: Plan, observers: Observers, item_timeout: float | None = None) -> None:
         self.plan = plan
+        self._item_timeout = item_timeout
         self._answer_stages = plan.of_scope("answer")
         self._item_stages = plan.of_scope("item")
         self._facts = {planned.name: _facts(planned) for planned in plan.stages}
@@ -47,7 +48,7 @@ class Pipeline:
         Where it is cancelled nobody gets the answer, and it ends here.
         """
         now = time.monotonic()
-        limit = item.config.core.item_timeout
+        limit = self._item_timeout
         state = State(item, started=now, deadline=now + limit if limit is not None else None)
         try:
             await self.run_stages(self._answer_stages, state)
@@ -161,7 +162,7 @@ class Pipeline:
                 if state.deadline is None or stage.runs_after_error:
                     await waiting
                 else:
-                    await _in_time(waiting, state)
+                    await _in_time(waiting, state.deadline, OutOfTime(self._item_timeout or 0.0))
             if context.not_replayed is not None:
                 raise context.not_replayed  # a stage that goes on without would pass for one that was told no
             raised = state.first_error()
@@ -197,11 +198,9 @@ class Pipeline:
             state.error = ItemError(planned.name, told(failure), outcome)
 
 
-async def _in_time(waiting: Awaitable[None], state: State) -> None:
-    """Wait for a stage until the item's time is out. Raises `OutOfTime`."""
-    assert state.deadline is not None
-    late = OutOfTime(state.item.config.core.item_timeout or 0.0)
-    left = state.deadline - time.monotonic()
+async def _in_time(waiting: Awaitable[None], deadline: float, late: OutOfTime) -> None:
+    """Wait for a stage until the item's time is out. Raises `late`."""
+    left = deadline - time.monotonic()
     if left <= 0:
         if inspect.iscoroutine(waiting):
             waiting.close()

@@ -19,6 +19,7 @@ from karenina_core.finalize import plugin as core_plugin
 from karenina_core.plugins import Plugins
 from karenina_core.ports import AgentOptions, Message
 from karenina_core.results import VerificationResultSet
+from karenina_core.run.plugin import plugin as engine_plugin
 from karenina_core.testing import ScriptedModels
 from karenina_otel import OtelSettings, plugin
 from karenina_otel.observer import RunObserver
@@ -193,7 +194,7 @@ def traced(
             return [RunObserver(chosen, outlet or (lambda: memory))] if chosen.otel else []
 
     room = Plugins()
-    for one in (core_plugin, Stages(), models or ScriptedModels(), Traces()):
+    for one in (core_plugin, engine_plugin, Stages(), models or ScriptedModels(), Traces()):
         room.register(one)
     benchmark = Benchmark.create(name="genes")
     for number, truth in enumerate(truths, 1):

@@ -23,6 +23,7 @@ def dry_run(screen: Screen, task: Task, *, as_json: bool) -> None:
     from karenina_core.run.estimate import estimate
     from karenina_core.run.pricing import Prices
     from karenina_core.run.running import chosen_questions, with_own_settings
+    from karenina_core.run.settings import EngineSettings
     from karenina_core.run.trust_store import stored_trust
     from karenina_core.trust import Trust
 
@@ -34,7 +35,7 @@ def dry_run(screen: Screen, task: Task, *, as_json: bool) -> None:
         chosen_questions(task.benchmark, config, task.ids),
         config,
         plugins,
-        Prices(plugins, config.core.prices),
+        Prices(plugins, config.section(EngineSettings).prices),
         trust=trust,
         journal=None if task.fresh else task.journal,
     )

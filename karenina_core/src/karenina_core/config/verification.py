@@ -57,7 +57,7 @@ class VerificationConfig(BaseModel):
         filled: dict[str, Any] = {}
         for model, given in sections.items():
             try:
-                made = model.model_validate(given)
+                made = model.model_validate(given, context=filled)
             except ValidationError as error:
                 problems += [_reworded(problem, owned) for problem in error.errors(include_url=False)]
             else:

@@ -153,11 +153,12 @@ class Plugins(Registry):
         return tuple(sorted(text for text in found if text))
 
     def settings_models(self) -> list[tuple[type[BaseModel], str]]:
-        """The settings models of stages and executors and those of neither, each with the distribution that has it."""
-        found = [(one.stage.settings, one.distribution) for one in self.stages()]
-        found += [(executor.settings, owner) for executor, owner in self.owned_executors()]
+        """The settings models of no stage, of stages and of executors, each with the distribution that has it."""
+        found: list[tuple[type[BaseModel] | None, str]] = []
         for plugin, models in self._offers("karenina_settings"):
             found += [(model, self._owners[id(plugin)][0]) for model in models]
+        found += [(one.stage.settings, one.distribution) for one in self.stages()]
+        found += [(executor.settings, owner) for executor, owner in self.owned_executors()]
         return [(model, owner) for model, owner in found if model is not None]
 
     def trait_evaluators(self) -> tuple[TraitEvaluator, ...]:

@@ -12,16 +12,17 @@ from karenina_core.observers import NOBODY, Observers
 from karenina_core.reply_bounds import ReplyBounds
 from karenina_core.run.budget import OverBudget
 from karenina_core.run.events import ItemStarted
-from karenina_core.run.limits import Concurrency, Limits
 from karenina_core.run.planner import Planner
 from karenina_core.run.ports import PortHub
-from karenina_core.run.retry import RetryPolicy
+from karenina_core.run.settings import EngineSettings
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.plugins import Plugins
     from karenina_core.results import VerificationResult
     from karenina_core.run.calls import Calls, Keeper
+    from karenina_core.run.limits import Concurrency, Limits
+    from karenina_core.run.retry import RetryPolicy
     from karenina_core.run.tasks import AnswerTask
     from karenina_core.source_folder import SourceFolder
     from karenina_core.trust import Trust
@@ -52,17 +53,17 @@ class Answering:
         concurrency: Concurrency | None = None,
         observers: Observers = NOBODY,
     ) -> None:
-        core = config.core
+        core, settings = config.core, config.section(EngineSettings)
         self.config = config
         self.planner = Planner(config, plugins, observers)
         self._trust = trust
         self._hub = PortHub(
             plugins,
             core.request_timeout,
-            policy or RetryPolicy.of(core),
+            policy or settings.retry_policy(),
             keeper,
             offline=offline,
-            concurrency=concurrency or Concurrency.of(core),
+            concurrency=concurrency or settings.concurrency(),
             observers=observers,
             bounds=ReplyBounds(core.max_reply_bytes, core.stream_timeout),
         )

@@ -29,6 +29,7 @@ from karenina_core.run.placed import Placed
 from karenina_core.run.ports import check_models
 from karenina_core.run.preflight import check_stages
 from karenina_core.run.pricing import Prices
+from karenina_core.run.settings import EngineSettings
 from karenina_core.run.tasks import AnswerTask
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Run:
         journal: Journal | None = None,
         command: Mapping[str, Any] | None = None,
     ) -> None:
-        core = config.core
+        core, settings = config.core, config.section(EngineSettings)
         if not questions:
             raise ConfigError(["there is no question to ask: add some to the benchmark, or widen the choice of ids"])
         if not core.answering_models:
@@ -110,7 +111,7 @@ class Run:
         self._warn_of_nothing_to_do(questions)
         named = check_stages(plugins, config, questions, trust, survey, offline=offline)
         self._budget: Budget | None = None
-        self._ledger = self.work.calls.ledger = Ledger(Prices(plugins, core.prices))
+        self._ledger = self.work.calls.ledger = Ledger(Prices(plugins, settings.prices))
         if not offline:
             self._open_budget([*core.answering_models, *core.parsing_models, *named])
         self._outcomes = OutcomeTally()
@@ -126,19 +127,19 @@ class Run:
         self.on_stop: Callable[[float], None] | None = None
         """Told by `stop` how many seconds of grace there are; set by the executor that works on the run."""
         try:
-            offered = plugins.executor(core.executor)
+            offered = plugins.executor(settings.executor)
         except PluginError as error:
             raise ConfigError([f"executor: {error}"]) from error
         # A replay asks nobody, so that nothing is gained elsewhere, and here every missing reply has its reason.
         self.executor: Executor = offered if not offline else InThisProcess()
         self.executor.check(self)
-        if core.budget is not None and not self.executor.keeps_budgets:
-            why = f"the executor {core.executor!r} does not keep to a budget"
+        if settings.budget is not None and not self.executor.keeps_budgets:
+            why = f"the executor {settings.executor!r} does not keep to a budget"
             raise ConfigError([f'{why}: remove the budget, or set executor = "{InThisProcess.name}"'])
 
     def _open_budget(self, models: Sequence[ModelConfig]) -> None:
         """Look up what the models cost, and open the budget, if there is one. Raises `ConfigError`."""
-        limit, prices = self.config.core.budget, self._ledger.prices
+        limit, prices = self.config.section(EngineSettings).budget, self._ledger.prices
         unknown = {model.id: price.why for model in models if (price := prices.of(model)).tariff is None}
         if limit is None:
             return
@@ -294,10 +295,10 @@ class Run:
                 journal.end(self.tally, finished=not interrupted)
 
     async def _stream(self) -> AsyncGenerator[Placed]:
-        core, clock = self.config.core, None
-        if core.run_timeout is not None:
-            late = f"its time is over (run_timeout = {core.run_timeout:g} s)"
-            clock = asyncio.get_running_loop().call_later(core.run_timeout, self.stop, late)
+        limit, clock = self.config.section(EngineSettings).run_timeout, None
+        if limit is not None:
+            late = f"its time is over (run_timeout = {limit:g} s)"
+            clock = asyncio.get_running_loop().call_later(limit, self.stop, late)
         self._loop = asyncio.get_running_loop()
         try:
             if self._stopped is None:

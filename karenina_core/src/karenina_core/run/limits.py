@@ -26,7 +26,6 @@ from karenina_core.ports import ErrorCategory, PortError
 from karenina_core.run.refusals import RefusalTest, Verdict
 
 if TYPE_CHECKING:
-    from karenina_core.config import CoreSettings
     from karenina_core.models import ModelConfig
 
 Server = tuple[str, str, str | None]
@@ -73,11 +72,6 @@ class Concurrency:
     models: Mapping[str, int] = field(default_factory=dict)
     most: int | None = None
     part: tuple[int, int] = (0, 1)
-
-    @classmethod
-    def of(cls, core: CoreSettings) -> Self:
-        """As configured (`max_concurrency` and the others)."""
-        return cls(core.concurrency_start, core.concurrency_ceiling, core.model_concurrency, core.max_concurrency)
 
     def share(self, worker: int, workers: int) -> Self:
         """What one of several workers may have, so that all together have what one would have alone.

@@ -10,6 +10,7 @@ from weakref import ref
 from karenina_core.observers import NOBODY, Observers
 from karenina_core.pipeline import Pipeline
 from karenina_core.plan import Plan, make_plan
+from karenina_core.run.settings import EngineSettings
 from karenina_core.slots import SLOT_RULES
 from karenina_core.stage import Skip, Stage
 
@@ -109,7 +110,8 @@ class Planner:
             known=self._plans,
         )
         if id(plan) not in self._pipelines:
-            self._pipelines[id(plan)] = Pipeline(plan, self._observers)
+            limit = self._config.section(EngineSettings).item_timeout
+            self._pipelines[id(plan)] = Pipeline(plan, self._observers, limit)
         return self._pipelines[id(plan)]
 
 

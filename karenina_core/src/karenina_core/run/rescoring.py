@@ -30,6 +30,7 @@ from karenina_core.run.journal_rows import damaged
 from karenina_core.run.journal_view import JournalView
 from karenina_core.run.labels import ModelLabel
 from karenina_core.run.output import lines_file, make_room
+from karenina_core.run.settings import EngineSettings
 from karenina_core.slots import Slot
 
 if TYPE_CHECKING:
@@ -214,7 +215,9 @@ async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
     with JournalView(job.journal) as view:
         earlier = {item: _earlier(job.journal, item, text) for item, text in view.results_of(ids)}
     found: list[tuple[int, _Scores, Change | None, str]] = []
-    with _Replies.open(job.journal, replaying=not job.ask, sync=job.config.core.journal_sync) as journal:
+    with _Replies.open(
+        job.journal, replaying=not job.ask, sync=job.config.section(EngineSettings).journal_sync
+    ) as journal:
         journal.missed = set()
         if job.by_id:
             journal.noted = journal.targets()

@@ -6,12 +6,9 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import Final, TypeVar
 
 from karenina_core.ports import CallNotes, ErrorCategory, PortError
-
-if TYPE_CHECKING:
-    from karenina_core.config import CoreSettings
 
 T = TypeVar("T")
 
@@ -37,17 +34,6 @@ class RetryPolicy:
     base: float = 0.5
     cap: float = 30.0
     patience: float = 300.0
-
-    @classmethod
-    def of(cls, core: CoreSettings) -> Self:
-        """The policy that the configuration asks for (`retry_connection` and the others)."""
-        budgets = {
-            ErrorCategory.CONNECTION: core.retry_connection,
-            ErrorCategory.TIMEOUT: core.retry_timeout,
-            ErrorCategory.RATE_LIMIT: core.retry_rate_limit,
-            ErrorCategory.SERVER: core.retry_server,
-        }
-        return cls(budgets=budgets, patience=core.retry_patience)
 
     def again(self, error: PortError, notes: CallNotes, draw: Callable[[], float] = random.random) -> float | None:
         """Seconds after which a call that failed with `error` is made again, or None where it has failed for good.

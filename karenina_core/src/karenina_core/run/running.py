@@ -22,6 +22,7 @@ from karenina_core.run.collecting import rarely_collected
 from karenina_core.run.engine import Run
 from karenina_core.run.loops import run_in_loop
 from karenina_core.run.planner import Planner
+from karenina_core.run.settings import EngineSettings
 from karenina_core.slots import Slot
 from karenina_core.wording import nearest
 
@@ -209,7 +210,7 @@ def journal_of(
             raise ConfigError(["replay asks a journal instead of models: say which (journal, --journal)"])
         yield None, {}
         return
-    with Journal.open(path, fresh=fresh, replaying=replay, sync=config.core.journal_sync) as journal:
+    with Journal.open(path, fresh=fresh, replaying=replay, sync=config.section(EngineSettings).journal_sync) as journal:
         yield (
             journal,
             command_of(

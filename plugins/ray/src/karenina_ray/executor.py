@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from karenina_core.errors import ConfigError
 from karenina_core.run.executors import Executor
-from karenina_core.run.limits import Concurrency
+from karenina_core.run.settings import EngineSettings
 from karenina_ray.settings import RaySettings
 
 if TYPE_CHECKING:
@@ -72,9 +72,8 @@ class RayExecutor(Executor):
 
 def _useful(run: Run, workers: int) -> int:
     """So many workers that each has a place at every server."""
-    core = run.config.core
-    places = [core.max_concurrency] if core.max_concurrency is not None else []
-    concurrency = Concurrency.of(core)
+    core, concurrency = run.config.core, run.config.section(EngineSettings).concurrency()
+    places = [concurrency.most] if concurrency.most is not None else []
     for model in (*core.answering_models, *core.parsing_models):
         declared = run.plugins.adapter(model.interface).spec.concurrency
         places.append(concurrency.bounds(model, declared(model) if declared is not None else None).ceiling)

@@ -18,8 +18,8 @@ from karenina_core.plugins import Plugins
 from karenina_core.results import VerificationResult
 from karenina_core.run.answering import Answering
 from karenina_core.run.calls import Tally
-from karenina_core.run.limits import Concurrency
 from karenina_core.run.pricing import Prices
+from karenina_core.run.settings import EngineSettings
 from karenina_core.run.tasks import AnswerTask
 from karenina_ray import wire
 from karenina_ray.keeper import FarJournal, FarLedger, FarPurse, Teller
@@ -62,10 +62,10 @@ class Worker:
         logger.handlers = [_Telling(self._say)]
         sys.path += [folder for folder in told["path"] if folder not in sys.path]
         config = self._config = VerificationConfig(**told["config"])
-        plugins = plugins_of(config)
+        plugins, settings = plugins_of(config), config.section(EngineSettings)
         teller = self._teller = Teller(self._say, paid=told["paid"])
         keeper = FarJournal(teller) if told["journal"] else None
-        concurrency = Concurrency.of(config.core).share(told["worker"], told["workers"])
+        concurrency = settings.concurrency().share(told["worker"], told["workers"])
         self._work = Answering(
             config,
             plugins,
@@ -75,7 +75,7 @@ class Worker:
             concurrency=concurrency,
             observers=plugins.observers(),
         )
-        self._work.calls.ledger = FarLedger(Prices(plugins, config.core.prices), teller)
+        self._work.calls.ledger = FarLedger(Prices(plugins, settings.prices), teller)
         self._work.calls.budget = FarPurse(teller) if told["paid"] else None
         self._work.limits.prepare((*config.core.answering_models, *config.core.parsing_models))
         return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": offers(plugins)}
