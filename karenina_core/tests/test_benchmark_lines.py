@@ -11,6 +11,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.rubrics import RegexRubricTrait, Rubric
 from karenina_core.run import running
 from karenina_core.run.running import chosen_questions
+from karenina_core.templates.questions import template_of, template_source_of
 from karenina_core.trust import Trust
 
 GENE = {
@@ -34,7 +35,7 @@ def test_every_line_is_a_question_with_the_keys_of_the_readable_form(tmp_path: P
     assert benchmark.ids == ("gene", "year")
     gene, year = benchmark
     assert gene.raw_answer == "BCL2"
-    assert "ground_truth='BCL2'" in (gene.template_source or "")
+    assert "ground_truth='BCL2'" in (template_source_of(gene) or "")
     assert (year.raw_answer, year.keywords, year.metadata) == ("1985", ("history",), {"level": 3})
 
 
@@ -163,7 +164,7 @@ def test_a_question_given_no_id_has_that_of_its_text(tmp_path: Path) -> None:
 
 def test_a_declared_template_needs_no_trust_and_is_loaded_once(tmp_path: Path) -> None:
     question = Benchmark.load(written(tmp_path, GENE)).get("gene")
-    assert question.template() is question.template(Trust.all())
+    assert template_of(question) is template_of(question, Trust.all())
 
 
 def test_the_questions_of_a_run_have_the_traits_of_the_benchmark_and_of_many_none_is_held(

@@ -5,6 +5,7 @@ import pytest
 from karenina_core.benchmark import Benchmark, Question
 from karenina_core.rubrics import DynamicRubric, LLMRubricTrait, RegexRubricTrait, Rubric
 from karenina_core.templates import BaseAnswer, ExactMatch, TemplateError, UntrustedTemplate, VerifiedField
+from karenina_core.templates.questions import template_of, template_source_of
 from karenina_core.trust import Trust
 
 DECLARED = (
@@ -41,7 +42,7 @@ def test_a_wrong_question_is_refused(fields):
 def test_blank_templates_and_empty_rubrics_mean_none():
     question = Question(question="a?", answer_template=" \n", rubric=Rubric())
     assert (question.answer_template, question.rubric, question.has_template) == (None, None, False)
-    assert question.template() is None
+    assert template_of(question) is None
 
 
 def test_questions_keep_their_order(benchmark):
@@ -109,30 +110,30 @@ def test_a_trait_name_that_the_global_rubric_has_is_refused(benchmark):
 
 def test_a_template_is_loaded_once_and_only_when_asked():
     question = Question(question="a?", answer_template=DECLARED)
-    assert question.template() is question.template()
+    assert template_of(question) is template_of(question)
 
 
 def test_a_broken_template_is_told_by_who_asks_for_it():
     question = Question(question="a?", answer_template="class Answer(")
     with pytest.raises(TemplateError):
-        question.template()
+        template_of(question)
 
 
 def test_trust_is_not_remembered_for_the_next_who_asks():
     question = Question(question="a?", answer_template=CODE)
-    assert question.template(Trust.all()) is not None
+    assert template_of(question, Trust.all()) is not None
     with pytest.raises(UntrustedTemplate):
-        question.template()
+        template_of(question)
 
 
 def test_a_class_needs_no_trust_and_is_stored_by_its_source(tmp_path):
     benchmark = Benchmark.create("b")
     question = benchmark.add_question("a?", answer_template=Capital)
     assert question.answer_class is Capital
-    assert question.template() is not None
+    assert template_of(question) is not None
     benchmark.save(tmp_path / "b.jsonld")
     (loaded,) = Benchmark.load(tmp_path / "b.jsonld")
-    assert loaded.answer_template == question.template_source
+    assert loaded.answer_template == template_source_of(question)
     assert "VerifiedField(" in loaded.answer_template
 
 

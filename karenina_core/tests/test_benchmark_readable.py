@@ -4,6 +4,7 @@ import pytest
 
 from karenina_core.benchmark import Benchmark, CheckpointError
 from karenina_core.benchmark.declarative import DeclarationError, template_source
+from karenina_core.templates.questions import template_of
 
 HEAD = "karenina: 1\nname: b\n"
 
@@ -216,7 +217,7 @@ questions:
     strategy: {all_of: [gene, {at_least: {n: 1, of: [year, day]}}]}
 """,
     )
-    assert question.template() is not None
+    assert template_of(question) is not None
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ from karenina_core.rubrics import RubricTrait
 from karenina_core.run.executors import InThisProcess
 from karenina_core.slots import SLOT_RULES
 from karenina_core.templates import Primitive
+from karenina_core.templates.questions import template_of
 from karenina_core.testing import ScriptedModels
 
 HOOKS = sorted(name for name in vars(hookspecs) if name.startswith("karenina_"))
@@ -120,7 +121,7 @@ def test_a_plugins_primitive_is_used_like_a_built_in_one(plugins: Plugins) -> No
     plugins.register(offering("karenina_primitives", [EndsWith]))
     field = 'VerifiedField(description="d", ground_truth="CL2", verify_with=EndsWith())'
     question = Question(question="Which?", answer_template=f"class Answer(BaseAnswer):\n    gene: str = {field}\n")
-    template = question.template()
+    template = template_of(question)
     assert template is not None
     bound = template.for_question("q")
     assert bound.bind({"gene": "BCL2"}).verify() is True

@@ -18,6 +18,7 @@ from karenina_core import Benchmark, VerificationConfig
 from karenina_core.benchmark.errors import CheckpointError
 from karenina_core.errors import ConfigError
 from karenina_core.templates import TemplateError
+from karenina_core.templates.questions import template_of
 
 SOURCE: Final = '''"""Notes."""
 from datetime import date
@@ -202,7 +203,7 @@ def _read(file: Path, other_ending: str) -> bool:
         return False
     for question in questions:
         try:
-            template = question.template()
+            template = template_of(question)
         except TemplateError as error:
             _printable(error, file)
         else:

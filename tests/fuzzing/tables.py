@@ -11,6 +11,7 @@ from fuzzing.mutation import placed
 from karenina_core import Benchmark
 from karenina_core.benchmark.errors import CheckpointError
 from karenina_core.templates import TemplateError
+from karenina_core.templates.questions import template_of
 
 COLUMNS: Final = {"question": "text", "raw_answer": "gold", "id": "id", "keywords": "words", "metadata": ["page"]}
 ANSWER: Final[dict[str, Any]] = {
@@ -59,7 +60,7 @@ def _imported(file: Path, options: dict[str, Any]) -> bool:
         return False
     for question in benchmark:
         try:
-            question.template()
+            template_of(question)
         except TemplateError as error:
             str(error).encode("utf-8")
     for ending in (".jsonld", ".yaml"):

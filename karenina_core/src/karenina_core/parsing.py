@@ -17,10 +17,13 @@ from karenina_core.stage import Skip, Stage
 from karenina_core.structured import ask
 
 if TYPE_CHECKING:
+    from karenina_core.benchmark.question import Question
+    from karenina_core.config import VerificationConfig
     from karenina_core.context import VerificationContext
     from karenina_core.prompts import PromptTask
     from karenina_core.structured import Structured
     from karenina_core.templates import BaseAnswer, BoundTemplate
+    from karenina_core.trust import Trust
 
 EXTRACTION: Final = """\
 You fill a form with what a response says.
@@ -100,6 +103,18 @@ class ParsingStage(Stage):
 
     def without_judge(self, context: VerificationContext) -> None:
         """Set what else the stage produces, where no judge was asked."""
+
+    def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
+        """Return whether the question's template has a field for the judge; a template that cannot be read has none."""
+        from karenina_core.templates import TemplateError, template_of
+
+        if not super().needs_judge(config, question, trust):
+            return False
+        try:
+            template = template_of(question, trust)
+        except TemplateError:
+            return False
+        return template is not None and bool(template.shape.judge_fields)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Skips what an earlier stage has failed already."""

@@ -126,6 +126,13 @@ class Stage:
         """
         return True
 
+    def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
+        """Return whether the stage will call the judge for `question`, so that a run without judges is refused.
+
+        By default a stage that has prompts does. `trust` says which code of the question may be executed.
+        """
+        return bool(self.prompts)
+
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
         """The folders outside of the benchmark whose files decide what is found out about `question`. Asked often.
 

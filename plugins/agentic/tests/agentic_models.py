@@ -12,6 +12,7 @@ from karenina_core import Question
 from karenina_core.artifacts import AnyKey
 from karenina_core.ports import AgentReply, CallInfo, Message
 from karenina_core.templates import BaseAnswer, ExactMatch, VerifiedField
+from karenina_core.templates.questions import template_of
 from karenina_core.testing import ScriptedModels
 
 TRUTH = "the-truth-4711"
@@ -28,7 +29,7 @@ def question(**fields: Any) -> Question:
 
 def parsed_before(workspace: Path | None, answer: str = ANSWER, asked: Question | None = None) -> dict[AnyKey, object]:
     """What the stages before slot 7 leave behind."""
-    template = (asked or question()).template()
+    template = template_of(asked or question())
     assert template is not None
     return {
         Keys.RAW_ANSWER_CLASS: template.answer_class,

@@ -32,6 +32,7 @@ from karenina_core.benchmark.strictjson import read_object
 from karenina_core.benchmark.unread import check_unread
 from karenina_core.rubrics import DynamicRubric, Rubric
 from karenina_core.templates.errors import TemplateError
+from karenina_core.templates.questions import template_source_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,7 +114,7 @@ def _check_unread(benchmark: Benchmark, path: Path) -> None:
 
 def _item(question: Question, place: int, path: Path) -> dict[str, Any]:
     try:
-        source = question.template_source
+        source = template_source_of(question)
     except TemplateError as error:
         raise CheckpointError(
             path, _where(place, question.id), str(error), "give the template as source text instead of a class"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from uuid import NAMESPACE_URL, uuid5
 
 from pydantic import (
@@ -18,11 +18,6 @@ from pydantic import (
 )
 
 from karenina_core.rubrics import DynamicRubric, Rubric
-from karenina_core.trust import NO_TRUST, Trust
-
-if TYPE_CHECKING:
-    from karenina_core.templates import Template
-    from karenina_core.trust import Trust
 
 
 def question_id(text: str) -> str:
@@ -43,9 +38,10 @@ class Question(BaseModel):
     """One question of a benchmark. Immutable: `changed` gives another one, `Benchmark.replace` puts it in place.
 
     `answer_template` is source text or a class. A class is the caller's own code: it is kept beside the fields, is
-    trusted, and is stored by its source; a source is read only when `template` is asked for it. A blank template and
-    an empty rubric mean none. `id` defaults to a URN derived from the text, so the same text has the same id
-    everywhere. Raises pydantic's `ValidationError` (a `ValueError`) for an empty text and for fields that do not fit.
+    trusted, and is stored by its source; a source is read only when the template is needed (`template_of`). A blank
+    template and an empty rubric mean none. `id` defaults to a URN derived from the text, so the same text has the same
+    id everywhere. Raises pydantic's `ValidationError` (a `ValueError`) for an empty text and for fields that do not
+    fit.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -69,7 +65,7 @@ class Question(BaseModel):
     )
 
     _answer_class: type[Any] | None = PrivateAttr(default=None)
-    _loaded: tuple[Trust | None, Template] | None = PrivateAttr(default=None)
+    _kept: object = PrivateAttr(default=None)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -113,41 +109,13 @@ class Question(BaseModel):
         return self.answer_class is not None or self.answer_template is not None
 
     @property
-    def template_source(self) -> str | None:
-        """The source of the template; that of the class where one was given. None without a template.
+    def kept(self) -> object:
+        """What was given to `keep` last; None if nothing was."""
+        return (self.__pydantic_private__ or {}).get("_kept")
 
-        Raises `TemplateError` for a class whose source cannot be had.
-        """
-        if self.answer_class is None:
-            return self.answer_template
-        loaded = self.template()
-        return None if loaded is None else loaded.source
-
-    def template(self, trust: Trust | None = None) -> Template | None:
-        """The answer template, loaded at the first call and kept for the same `trust`; None without a template.
-
-        `trust` says which sources may be executed (none, by default); sources that only declare need none, nor does
-        a class. Raises `TemplateError`, and `UntrustedTemplate` for code that is not trusted.
-        """
-        from karenina_core import templates
-
-        wanted = trust if trust is not None else NO_TRUST
-        loaded: tuple[Trust | None, Template] | None = (self.__pydantic_private__ or {}).get("_loaded")
-        if loaded is not None and (loaded[0] is None or loaded[0] == wanted):
-            return loaded[1]
-        given = self.answer_class
-        if given is not None:
-            template = templates.Template.from_class(given)
-        elif self.answer_template is not None:
-            template = templates.load_template(self.answer_template, trust=wanted, name=self.id)
-        else:
-            return None
-        self._loaded = (wanted, template)
-        return template
-
-    def keep(self, template: Template) -> None:
-        """Give `template` from now on: what its source is, which only declares and so asks for no trust."""
-        self._loaded = (None, template)
+    def keep(self, value: object) -> None:
+        """Keep what was made of the question, such as its loaded template. It is not part of the question's value."""
+        self._kept = value
 
     def trait_names(self) -> tuple[str, ...]:
         """The names of its static traits, then of its dynamic ones."""

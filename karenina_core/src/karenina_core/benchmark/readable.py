@@ -36,6 +36,7 @@ from karenina_core.benchmark.yamlform import Section, dump, parse
 from karenina_core.from_files import stays_below
 from karenina_core.rubrics import DynamicRubric, Rubric, trait_to_json
 from karenina_core.templates.errors import TemplateError
+from karenina_core.templates.questions import keep_template, template_source_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -163,7 +164,7 @@ def question_of(section: Section) -> Question:
     except ValueError as error:
         raise section.error(explain(error), "correct it there") from error
     if template is not None:
-        question.keep(template)
+        keep_template(question, template)
     return question
 
 
@@ -283,7 +284,7 @@ def head_values(benchmark: Benchmark) -> dict[str, Any]:
 def question_values(question: Question, place: int, path: Path) -> dict[str, Any]:
     """What the form says of a question, the one at `place`. Raises `CheckpointError`; `path` is only named in it."""
     try:
-        source = question.template_source
+        source = template_source_of(question)
     except TemplateError as error:
         raise CheckpointError(
             path, f"question {place} ({question.id})", str(error), "give the template as source text instead of a class"

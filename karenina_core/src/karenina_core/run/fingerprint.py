@@ -118,7 +118,9 @@ def question_digest(question: Question) -> bytes:
         if said[name] is not None:  # as JSON it would say null of a number that is none
             said[name] = said[name].model_dump()
     if question.answer_class is not None:
-        template = question.template()
+        from karenina_core.templates.questions import template_of
+
+        template = template_of(question)
         said["answer_template"] = template.template_id if template is not None else None
     return hashlib.sha256(as_bytes([__version__, said], str)).digest()
 

@@ -23,7 +23,6 @@ from karenina_core.run.engine import Run
 from karenina_core.run.loops import run_in_loop
 from karenina_core.run.planner import Planner
 from karenina_core.run.settings import EngineSettings
-from karenina_core.slots import Slot
 from karenina_core.wording import nearest
 
 if TYPE_CHECKING:
@@ -110,22 +109,13 @@ def with_own_settings(benchmark: Benchmark, config: VerificationConfig) -> Verif
 
 def _refuse_without_judge(questions: Sequence[Question], config: VerificationConfig, trust: Trust) -> None:
     """Say before anything is asked that answers would be paid for which nobody could judge. Raises `ConfigError`."""
-    from karenina_core.templates import TemplateError
-
     planner = Planner(config, plugins_of(config))
     lacking: dict[str, int] = {}
     first: dict[str, str] = {}
     for question in questions:
         for planned in planner.plan(question).of_scope("item"):
-            if not planned.stage.prompts or planned.slot is Slot.RUBRIC_EVALUATION:
-                continue  # rubric traits that need no judge share their stage with those that do
-            if planned.slot is Slot.PARSE_TEMPLATE:
-                try:
-                    template = question.template(trust)
-                except TemplateError:
-                    continue
-                if template is None or not template.shape.judge_fields:
-                    continue
+            if not planned.stage.needs_judge(config, question, trust):
+                continue
             lacking[planned.name] = lacking.get(planned.name, 0) + 1
             first.setdefault(planned.name, question.id)
     if lacking:

@@ -39,6 +39,7 @@ from karenina_core.templates.primitives import (
     primitive_from_json,
     register_primitive,
 )
+from karenina_core.templates.questions import template_of
 from karenina_core.templates.regexes import RegexReport, verify_patterns
 from karenina_core.templates.template import BoundTemplate, Template
 
@@ -89,5 +90,6 @@ __all__ = [
     "load_template",
     "primitive_from_json",
     "register_primitive",
+    "template_of",
     "verify_patterns",
 ]

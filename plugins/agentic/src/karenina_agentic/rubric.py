@@ -79,6 +79,10 @@ class AgenticRubricEvaluation(Stage):
         """Agentic traits, and no others."""
         return isinstance(trait, AgenticRubricTrait)
 
+    def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
+        """Return False: traits that need no judge share the stage with those that do, which `before_run` refuses."""
+        return False
+
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:

@@ -27,7 +27,9 @@ def question_told(question: Question, trust: Trust) -> wire.Told:
     """A question; a template that was given as a class goes by its source. Raises `ValueError` where it cannot."""
     told: wire.Told = question.model_dump(mode="json")
     if question.answer_class is not None:
-        source = question.template_source
+        from karenina_core.templates.questions import template_source_of
+
+        source = template_source_of(question)
         assert source is not None
         load_template(source, trust=trust, name=question.id)
         told["answer_template"] = source

@@ -74,6 +74,10 @@ class RubricEvaluation(Stage):
         """All but agentic traits: those that nobody claims end in `trait_errors`."""
         return not _agentic(trait)
 
+    def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
+        """Return False: traits that need no judge share the stage with those that do, which `before_run` refuses."""
+        return False
+
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:

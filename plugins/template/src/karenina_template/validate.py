@@ -5,6 +5,7 @@ from __future__ import annotations
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Slot, Stage, VerificationContext
 from karenina_core.templates import TemplateError
+from karenina_core.templates.questions import template_of
 
 
 class ValidateTemplate(Stage):
@@ -21,7 +22,7 @@ class ValidateTemplate(Stage):
         """Load, and bind to the question."""
         question = context.question
         try:
-            template = question.template(context.trust)
+            template = template_of(question, context.trust)
         except TemplateError as error:
             self._refuse(context, str(error))
             return

@@ -68,12 +68,13 @@ class VerifyTemplate(Stage):
         Templates that cannot be read, or that need trust, are left to their items. Raises `ConfigError`.
         """
         from karenina_core.templates import TemplateError
+        from karenina_core.templates.questions import template_of
 
         seen: set[str] = set()
         problems: list[str] = []
         for question in questions:
             try:
-                template = question.template(trust)
+                template = template_of(question, trust)
             except TemplateError:
                 continue
             for name, rule in template.key.rules.items() if template is not None else ():
