@@ -39,7 +39,7 @@ OWN_LOOP, KARENINA = "our own bare loop", "karenina"
 def run_karenina(file: Path, url: str, *, journal: bool) -> None:
     """Run the benchmark in `file`, and print the CPU time that it took."""
     from karenina_core import Benchmark, VerificationConfig
-    from karenina_core.results import Totals
+    from karenina_core.results.totals import Totals
     from karenina_core.run.execution import carry_out
     from karenina_core.run.running import journal_of, prepare, run_blocking
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from karenina_core.cli.app import build_app
 from karenina_core.cli.exit_codes import ExitCode
-from karenina_core.results import VerificationResultSet
+from karenina_core.results.result_set import VerificationResultSet
 
 GOOD = """
   - id: good

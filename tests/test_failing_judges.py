@@ -14,7 +14,7 @@ from karenina_core import Benchmark, Outcome, VerificationConfig
 from karenina_core import plugins as plugin_room
 from karenina_core.plugins import Plugins
 from karenina_core.ports import CallInfo, ErrorCategory, Message, ParserReply, PortError
-from karenina_core.results import VerificationResultSet
+from karenina_core.results.result_set import VerificationResultSet
 from karenina_core.run.rescoring import rescore
 from karenina_core.testing import ScriptedModels
 

@@ -28,7 +28,8 @@ from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
 from karenina_core.ports import PortError
 from karenina_core.prompts import PromptTask
-from karenina_core.results import VerificationResult, VerificationResultSet
+from karenina_core.results import VerificationResult
+from karenina_core.results.result_set import VerificationResultSet
 from karenina_core.rubrics import RegexRubricTrait
 from karenina_core.run import rescoring
 from karenina_core.run.forked import can_fork

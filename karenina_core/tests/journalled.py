@@ -13,7 +13,7 @@ from karenina_core.errors import RunError
 from karenina_core.finalize import FinalizeResult
 from karenina_core.plugins import Plugins
 from karenina_core.ports import CallInfo, LLMReply, Message, ParserReply, Usage
-from karenina_core.results import VerificationResultSet
+from karenina_core.results.result_set import VerificationResultSet
 from karenina_core.run.plugin import plugin as engine
 from karenina_core.run.retry import RetryPolicy
 from karenina_core.testing import ScriptedModels

@@ -14,7 +14,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.benchmark import Question
 from karenina_core.errors import ConfigError
 from karenina_core.plan import PlanError
-from karenina_core.results import VerificationResultSet
+from karenina_core.results.result_set import VerificationResultSet
 from karenina_core.rubrics import DynamicRubric, LLMRubricTrait, RegexRubricTrait, Rubric
 
 CONFIG: dict[str, Any] = {

@@ -12,7 +12,8 @@ from rich.console import Console
 
 from karenina_core.cli.printing import MOST_ROWS, field_rows, print_result, print_summary, print_table
 from karenina_core.cli.screen import clean, shortened
-from karenina_core.results import Outcome, VerificationResult, VerificationResultSet, VetoRecord
+from karenina_core.results import Outcome, VerificationResult, VetoRecord
+from karenina_core.results.result_set import VerificationResultSet
 
 JUDGED: dict[str, Any] = {
     "parsed_llm_response": {"gene": "TP53", "year": None},

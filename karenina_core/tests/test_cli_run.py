@@ -13,7 +13,8 @@ from commandline import Given, asking, benchmark, karenina
 
 from karenina_core import hookimpl
 from karenina_core.ports import ErrorCategory, PortError
-from karenina_core.results import VerificationResult, VerificationResultSet
+from karenina_core.results import VerificationResult
+from karenina_core.results.result_set import VerificationResultSet
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from karenina_core.adapters import AdapterSpec
 from karenina_core.finalize import FinalizeResult
 from karenina_core.plugins import Plugins
 from karenina_core.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, ToolCall, Turn, Usage
-from karenina_core.results import VerificationResultSet
+from karenina_core.results.result_set import VerificationResultSet
 from karenina_core.tool_loop import converse
 from karenina_core.tools import Tool
 

@@ -14,7 +14,7 @@ from commandline import Given, benchmark, karenina
 from journalled import World
 
 from karenina_core.ports import ErrorCategory, PortError
-from karenina_core.results import VerificationResultSet
+from karenina_core.results.result_set import VerificationResultSet
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_schema import row_digest
 

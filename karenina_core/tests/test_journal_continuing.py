@@ -10,7 +10,7 @@ import pytest
 from journalled import Killed, World, lines, model, said, words
 
 from karenina_core.ports import ErrorCategory, LLMReply, PortError, Usage
-from karenina_core.results import VerificationResultSet
+from karenina_core.results.result_set import VerificationResultSet
 
 
 def dies_after(calls: int) -> World:

@@ -14,7 +14,7 @@ from journalled import AT_ONCE, CONFIG, World, said, words
 
 from karenina_core import plugins as plugin_room
 from karenina_core.ports import ErrorCategory, PortError
-from karenina_core.results import VerificationResultSet
+from karenina_core.results.result_set import VerificationResultSet
 
 IDS = "abcdef"
 CALLS = 24

@@ -15,7 +15,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.hookspecs import hookimpl
 from karenina_core.plugins import Plugins
 from karenina_core.ports import ErrorCategory, LLMReply, PortError, Usage
-from karenina_core.results import VerificationResultSet
+from karenina_core.results.result_set import VerificationResultSet
 from karenina_core.run.journal import JournalError
 
 

@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 from karenina_core import Outcome, VerificationResult, VerificationResultSet
 from karenina_core.results import (
     ModelIdentity,
-    ResultFileError,
     VerificationResultMetadata,
     VerificationResultRubric,
     VerificationResultTemplate,
-    rate,
-    summarize,
-    wilson,
 )
+from karenina_core.results.result_set import ResultFileError
+from karenina_core.results.summary import rate, summarize, wilson
 
 JSON = st.recursive(
     st.none()

@@ -20,7 +20,7 @@ from karenina_core.adapters import AdapterSpec
 from karenina_core.errors import RunError
 from karenina_core.outcome import Outcome
 from karenina_core.ports import NO_INFO, CallInfo, ErrorCategory, LLMReply, Message, PortError
-from karenina_core.results import VerificationResultSet
+from karenina_core.results.result_set import VerificationResultSet
 from karenina_core.results.summary import OutcomeTally, summarize
 from karenina_core.run.engine import Run
 from karenina_core.run.events import RunFinished

@@ -16,7 +16,7 @@ from karenina_core import ArtifactKeys, Benchmark, Question, Stage, Verification
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
 from karenina_core.ports import ErrorCategory, PortError
-from karenina_core.results import VerificationResultSet
+from karenina_core.results.result_set import VerificationResultSet
 from karenina_core.search import search_tools
 from karenina_core.stage import ServiceNeed
 from karenina_core.trust import Trust

@@ -22,7 +22,8 @@ from karenina_core import plugins as plugin_room
 from karenina_core.cli.stopping import stopping
 from karenina_core.plugins import Plugins
 from karenina_core.ports import AgentOptions, Message
-from karenina_core.results import VerificationResult, VerificationResultSet
+from karenina_core.results import VerificationResult
+from karenina_core.results.result_set import VerificationResultSet
 from karenina_core.run.engine import Run
 from karenina_core.run.execution import carry_out
 from karenina_core.run.forked import can_fork, cores

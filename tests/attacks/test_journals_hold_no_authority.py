@@ -19,7 +19,7 @@ import pytest
 from people import GENES, Person, edited, reply, without_results
 from servers import RecordingServer, recording_server
 
-from karenina_core.results import VerificationResultSet
+from karenina_core.results.result_set import VerificationResultSet
 from karenina_core.run.journal_schema import sealed
 from karenina_core.run.journal_view import JournalView
 

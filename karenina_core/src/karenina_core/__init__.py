@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from karenina_core.hookspecs import API_VERSION, hookimpl, hookspec
     from karenina_core.keys import ArtifactKeys
     from karenina_core.models import ModelConfig
-    from karenina_core.results import Outcome, VerificationResult, VerificationResultSet
+    from karenina_core.results import Outcome, VerificationResult
+    from karenina_core.results.result_set import VerificationResultSet
     from karenina_core.slots import Slot
     from karenina_core.stage import AutoFailStage, CheckStage, Detection, Skip, Stage
 
@@ -40,7 +41,7 @@ _HOMES = {
     "VerificationConfig": "config",
     "VerificationContext": "context",
     "VerificationResult": "results",
-    "VerificationResultSet": "results",
+    "VerificationResultSet": "results.result_set",
     "hookimpl": "hookspecs",
     "hookspec": "hookspecs",
 }

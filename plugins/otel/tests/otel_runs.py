@@ -18,7 +18,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.finalize import plugin as core_plugin
 from karenina_core.plugins import Plugins
 from karenina_core.ports import AgentOptions, Message
-from karenina_core.results import VerificationResultSet
+from karenina_core.results.result_set import VerificationResultSet
 from karenina_core.run.plugin import plugin as engine_plugin
 from karenina_core.testing import ScriptedModels
 from karenina_otel import OtelSettings, plugin

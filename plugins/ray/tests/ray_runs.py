@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from karenina_core import Benchmark, VerificationConfig
-from karenina_core.results import VerificationResult, VerificationResultSet
+from karenina_core.results import VerificationResult
+from karenina_core.results.result_set import VerificationResultSet
 
 KEY = "a-key-that-nobody-writes-down"
 

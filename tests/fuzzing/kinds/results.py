@@ -19,7 +19,7 @@ from karenina_core import Benchmark, plugins
 from karenina_core.errors import KareninaError
 from karenina_core.plugins import Plugins
 from karenina_core.ports import CallInfo, ErrorCategory, PortError
-from karenina_core.results import VerificationResultSet, read_results
+from karenina_core.results.result_set import VerificationResultSet, read_results
 from karenina_core.rubrics import LLMRubricTrait, RegexRubricTrait, Rubric
 from karenina_core.testing import ScriptedModels
 

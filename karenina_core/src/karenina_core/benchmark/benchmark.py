@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from karenina_core.config import VerificationConfig
-    from karenina_core.results import VerificationResult, VerificationResultSet
+    from karenina_core.results import VerificationResult
+    from karenina_core.results.result_set import VerificationResultSet
     from karenina_core.run.rescoring import Rescored
     from karenina_core.run.retry import RetryPolicy
     from karenina_core.trust import Trust

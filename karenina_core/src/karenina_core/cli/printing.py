@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from karenina_core.ports import Usage
-    from karenina_core.results import Rate, Summary, VerificationResult
+    from karenina_core.results import VerificationResult
+    from karenina_core.results.summary import Rate, Summary
 
 STYLES: Final[Mapping[Outcome, str]] = {
     Outcome.CORRECT: "green",

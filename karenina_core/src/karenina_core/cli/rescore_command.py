@@ -16,7 +16,7 @@ from karenina_core.cli.models import SPEC_HELP
 from karenina_core.cli.screen import Screen, clean, screen_of
 
 if TYPE_CHECKING:
-    from karenina_core.results import Summary
+    from karenina_core.results.summary import Summary
     from karenina_core.run.rescoring import Change, Rescored
 
 MOST_ROWS = 200

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from karenina_core.benchmark import Benchmark
     from karenina_core.cli.printing import Results
     from karenina_core.config import VerificationConfig
-    from karenina_core.results import Totals, VerificationResult
+    from karenina_core.results import VerificationResult
+    from karenina_core.results.totals import Totals
     from karenina_core.run.engine import Run
 
 
@@ -178,7 +179,7 @@ def have_run(screen: Screen, task: Task, *, fail_under: float | None, as_json: b
     Also what a run that was stopped has found out so far is printed; after Ctrl-C the single results only as JSON.
     """
     from karenina_core.cli.money import how_to_raise, money_json, print_ledger
-    from karenina_core.results import StoredResults, VerificationResultSet
+    from karenina_core.results.result_set import StoredResults, VerificationResultSet
     from karenina_core.run.admission import admit
     from karenina_core.run.running import journal_of, prepare
     from karenina_core.run.trust_store import stored_trust
@@ -308,7 +309,7 @@ def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> tup
     from karenina_core.cli.progress import RunProgress
     from karenina_core.cli.stopping import INTERRUPTED as BY_THE_USER
     from karenina_core.cli.stopping import stopping
-    from karenina_core.results import VerificationResultSet, read_results
+    from karenina_core.results.result_set import VerificationResultSet, read_results
     from karenina_core.run.execution import carry_out
     from karenina_core.run.journal_file import JournalDamaged, JournalError
     from karenina_core.run.running import run_blocking
@@ -365,7 +366,7 @@ def _how_to_go_on(prepared: Run, path: Path) -> str:
 
 def _not_done(ids: list[str], config: VerificationConfig, files: list[Path]) -> list[str]:
     """The questions that do not have a judged result in the files for each of their items."""
-    from karenina_core.results import read_results
+    from karenina_core.results.result_set import read_results
 
     core = config.core
     judges: list[str | None] = [model.id for model in core.parsing_models] or [None]

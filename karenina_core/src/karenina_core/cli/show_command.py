@@ -30,7 +30,7 @@ def show(
         from karenina_core.cli.printing import print_result, print_summary
         from karenina_core.cli.run_command import result_json, summary_json
         from karenina_core.errors import ConfigError
-        from karenina_core.results import VerificationResultSet, read_results
+        from karenina_core.results.result_set import VerificationResultSet, read_results
         from karenina_core.run.ledger import spent_json
         from karenina_core.wording import nearest
 

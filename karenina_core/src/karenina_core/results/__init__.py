@@ -1,8 +1,7 @@
-"""Results: one for each item, their sections, sets of them, and honest summaries."""
+"""Results: one for each item, and their sections. Sets, summaries and totals are in modules of their own."""
 
 from karenina_core.outcome import Outcome
 from karenina_core.results.result import SCHEMA_VERSION, VerificationResult
-from karenina_core.results.result_set import ResultFileError, StoredResults, VerificationResultSet, read_results
 from karenina_core.results.sections import (
     ModelIdentity,
     RevisionRecord,
@@ -14,31 +13,18 @@ from karenina_core.results.sections import (
     VerificationResultTemplate,
     VetoRecord,
 )
-from karenina_core.results.summary import OutcomeTally, Rate, Summary, rate, summarize, wilson
-from karenina_core.results.totals import Totals
 
 __all__ = [
     "SCHEMA_VERSION",
     "ModelIdentity",
     "Outcome",
-    "OutcomeTally",
-    "Rate",
-    "ResultFileError",
     "RevisionRecord",
     "StageRecord",
-    "StoredResults",
-    "Summary",
-    "Totals",
     "VerificationResult",
     "VerificationResultDeepJudgment",
     "VerificationResultDeepJudgmentRubric",
     "VerificationResultMetadata",
     "VerificationResultRubric",
-    "VerificationResultSet",
     "VerificationResultTemplate",
     "VetoRecord",
-    "rate",
-    "read_results",
-    "summarize",
-    "wilson",
 ]

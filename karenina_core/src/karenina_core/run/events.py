@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.context import Item
-    from karenina_core.results import Summary
+    from karenina_core.results.summary import Summary
     from karenina_core.run.calls import Call
 
 

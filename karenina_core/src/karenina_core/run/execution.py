@@ -8,7 +8,9 @@ from contextlib import aclosing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karenina_core.results import Totals, VerificationResult, VerificationResultSet
+from karenina_core.results import VerificationResult
+from karenina_core.results.result_set import VerificationResultSet
+from karenina_core.results.totals import Totals
 from karenina_core.run.command import same_run
 from karenina_core.run.output import ResultFile, make_room
 from karenina_core.run.spared import helped

@@ -21,8 +21,9 @@ from pydantic import BaseModel
 from karenina_core.errors import ConfigError
 from karenina_core.outcome import Outcome
 from karenina_core.ports import ErrorCategory, NotReplayed, PortError
-from karenina_core.results import OutcomeTally, Summary, VerificationResult
+from karenina_core.results import VerificationResult
 from karenina_core.results.sections import VerificationResultRubric
+from karenina_core.results.summary import OutcomeTally, Summary
 from karenina_core.run.continuing import Continuing
 from karenina_core.run.forked import Forked, Work, can_fork
 from karenina_core.run.journal import Journal
