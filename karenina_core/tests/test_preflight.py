@@ -54,7 +54,17 @@ class Answers(Stage):
 def run_with(
     look: Callable[[VerificationConfig, Sequence[Question]], Iterable[ModelNeed]],
     wants: Callable[[Question], bool] = lambda _question: True,
+    check: Callable[[VerificationConfig], None] = lambda _config: None,
 ) -> Run:
+    class Outside(Stage):
+        name = "Outside"
+
+        def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+            return Skip("it is in no plan")
+
+        def before_any_run(self, config: VerificationConfig) -> None:
+            check(config)
+
     class Looks(Stage):
         name = "Looks"
 
@@ -79,7 +89,7 @@ def run_with(
 
         @hookimpl
         def karenina_extra_stages(self) -> Sequence[type[Stage]]:
-            return [Looks]
+            return [Looks, Outside]
 
         @hookimpl
         def karenina_adapters(self) -> Sequence[AdapterSpec]:
@@ -96,6 +106,22 @@ def run_with(
             evaluation_mode="rubric_only", answering_models=[models.model()], parsing_models=[models.model("judge")]
         )
         return Run(ENTRIES, config, plugins, trust=Trust())
+
+
+def test_a_stage_in_no_plan_sees_the_configuration_once() -> None:
+    seen: list[VerificationConfig] = []
+
+    run = run_with(lambda _config, _questions: (), check=seen.append)
+
+    assert seen == [run.config]
+
+
+def test_a_stage_in_no_plan_can_refuse_the_run() -> None:
+    def refuse(_config: VerificationConfig) -> None:
+        raise ValueError("the folder is missing")
+
+    with pytest.raises(ConfigError, match="Outside: the folder is missing"):
+        run_with(lambda _config, _questions: (), check=refuse)
 
 
 def test_a_stage_sees_only_the_questions_that_it_wants_to_look_at() -> None:

@@ -142,6 +142,14 @@ class Stage:
         """
         return ()
 
+    def before_any_run(self, config: VerificationConfig) -> None:
+        """Look once at the configuration of a run, whether the stage is in a plan of it or not.
+
+        Called for every installed stage when a run is prepared, before any call. May log a warning of settings that
+        have no effect. Raises `ValueError` (or `ConfigError`) for a configuration that cannot work, which refuses the
+        run. A context variable that is set here is seen by all that is done in the run.
+        """
+
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
         """Look once, before anything is asked, at what would fail the items of `questions`, which it wants to look at.
 

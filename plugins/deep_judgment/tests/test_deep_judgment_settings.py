@@ -13,6 +13,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.plan import PlanError, make_plan
 from karenina_core.plugins import Plugins
 from karenina_core.rubrics import LLMRubricTrait, Rubric
+from karenina_core.run.preflight import check_any_run
 from karenina_core.testing import ScriptedModels
 from karenina_core.trust import NO_TRUST
 from karenina_deep_judgment import plugin
@@ -250,7 +251,7 @@ def test_settings_of_a_search_that_does_not_take_place_are_told_before_the_run(
     plugins = Plugins()
     plugins.register(plugin)
     with plugin_room.using(plugins):
-        plugins.observers(VerificationConfig(**given))
+        check_any_run(plugins, VerificationConfig(**given))
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == (said is not None)
     assert said is None or said in told[0]

@@ -6,6 +6,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from contextvars import copy_context
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,15 @@ def test_semantic_match_is_looked_at_before_a_run(room: Plugins) -> None:
         SemanticMatch(model="no-such-model").before_run(config())
     with pytest.raises(ModelUnavailable, match="the-configured-one"):
         SemanticMatch().before_run(config(embedding_check_model="the-configured-one"))
+
+
+def test_semantic_match_compares_by_the_configured_model(room: Plugins) -> None:
+    def compare() -> None:
+        EmbeddingCheck().before_any_run(config(embedding_check_model="the-configured-one"))
+        with pytest.raises(ModelUnavailable, match="the-configured-one"):
+            SemanticMatch().check("one", "another")
+
+    copy_context().run(compare)
 
 
 def test_semantic_match_without_the_plugin_is_refused_before_a_run(room: Plugins) -> None:

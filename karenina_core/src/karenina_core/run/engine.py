@@ -27,7 +27,7 @@ from karenina_core.run.limits import Limits
 from karenina_core.run.matrix import Matrix
 from karenina_core.run.placed import Placed
 from karenina_core.run.ports import check_models
-from karenina_core.run.preflight import check_stages
+from karenina_core.run.preflight import check_any_run, check_stages
 from karenina_core.run.pricing import Prices
 from karenina_core.run.settings import EngineSettings
 from karenina_core.run.tasks import AnswerTask
@@ -97,6 +97,7 @@ class Run:
         self.plugins = plugins
         self.trust = trust
         self.policy = policy
+        check_any_run(plugins, config)
         self.observers = plugins.observers(config)
         self.work = Answering(
             config,

@@ -20,6 +20,25 @@ if TYPE_CHECKING:
     from karenina_core.trust import Trust
 
 
+def check_any_run(plugins: Plugins, config: VerificationConfig) -> None:
+    """Have every installed stage look at the configuration once (`Stage.before_any_run`).
+
+    Raises `ConfigError` with all problems.
+    """
+    problems: list[str] = []
+    for offered in plugins.stages():
+        if offered.stage.before_any_run is Stage.before_any_run:
+            continue
+        try:
+            offered.stage().before_any_run(config)
+        except ConfigError as error:
+            problems += error.problems
+        except ValueError as error:
+            problems.append(f"{offered.stage.name}: {error}")
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
+
+
 def check_stages(
     plugins: Plugins,
     config: VerificationConfig,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from karenina_core import Stage, hookimpl
 
 if TYPE_CHECKING:
-    from karenina_core import VerificationConfig
     from karenina_core.rubrics.evaluation import TraitEvaluator
     from karenina_core.search import SearchTool
 
@@ -47,15 +46,6 @@ class plugin:  # noqa: N801 - what entry points name
         from karenina_deep_judgment.traits import DeepJudgmentTraits
 
         return [DeepJudgmentTraits()]
-
-    @staticmethod
-    @hookimpl
-    def karenina_observers(config: VerificationConfig) -> Sequence[object]:
-        """None: before a run it only warns of settings of a search that will not take place."""
-        from karenina_deep_judgment.searching import warn_of_no_search
-
-        warn_of_no_search(config)
-        return []
 
     @staticmethod
     @hookimpl

@@ -21,7 +21,7 @@ from karenina_deep_judgment.prompts import (
     reasoning_request,
 )
 from karenina_deep_judgment.quoting import Demand, quote
-from karenina_deep_judgment.searching import assess, check_search_tool, overall_risk, search_needs
+from karenina_deep_judgment.searching import assess, check_search_tool, overall_risk, search_needs, warn_of_no_search
 from karenina_deep_judgment.settings import DeepJudgmentSettings, deep_judgment
 
 if TYPE_CHECKING:
@@ -80,6 +80,10 @@ class DeepJudgmentParseTemplate(ParsingStage):
     def looks_at(self, config: VerificationConfig, question: Question) -> bool:
         """None: the search tool is the same for all."""
         return False
+
+    def before_any_run(self, config: VerificationConfig) -> None:
+        """Warn of settings of a search that will not take place."""
+        warn_of_no_search(config)
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from karenina_core import Stage, hookimpl
 
 if TYPE_CHECKING:
-    from karenina_core.run.events import RunStarted
     from karenina_core.templates import Primitive
 
 
@@ -36,13 +35,3 @@ class plugin:  # noqa: N801 - what entry points name
 
         provide_similarity(similarity, ready=ready)
         return []
-
-    @staticmethod
-    @hookimpl
-    def karenina_run_started(event: RunStarted) -> None:
-        """Have `SemanticMatch` without a model of its own compare by the one that the run's configuration names."""
-        from karenina_embedding.semantic import configured
-        from karenina_embedding.settings import EmbeddingSettings
-
-        if event.config.has("embedding_check_model"):
-            configured.set(event.config.section(EmbeddingSettings).embedding_check_model)

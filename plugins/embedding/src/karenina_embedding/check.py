@@ -17,6 +17,7 @@ from karenina_core.trust import Trust
 from karenina_embedding.finding import ModelUnavailable, missing_library
 from karenina_embedding.models import embedder
 from karenina_embedding.prompts import EMBEDDING_CHECK, EQUIVALENCE_SCHEMA, EQUIVALENT, equivalence_request
+from karenina_embedding.semantic import configured
 from karenina_embedding.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
@@ -64,6 +65,10 @@ class EmbeddingCheck(Stage):
         if lacking is not None:
             raise ConfigError([f"embedding_check_enabled: {lacking}"])
         return True
+
+    def before_any_run(self, config: VerificationConfig) -> None:
+        """Have `SemanticMatch` without a model of its own compare by the one that the configuration names."""
+        configured.set(config.section(EmbeddingSettings).embedding_check_model)
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
