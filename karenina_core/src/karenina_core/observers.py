@@ -9,14 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import told
-from karenina_core.run.events import AnswerStarted, CallStarted
+from karenina_core.run.events import AnswerStarted, CallStarted, StageStarted
 
 if TYPE_CHECKING:
     from pluggy import PluginManager
 
     from karenina_core.results import StageRecord, VerificationResult
     from karenina_core.run.calls import Call, Made
-    from karenina_core.run.events import ItemStarted, RunFinished, RunStarted, StageStarted
+    from karenina_core.run.events import ItemStarted, RunFinished, RunStarted
     from karenina_core.state import Item
 
 logger = logging.getLogger("karenina")
@@ -84,12 +84,15 @@ class Observers:
         """Tell that an item has its result."""
         self._tell("karenina_item_finished", result=result)
 
-    def stage_started(self, event: StageStarted) -> None:
-        """Tell that a stage executes."""
+    def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
+        """Report that a stage executes. What is returned reports its record; None if nothing listens."""
+        if not self.of_stages:
+            return None
+        event = StageStarted(stage, item)
         self._tell("karenina_stage_started", event=event)
+        return partial(self._stage_finished, event)
 
-    def stage_finished(self, event: StageStarted, record: StageRecord) -> None:
-        """Tell that a stage executed or failed."""
+    def _stage_finished(self, event: StageStarted, record: StageRecord) -> None:
         self._tell("karenina_stage_finished", event=event, record=record)
 
     def call_started(self, call: Call) -> Callable[[Made], None]:

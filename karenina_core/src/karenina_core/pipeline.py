@@ -6,8 +6,8 @@ import asyncio
 import inspect
 import logging
 import time
-from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pydantic import TypeAdapter
 
@@ -18,11 +18,9 @@ from karenina_core.outcome import Outcome
 from karenina_core.outside import from_outside
 from karenina_core.ports import NO_USAGE, CallNotes
 from karenina_core.results.sections import StageRecord
-from karenina_core.run.events import StageStarted
 from karenina_core.stage import Skip
 
 if TYPE_CHECKING:
-    from karenina_core.observers import Observers
     from karenina_core.plan import Plan, PlannedStage
     from karenina_core.results import VerificationResult
 
@@ -31,16 +29,23 @@ logger = logging.getLogger("karenina")
 _RECORDS: Final = TypeAdapter(list[StageRecord])
 
 
+class StageListener(Protocol):
+    """An observer of the stages of a pipeline."""
+
+    def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
+        """Note that a stage executes. Return what is called with its record, or None if nothing is to be called."""
+
+
 class Pipeline:
     """One plan, ready to run over any number of items at once, for at most `item_timeout` seconds each."""
 
-    def __init__(self, plan: Plan, observers: Observers, item_timeout: float | None = None) -> None:
+    def __init__(self, plan: Plan, listener: StageListener, item_timeout: float | None = None) -> None:
         self.plan = plan
         self._item_timeout = item_timeout
         self._answer_stages = plan.of_scope("answer")
         self._item_stages = plan.of_scope("item")
         self._facts = {planned.name: _facts(planned) for planned in plan.stages}
-        self._observers = observers
+        self._listener = listener
 
     async def answer(self, item: Item) -> State:
         """Run the answer-scope stages: what all judges of this answer share. It has an end: `end`.
@@ -112,9 +117,7 @@ class Pipeline:
         if skip is not None:
             logger.debug("[%s] %s skipped: %s", state.item.question.id, planned.name, skip.why)
             return {**self._facts[planned.name], "status": "skipped", "reason": skip.why}
-        event = StageStarted(planned.name, state.item) if self._observers.of_stages else None
-        if event is not None:
-            self._observers.stage_started(event)
+        finished = self._listener.stage_started(planned.name, state.item)
         began = time.monotonic()
         error = await self._execute(planned, state, context, task)
         said = {
@@ -124,8 +127,8 @@ class Pipeline:
             "seconds": time.monotonic() - began,
             **_called(context),
         }
-        if event is not None:
-            self._observers.stage_finished(event, StageRecord(**said))
+        if finished is not None:
+            finished(StageRecord(**said))
         return said
 
     def _skip(
