@@ -19,6 +19,7 @@ from mcp_parts import Body, Caller, Started, benchmark, call, configuration
 from servers import recording_server
 
 from karenina_core import Outcome, VerificationConfig, VerificationResultSet
+from karenina_core.benchmark.sources import read_config
 from karenina_core.run.engine import Run
 from karenina_core.run.retry import RetryPolicy
 from karenina_core.run.running import prepare
@@ -220,7 +221,7 @@ def test_the_example_of_the_readme_is_well_formed(monkeypatch: pytest.MonkeyPatc
     (example,) = re.findall(r"```toml\n(\[\[answering_models.*?)```", README.read_text("utf-8"), re.DOTALL)
     file = tmp_path / "config.toml"
     file.write_text(example)
-    (model,) = VerificationConfig.from_file(file).core.answering_models
+    (model,) = read_config(file).core.answering_models
     monkeypatch.setenv("GENES_TOKEN", "s3cret-word")
     assert [one.name for one in servers_of(model)] == ["time", "genes"]
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from karenina_core import ModelConfig, Stage, VerificationConfig, hookimpl
 from karenina_core import plugins as plugin_room
+from karenina_core.benchmark.sources import read_config
 from karenina_core.config import settings
 from karenina_core.errors import ConfigError
 from karenina_core.known import known
@@ -65,10 +66,10 @@ def test_argument_beats_environment_beats_file_beats_default(tmp_path: Path, mon
     file.write_text('replicate_count = 2\nrun_name = "file"\ntaste_threshold = 0.1\n')
     monkeypatch.setenv("KARENINA_RUN_NAME", "environment")
     monkeypatch.setenv("TASTE_THRESHOLD", "0.2")
-    config = VerificationConfig.from_file(file, taste_threshold=0.3)
+    config = read_config(file, taste_threshold=0.3)
     assert (config.taste_threshold, config.run_name, config.replicate_count) == (0.3, "environment", 2)
     assert config.request_timeout == 120.0
-    assert VerificationConfig.from_file(file).taste_threshold == 0.2
+    assert read_config(file).taste_threshold == 0.2
 
 
 @pytest.mark.parametrize("suffix", [".toml", ".yaml", ".json"])
@@ -80,7 +81,7 @@ def test_every_file_format_says_the_same(tmp_path: Path, suffix: str) -> None:
     }
     file = tmp_path / f"run{suffix}"
     file.write_text(text[suffix])
-    config = VerificationConfig.from_file(file)
+    config = read_config(file)
     assert (config.replicate_count, config.core.slots) == (2, {"parse_template": ("Other",)})
 
 
@@ -111,7 +112,7 @@ def test_bad_values_say_what_where_and_whose(values: dict[str, object], says: st
 def test_a_name_that_is_pythons_own_is_unknown_too(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"self": 1}', "utf-8")
     with pytest.raises(ConfigError, match="self: there is no such configuration name"):
-        VerificationConfig.from_file(tmp_path / "config.json")
+        read_config(tmp_path / "config.json")
 
 
 def test_all_problems_come_at_once() -> None:
@@ -144,12 +145,12 @@ def test_two_owners_of_one_name_are_an_error_that_names_both() -> None:
 def test_a_file_that_is_no_table_is_named(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(ConfigError, match=name):
-        VerificationConfig.from_file(tmp_path / name)
+        read_config(tmp_path / name)
 
 
 def test_an_absent_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.toml cannot be read"):
-        VerificationConfig.from_file(tmp_path / "nowhere.toml")
+        read_config(tmp_path / "nowhere.toml")
 
 
 def test_secrets_stand_in_no_text_of_a_configuration() -> None:

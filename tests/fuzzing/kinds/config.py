@@ -15,6 +15,7 @@ from fuzzing.commands import command
 from fuzzing.engine import Kind
 from fuzzing.mutation import OUTSIDE, as_json, as_toml, as_yaml, documents, placed, tree_of
 from karenina_core import VerificationConfig
+from karenina_core.benchmark.sources import read_config
 from karenina_core.errors import ConfigError
 
 _MORE: Final[dict[str, Any]] = {
@@ -58,7 +59,7 @@ def _opened(folder: Path) -> Iterator[Callable[[tuple[str, bytes]], bool]]:
         file = folder / f"config{ending}"
         file.write_bytes(data)
         try:
-            config = VerificationConfig.from_file(file)
+            config = read_config(file)
         except ConfigError as error:
             str(error).encode("utf-8")
             return False

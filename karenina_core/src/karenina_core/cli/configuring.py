@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from karenina_core.cli.models import models_of
-from karenina_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from karenina_core.benchmark import Benchmark
@@ -45,35 +44,26 @@ def configuration(
     A relative `manual_traces` in a file is relative to that file, one of the command line to the working directory.
     Raises `ConfigError` (each problem with the place that it comes from) and `typer.BadParameter`.
     """
-    from karenina_core.config import VerificationConfig, from_environment, read_table
+    from karenina_core.benchmark.sources import Layers, read_table
+    from karenina_core.config import from_environment
 
-    values: dict[str, Any] = {}
-    origin: dict[str, str] = {}
-
-    def lay(table: Mapping[str, Any], place: str) -> None:
-        values.update(table)
-        origin.update(dict.fromkeys(table, place))
-
+    layers = Layers()
     of_benchmark = f"the config section of {benchmark.path if benchmark is not None else None}"
     if benchmark is not None and benchmark.run_config:
-        lay(section_of(benchmark), of_benchmark)
+        layers.lay(section_of(benchmark), of_benchmark)
     if file is not None:
-        lay(anchored(read_table(file), file), str(file))
-    lay(dict(from_environment()), "the environment")
+        layers.lay(anchored(read_table(file), file), str(file))
+    layers.lay(dict(from_environment()), "the environment")
     if answering or recordings is not None:
         models = models_of(answering or (), [recordings] if recordings is not None else ())
-        lay({"answering_models": models}, "--answering" if answering else "--recordings")
+        layers.lay({"answering_models": models}, "--answering" if answering else "--recordings")
     if judges:
-        lay({"parsing_models": models_of(judges)}, "--judge")
+        layers.lay({"parsing_models": models_of(judges)}, "--judge")
     for setting in settings or ():
-        name, value = _one(setting, values)
-        merged = "." in setting.partition("=")[0] and origin.get(name) == of_benchmark
-        lay({name: value}, of_benchmark if merged else "--set")
-    try:
-        made = VerificationConfig(**values)
-    except ConfigError as error:
-        raise ConfigError([_placed(problem, origin) for problem in error.problems]) from error
-    return made.with_benchmark_names(name for name, place in origin.items() if place == of_benchmark)
+        name, value = _one(setting, layers.values)
+        merged = "." in setting.partition("=")[0] and layers.origin.get(name) == of_benchmark
+        layers.lay({name: value}, of_benchmark if merged else "--set")
+    return layers.configuration().with_benchmark_names(layers.names_from(of_benchmark))
 
 
 def overlaid(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
@@ -100,11 +90,6 @@ def _one(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
     if table is not None and not isinstance(table, Mapping):
         raise typer.BadParameter(f"{top} is no table, so --set {name}=... cannot change a key of it")
     return top, {**(table or {}), key: read_value(name, text)}
-
-
-def _placed(problem: str, origin: Mapping[str, str]) -> str:
-    name = problem.partition(":")[0].partition(".")[0].partition(" ")[0]
-    return f"{problem} (from {origin[name]})" if name in origin else problem
 
 
 def anchored(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from karenina_core.benchmark.sources import read_table
 from karenina_core.cli.configuring import anchored, overlaid
 from karenina_core.cli.models import models_of
 from karenina_core.cli.own_run import enter_folder, look_up, secrets_now, still_there
-from karenina_core.config import VerificationConfig, read_table
+from karenina_core.config import VerificationConfig
 from karenina_core.config import settings as owned_settings
 from karenina_core.errors import ConfigError
 from karenina_core.run.command import LEFT_OUT, MODEL_ROLES, with_secrets

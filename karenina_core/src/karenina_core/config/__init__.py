@@ -5,8 +5,8 @@ come, in this order, from arguments, the environment, a file, and the owner's de
 """
 
 from karenina_core.config.core import CoreSettings, PluginSelection
+from karenina_core.config.environment import from_environment, read_value
 from karenina_core.config.names import Setting, prompt_tasks, settings
-from karenina_core.config.reading import from_environment, read_table, read_value
 from karenina_core.config.verification import VerificationConfig
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "VerificationConfig",
     "from_environment",
     "prompt_tasks",
-    "read_table",
     "read_value",
     "settings",
 ]

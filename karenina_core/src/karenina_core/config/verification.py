@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
 from karenina_core.config.core import CoreSettings
+from karenina_core.config.environment import from_environment
 from karenina_core.config.names import Setting, prompt_tasks, settings
-from karenina_core.config.reading import from_environment, read_table
 from karenina_core.errors import ConfigError
 from karenina_core.known import install_line, known
 from karenina_core.models import SECRECY
@@ -34,8 +33,6 @@ class VerificationConfig(BaseModel):
     _sections: dict[type[BaseModel], BaseModel] = PrivateAttr(default_factory=dict)
     _given: frozenset[str] = PrivateAttr(default=frozenset())
     _from_benchmark: frozenset[str] = PrivateAttr(default=frozenset())
-
-    FILE_SUFFIXES: ClassVar[tuple[str, ...]] = (".toml", ".yaml", ".yml", ".json")
 
     def __init__(self, /, **values: Any) -> None:  # a file may hold the name `self`
         given = {**dict(from_environment()), **values}
@@ -66,11 +63,6 @@ class VerificationConfig(BaseModel):
         if problems:
             raise ConfigError(problems)
         return filled
-
-    @classmethod
-    def from_file(cls, path: str | Path, **arguments: Any) -> Self:
-        """The configuration in a TOML, YAML or JSON file; the environment, then `arguments`, go over it."""
-        return cls(**{**read_table(path), **dict(from_environment()), **arguments})
 
     def section(self, model: type[S]) -> S:
         """The settings model of one owner, filled."""

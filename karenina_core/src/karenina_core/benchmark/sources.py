@@ -1,37 +1,48 @@
-"""Values of configuration names as people write them: in the environment, on the command line and in files."""
+"""Where values of the configuration come from: TOML, YAML and JSON files, and layers of values with their origin."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Any
 
 from karenina_core import files
 from karenina_core.bounds import MAX_DIGITS, trouble_in
-from karenina_core.config.names import settings
+from karenina_core.config import VerificationConfig, from_environment
 from karenina_core.errors import ConfigError
 
 
-def from_environment() -> Iterator[tuple[str, Any]]:
-    """The names that environment variables set, with their values read as the owner's type asks.
+class Layers:
+    """Values of configuration names, each layer over the earlier ones, and the place that each value comes from."""
 
-    Text that is no JSON is taken as it stands: `KARENINA_RUN_NAME=nightly` and `KARENINA_REPLICATE_COUNT=3` both work.
-    """
-    for name, setting in settings().items():
-        for variable in setting.environment:
-            if variable in os.environ and variable != "KARENINA_PLUGINS":
-                yield name, _read_value(os.environ[variable], setting.info.annotation)
-                break
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.origin: dict[str, str] = {}
+
+    def lay(self, table: Mapping[str, Any], place: str) -> None:
+        """Put the values of `table`, which come from `place`, over all earlier ones."""
+        self.values.update(table)
+        self.origin.update(dict.fromkeys(table, place))
+
+    def names_from(self, place: str) -> frozenset[str]:
+        """Return the names whose values come from `place`."""
+        return frozenset(name for name, origin in self.origin.items() if origin == place)
+
+    def configuration(self) -> VerificationConfig:
+        """Return the configuration. Raises `ConfigError`, each problem with the place that its value comes from."""
+        try:
+            return VerificationConfig(**self.values)
+        except ConfigError as error:
+            raise ConfigError([self._placed(problem) for problem in error.problems]) from error
+
+    def _placed(self, problem: str) -> str:
+        name = problem.partition(":")[0].partition(".")[0].partition(" ")[0]
+        return f"{problem} (from {self.origin[name]})" if name in self.origin else problem
 
 
-def read_value(name: str, text: str) -> Any:
-    """The value that `name=text` means, by the type of the name; unknown names are read as JSON where they can be."""
-    setting = settings().get(name)
-    return _read_value(text, setting.info.annotation if setting is not None else None)
+def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
+    """Return the configuration in a TOML, YAML or JSON file; the environment, then `arguments`, go over it."""
+    return VerificationConfig(**{**read_table(path), **dict(from_environment()), **arguments})
 
 
 def read_table(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
@@ -91,14 +102,3 @@ def _parse_yaml(file: Path, text: str) -> Any:
         return read(text, file).value
     except CheckpointError as error:
         raise ValueError(f"{error.where}: {error.what}; {error.cure}".removeprefix(": ")) from None
-
-
-def _read_value(text: str, annotation: Any) -> Any:
-    kind = get_origin(annotation)
-    one_of_several = get_args(annotation) if kind in (Union, UnionType) else ()
-    if annotation is str or str in one_of_several or kind is Literal:
-        return text
-    try:
-        return TypeAdapter(Any).validate_json(text)
-    except ValidationError:
-        return text

@@ -1,0 +1,41 @@
+"""Values of configuration names as text: in the environment and on the command line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+
+from karenina_core.config.names import settings
+
+
+def from_environment() -> Iterator[tuple[str, Any]]:
+    """The names that environment variables set, with their values read as the owner's type asks.
+
+    Text that is no JSON is taken as it stands: `KARENINA_RUN_NAME=nightly` and `KARENINA_REPLICATE_COUNT=3` both work.
+    """
+    for name, setting in settings().items():
+        for variable in setting.environment:
+            if variable in os.environ and variable != "KARENINA_PLUGINS":
+                yield name, _read_value(os.environ[variable], setting.info.annotation)
+                break
+
+
+def read_value(name: str, text: str) -> Any:
+    """The value that `name=text` means, by the type of the name; unknown names are read as JSON where they can be."""
+    setting = settings().get(name)
+    return _read_value(text, setting.info.annotation if setting is not None else None)
+
+
+def _read_value(text: str, annotation: Any) -> Any:
+    kind = get_origin(annotation)
+    one_of_several = get_args(annotation) if kind in (Union, UnionType) else ()
+    if annotation is str or str in one_of_several or kind is Literal:
+        return text
+    try:
+        return TypeAdapter(Any).validate_json(text)
+    except ValidationError:
+        return text
