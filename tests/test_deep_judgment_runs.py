@@ -325,19 +325,36 @@ def test_no_truth_stands_in_any_request_of_deep_judgment() -> None:
 # ---- searches
 
 
-def test_a_replay_of_a_run_that_searched_asks_neither_judge_nor_search(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tool", ["function", "plugin"])
+def test_a_replay_of_a_run_that_searched_asks_neither_judge_nor_search(tool: str, tmp_path: Path) -> None:
     asked: list[str] = []
 
-    def search(query: str) -> str:
+    def look_up(query: str) -> str:
         asked.append(query)
         return "BCL2 is its target."
 
+    class Library:
+        name = "library"
+
+        def unavailable(self) -> str | None:
+            return None
+
+        async def search(self, query: str) -> str:
+            return look_up(query)
+
+    class Offers:
+        @hookimpl
+        def karenina_search_tools(self) -> Sequence[Library]:
+            return [Library()]
+
+    search: str | Callable[[str], str] = look_up if tool == "function" else "library"
     settings = {"deep_judgment_mode": "full", "deep_judgment_search_enabled": True, "deep_judgment_search_tool": search}
     models, outputs = judging(), [tmp_path / "then.jsonl", tmp_path / "now.jsonl"]
     benchmark = Benchmark.create(name="deep")
     benchmark.add_question("Which gene?", "BCL2", GENE)
     plugins = Plugins.discover()
     plugins.register(models)
+    plugins.register(Offers())
     with plugin_room.using(plugins):
         config = VerificationConfig(
             answering_models=[models.model("a")], parsing_models=[models.model("j")], **settings

@@ -65,7 +65,7 @@ def test_looking_around_on_the_command_line_imports_nothing_heavy(arguments: lis
 
 def test_the_list_of_commands_imports_neither_stages_nor_what_draws_frames() -> None:
     modules = imported(command("--help"))
-    assert modules & {"pydantic", "rich", "karenina_template", "karenina_openai"} == set()
+    assert modules & {"pydantic", "rich", "karenina_generation", "karenina_openai"} == set()
     assert "karenina_local" in modules, "the plugins that add commands are asked"
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import typer
@@ -18,29 +17,28 @@ from karenina_core import (
     ANY,
     ArtifactKeys,
     Benchmark,
-    Question,
     Slot,
     Stage,
     VerificationConfig,
     VerificationContext,
     hookimpl,
-    hookspecs,
 )
 from karenina_core import plugins as plugin_room
 from karenina_core.cli.app import build_app
+from karenina_core.cli.hookspecs import karenina_commands
 from karenina_core.config import settings
 from karenina_core.errors import ConfigError
 from karenina_core.finalize import plugin as core_plugin
+from karenina_core.observers import observers
 from karenina_core.plugins import PluginError, Plugins, using
 from karenina_core.ports import CallInfo, ErrorCategory, Message, PortError
-from karenina_core.rubrics import RubricTrait
-from karenina_core.run.executors import InThisProcess
+from karenina_core.run.executors import InThisProcess, executors
+from karenina_core.run.pricing import price_sources
+from karenina_core.run.tool_sessions import tool_sources
 from karenina_core.slots import SLOT_RULES
-from karenina_core.templates import Primitive
-from karenina_core.templates.questions import template_of
 from karenina_core.testing import ScriptedModels
 
-HOOKS = sorted(name for name in vars(hookspecs) if name.startswith("karenina_"))
+HOOKS = sorted(hook.name for hook in Plugins().specifications.hooks() if hook.distribution == "karenina-core")
 TESTED: set[str] = set()
 
 
@@ -80,13 +78,6 @@ def plugins() -> Iterator[Plugins]:
         yield found
 
 
-@pytest.mark.parametrize("hook", HOOKS)
-def test_every_hook_begins_with_a_sentence_on_what_it_is_for(hook: str) -> None:
-    text = inspect.getdoc(getattr(hookspecs, hook)) or ""
-    assert text.split()[0] in ("Offer", "Add", "Told")
-    assert "." in text
-
-
 @shows(*(slot.hook for slot in Slot))
 @pytest.mark.parametrize("slot", Slot)
 def test_a_slots_hook_offers_stages_for_it_and_for_no_other(slot: Slot, plugins: Plugins) -> None:
@@ -112,69 +103,18 @@ def test_adapters_are_offered_under_their_interface(plugins: Plugins) -> None:
     assert plugins.adapter("scripted").spec.ports == ("llm", "parser", "agent")
 
 
-@shows("karenina_primitives")
-def test_a_plugins_primitive_is_used_like_a_built_in_one(plugins: Plugins) -> None:
-    class EndsWith(Primitive):
-        def check(self, extracted: object, expected: object) -> bool:
-            return isinstance(extracted, str) and extracted.endswith(str(expected))
-
-    plugins.register(offering("karenina_primitives", [EndsWith]))
-    field = 'VerifiedField(description="d", ground_truth="CL2", verify_with=EndsWith())'
-    question = Question(question="Which?", answer_template=f"class Answer(BaseAnswer):\n    gene: str = {field}\n")
-    template = template_of(question)
-    assert template is not None
-    bound = template.for_question("q")
-    assert bound.bind({"gene": "BCL2"}).verify() is True
-    assert bound.bind({"gene": "TP53"}).verify() is False
-
-
-@shows("karenina_trait_kinds")
-def test_a_plugins_trait_kind_is_held_by_a_benchmark(plugins: Plugins) -> None:
-    from karenina_core.rubrics import Rubric, trait_from_json
-
-    class HaikuTrait(RubricTrait):
-        type: str = "haiku"
-        syllables: int = 17
-
-    plugins.register(offering("karenina_trait_kinds", [HaikuTrait]))
-    trait = trait_from_json({"type": "haiku", "name": "poem", "syllables": 19})
-    assert isinstance(trait, HaikuTrait)
-    assert trait.syllables == 19
-    assert Rubric.of(trait).names == ("poem",)
-
-
-@shows("karenina_trait_evaluators")
-def test_trait_evaluators_are_asked_in_the_order_of_precedence_then_name(plugins: Plugins) -> None:
-    class Evaluator:
-        name: ClassVar[str] = "b"
-        precedence: ClassVar[int] = 0
-
-    def named(given: str, rank: int) -> object:
-        return type("E", (Evaluator,), {"name": given, "precedence": rank})()
-
-    plugins.register(offering("karenina_trait_evaluators", [named("b", 0), named("c", 5), named("a", 0)]))
-    assert [one.name for one in plugins.trait_evaluators()] == ["c", "a", "b"]
-
-
-@shows("karenina_search_tools")
-def test_search_tools_are_offered_by_name(plugins: Plugins) -> None:
-    tools = [type("Tool", (), {"name": name})() for name in ("web", "library")]
-    plugins.register(offering("karenina_search_tools", tools))
-    assert [one.name for one in plugins.search_tools()] == ["library", "web"]
-
-
 @shows("karenina_prices")
 def test_lists_of_prices_are_offered_by_name(plugins: Plugins) -> None:
     lists = [type("List", (), {"name": name})() for name in ("public", "ours")]
     plugins.register(offering("karenina_prices", lists))
-    assert [one.name for one in plugins.price_sources()] == ["ours", "public"]
+    assert [one.name for one in price_sources(plugins)] == ["ours", "public"]
 
 
 @shows("karenina_tool_sources")
 def test_tool_sources_are_offered_by_name(plugins: Plugins) -> None:
     sources = [type("Source", (), {"name": name})() for name in ("mcp", "library")]
     plugins.register(offering("karenina_tool_sources", sources))
-    assert [one.name for one in plugins.tool_sources()] == ["library", "mcp"]
+    assert [one.name for one in tool_sources(plugins)] == ["library", "mcp"]
 
 
 @shows("karenina_executors")
@@ -183,7 +123,7 @@ def test_executors_are_offered_beside_the_one_of_the_core(plugins: Plugins) -> N
         name = "elsewhere"
 
     plugins.register(offering("karenina_executors", [Elsewhere()]))
-    assert [one.name for one in plugins.executors()] == ["asyncio", "elsewhere"]
+    assert [one.name for one, _ in executors(plugins)] == ["asyncio", "elsewhere"]
 
 
 @shows("karenina_prompt_instructions")
@@ -226,7 +166,7 @@ def test_commands_are_added_and_one_that_fails_stops_no_other(plugins: Plugins) 
     plugins.register(Breaks())
     plugins.register(Adds())
     app = typer.Typer()
-    plugins.add_commands(app)
+    assert len(list(plugins.each(karenina_commands, app=app))) == 1
     assert CliRunner().invoke(app, ["greet"]).output == "hello\n"
     assert "no commands today" in (next(info for info in plugins.describe() if info.name == "Breaks").failure or "")
 
@@ -393,12 +333,12 @@ def test_observers_of_one_run_are_offered_where_its_configuration_asks_for_them(
 
     plugins.register(Offers())
     named = VerificationConfig(run_name="one")
-    assert plugins.observers(named).of_items
-    assert not plugins.observers(VerificationConfig()).of_items
+    assert observers(plugins, named).of_items
+    assert not observers(plugins, VerificationConfig()).of_items
     run_of_filled_slots(plugins)
     assert heard == []
     with pytest.raises(ConfigError, match="not with this configuration"):
-        plugins.observers(VerificationConfig(run_name="refused"))
+        observers(plugins, VerificationConfig(run_name="refused"))
 
 
 def test_an_observer_that_is_none_is_refused_with_its_owner(plugins: Plugins) -> None:
@@ -408,7 +348,7 @@ def test_an_observer_that_is_none_is_refused_with_its_owner(plugins: Plugins) ->
 
     plugins.register(offering("karenina_observers", [Odd()]), distribution="odd", version="3")
     with pytest.raises(PluginError, match=r"odd 3.*karenina_item_finished"):
-        plugins.observers(VerificationConfig())
+        observers(plugins, VerificationConfig())
 
 
 def test_every_hook_is_shown_at_work_here() -> None:

@@ -27,6 +27,7 @@ from karenina_core import (
 from karenina_core import plugins as plugin_room
 from karenina_core.context import Item, State
 from karenina_core.finalize import FinalizeResult
+from karenina_core.observers import observers
 from karenina_core.pipeline import Pipeline
 from karenina_core.plan import arrange
 from karenina_core.plugins import Plugins
@@ -61,7 +62,7 @@ def run(*stages: type[Stage], judges: int = 1, models: ScriptedModels | None = N
         hub = PortHub(plugins, 5)
         pipeline = Pipeline(
             arrange([Selected(one(), f"dist-of-{one.name}", "1.2") for one in (*stages, FinalizeResult)]),
-            plugins.observers(),
+            observers(plugins),
         )
 
         def item(judge: ModelConfig | None) -> Item:
@@ -443,7 +444,7 @@ def test_a_prompt_has_the_tasks_the_plugins_and_the_users_instructions_before_th
         hub = PortHub(plugins, 5)
         item = Item(Question(question="Which?"), models.model("a"), models.model("j"), 1, config, hub, Trust())
         plan = arrange([Selected(greeter(), "d", "1")])
-        await Pipeline(plan, plugins.observers()).run_stages(plan.stages, State(item))
+        await Pipeline(plan, observers(plugins)).run_stages(plan.stages, State(item))
 
     asyncio.run(work())
     system, user = models.requests[0].messages
@@ -490,7 +491,7 @@ def test_a_finalizer_that_fails_still_leaves_a_result() -> None:
         config = VerificationConfig()
 
     async def work() -> VerificationResult:
-        pipeline = Pipeline(arrange([Selected(Broken(), "d", "1")]), plugins.observers())
+        pipeline = Pipeline(arrange([Selected(Broken(), "d", "1")]), observers(plugins))
         item = Item(
             Question(question="Which?"), models.model("a"), models.model("j"), 1, config, PortHub(plugins, 5), Trust()
         )

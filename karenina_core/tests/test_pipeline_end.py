@@ -9,6 +9,7 @@ import pytest
 from karenina_core import Question, Stage, VerificationConfig, VerificationContext
 from karenina_core import plugins as plugin_room
 from karenina_core.context import Item
+from karenina_core.observers import observers
 from karenina_core.pipeline import Pipeline
 from karenina_core.plan import arrange
 from karenina_core.plugins import Plugins
@@ -44,7 +45,7 @@ def test_an_answer_that_is_cancelled_while_it_is_made_has_an_end() -> None:
 
     async def cancelled() -> None:
         making = asyncio.create_task(
-            Pipeline(arrange([Selected(Waits(), "tests", "0")]), plugins.observers()).answer(item)
+            Pipeline(arrange([Selected(Waits(), "tests", "0")]), observers(plugins)).answer(item)
         )
         await asyncio.sleep(0)
         making.cancel()

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from journalled import AT_ONCE, CONFIG, World, model, words
@@ -17,7 +17,6 @@ from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
 from karenina_core.ports import ErrorCategory, PortError
 from karenina_core.results.result_set import VerificationResultSet
-from karenina_core.search import search_tools
 from karenina_core.stage import ServiceNeed
 from karenina_core.trust import Trust
 
@@ -184,40 +183,3 @@ def test_a_service_that_cannot_be_asked_here_refuses_the_run_before_anything_is_
     with pytest.raises(ConfigError, match="the library: it is closed today"):
         run(Library(closed="it is closed today"), words("a"), world)
     assert world.calls == []
-
-
-def test_a_search_tool_is_kept_like_any_service(tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    class Catalogue:
-        name: ClassVar[str] = "catalogue"
-
-        def unavailable(self) -> str | None:
-            return None
-
-        async def search(self, query: str) -> str:
-            asked.append(query)
-            return f"found {query}"
-
-    class Search(Stage):
-        name = "Search"
-
-        async def execute(self, context: VerificationContext) -> None:
-            (tool,) = search_tools(context)
-            context.set_result_field("found", await tool.search(context.question.id))
-
-    class Plugin:
-        @hookimpl
-        def karenina_extra_stages(self) -> Sequence[type[Stage]]:
-            return [Search]
-
-        @hookimpl
-        def karenina_search_tools(self) -> Sequence[Catalogue]:
-            return [Catalogue()]
-
-    plugins = World().plugins()
-    plugins.register(Plugin(), distribution="karenina-library", version="1")
-    with plugin_room.using(plugins):
-        words("a").run_verification(ONE, journal=tmp_path / "j")
-        again = words("a").run_verification(ONE, journal=tmp_path / "j", replay=True)
-    assert (found(again), asked) == (["found a"], ["a"])

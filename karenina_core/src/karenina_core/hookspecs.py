@@ -1,10 +1,15 @@
-"""Every hook of Karenina: the table of contents of what a plugin can add.
+"""The hooks of the core, and the markers with which hooks are specified and implemented.
 
-A plugin is any object (a class, a module, an instance) whose functions carry `@hookimpl` and are named like one of
-the specifications here. An entry point in one of the groups `karenina.stages`, `karenina.adapters` or
-`karenina.plugins` names it. An implementation may take fewer arguments than its specification.
+A plugin is any object (a class, a module, an instance) whose functions carry `@hookimpl` and are named like a hook. An
+entry point in one of the groups `karenina.stages`, `karenina.adapters` or `karenina.plugins` names it. An
+implementation may take fewer arguments than its specification.
 
 The thirteen slot hooks each offer stage classes for one slot, in the order in which the slots are passed.
+
+Other hooks belong to the distribution that opens the extension point. It specifies them with `@hookspec` in a module
+that imports these markers and nothing else at run time, and names the module in the entry-point group
+`karenina.hookspecs`. The module may define `offered(plugins)`, which is called after plugins that implement one of its
+hooks were loaded or registered, and may set `karenina_api`. `karenina plugins --hooks` lists all hooks.
 """
 
 from __future__ import annotations
@@ -16,29 +21,10 @@ import pluggy
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import typer
     from pydantic import BaseModel
 
     from karenina_core.adapters import AdapterSpec
-    from karenina_core.config import VerificationConfig
-    from karenina_core.prices import PriceSource
-    from karenina_core.results import StageRecord, VerificationResult
-    from karenina_core.rubrics import RubricTrait
-    from karenina_core.rubrics.evaluation import TraitEvaluator
-    from karenina_core.run.calls import Made
-    from karenina_core.run.events import (
-        AnswerStarted,
-        CallStarted,
-        ItemStarted,
-        RunFinished,
-        RunStarted,
-        StageStarted,
-    )
-    from karenina_core.run.executors import Executor
-    from karenina_core.search import SearchTool
     from karenina_core.stage import Stage
-    from karenina_core.templates import Primitive
-    from karenina_core.tool_sources import ToolSource
 
 API_VERSION = 1
 """The version of these specifications. A plugin that sets `karenina_api` to another one is not loaded."""
@@ -125,41 +111,6 @@ def karenina_adapters() -> Sequence[AdapterSpec]:
 
 
 @hookspec
-def karenina_primitives() -> Sequence[type[Primitive]]:
-    """Offer verification primitives; templates then use them by class name like the built-in ones."""
-
-
-@hookspec
-def karenina_trait_kinds() -> Sequence[type[RubricTrait]]:
-    """Offer kinds of rubric traits; benchmarks then hold them like the built-in ones."""
-
-
-@hookspec
-def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
-    """Offer what scores rubric traits; each trait goes to the first evaluator that claims it."""
-
-
-@hookspec
-def karenina_search_tools() -> Sequence[SearchTool]:
-    """Offer ways to look up what an answer claims, each under the name by which a configuration chooses it."""
-
-
-@hookspec
-def karenina_tool_sources() -> Sequence[ToolSource]:
-    """Offer sources of tools for agents; the run opens them for the models that are configured to have them."""
-
-
-@hookspec
-def karenina_prices() -> Sequence[PriceSource]:
-    """Offer lists of what models cost; the first that has a model's price, by the lists' names, says it."""
-
-
-@hookspec
-def karenina_executors() -> Sequence[Executor]:
-    """Offer ways to work through a run, in other processes or on other machines, chosen by name (`executor`)."""
-
-
-@hookspec
 def karenina_prompt_instructions(task: str, interface: str) -> str | None:
     """Add instructions to the prompt of `task` for judges of `interface`; None adds nothing. Asked for every prompt."""
 
@@ -167,71 +118,3 @@ def karenina_prompt_instructions(task: str, interface: str) -> str | None:
 @hookspec
 def karenina_settings() -> Sequence[type[BaseModel]]:
     """Offer settings models for configuration names that no stage owns; each name has one owner."""
-
-
-@hookspec
-def karenina_commands(app: typer.Typer) -> None:
-    """Add commands to the `karenina` command. Called once, before the arguments are read.
-
-    Asked are plugins with an entry point in the group `karenina.plugins`: no stage or adapter is imported for it.
-    """
-
-
-@hookspec
-def karenina_observers(config: VerificationConfig) -> Sequence[object]:
-    """Offer observers of one run under `config`: objects with the hooks below, told of this run and of no other.
-
-    Asked when the run is prepared; nothing is offered where the configuration asks for nothing, and nothing is paid
-    then. A `KareninaError` refuses the run. Observers are told in the event loop, so they must not wait, and in the
-    task that does the work: what they set in a context variable when something starts is seen by all that it does.
-    """
-
-
-@hookspec
-def karenina_run_started(event: RunStarted) -> None:
-    """Told before the first item of a run."""
-
-
-@hookspec
-def karenina_run_finished(event: RunFinished) -> None:
-    """Told after the last item of a run, also when it was interrupted."""
-
-
-@hookspec
-def karenina_answer_started(event: AnswerStarted) -> None:
-    """Told before a model is asked for one answer, which is then put before its judges."""
-
-
-@hookspec
-def karenina_answer_finished(event: AnswerStarted) -> None:
-    """Told when all judges have seen the answer, also when that was cut off."""
-
-
-@hookspec
-def karenina_item_started(event: ItemStarted) -> None:
-    """Told when an item, one answer before one judge, begins. The `item` of its result will be its `event.item.key`."""
-
-
-@hookspec
-def karenina_item_finished(result: VerificationResult) -> None:
-    """Told when an item has its result, also where the journal had it and nothing began."""
-
-
-@hookspec
-def karenina_stage_started(event: StageStarted) -> None:
-    """Told before a stage executes; not for stages that are skipped."""
-
-
-@hookspec
-def karenina_stage_finished(event: StageStarted, record: StageRecord) -> None:
-    """Told after a stage executed or failed, with what is recorded about it; not for stages that are skipped."""
-
-
-@hookspec
-def karenina_call_started(event: CallStarted) -> None:
-    """Told before a model is called: once for all tries, and not for replies that the journal had."""
-
-
-@hookspec
-def karenina_call_finished(event: CallStarted, made: Made) -> None:
-    """Told what became of the call and what it took; it has neither reply nor error where it was cut off."""

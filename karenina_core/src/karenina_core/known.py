@@ -1,7 +1,7 @@
 """What the members of this project own, whether they are installed or not.
 
-The file `known.json` beside this module is made from the members' own declarations
-(`python -m karenina_core.testing.known`), and a test holds it to them. It serves one purpose: to say which distribution
+The file `known.json` beside this module is made from the members' own declarations (`python scripts/catalog.py`), and
+a test holds it to them. It serves one purpose: to say which distribution
 brings what a configuration names.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib.resources import files
 from typing import Any, TypedDict
 
 
@@ -30,6 +29,7 @@ class Known(TypedDict):
     adapters: dict[str, str]
     adapter_details: dict[str, AdapterDetails]
     recorders: dict[str, str]
+    hooks: dict[str, str]
     artifacts: dict[str, str]
     prompts: dict[str, str]
     tool_sources: dict[str, str]
@@ -40,6 +40,8 @@ class Known(TypedDict):
 @cache
 def known() -> Known:
     """The content of `known.json`."""
+    from importlib.resources import files  # the command line starts without it
+
     found: Known = json.loads(files("karenina_core").joinpath("known.json").read_text("utf-8"))
     return found
 

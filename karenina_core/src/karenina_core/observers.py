@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.errors import told
+from karenina_core.errors import KareninaError, told
+from karenina_core.plugins import Implementation, PluginError, Plugins, described
+from karenina_core.run import hookspecs
 from karenina_core.run.events import AnswerStarted, CallStarted, StageStarted
 
 if TYPE_CHECKING:
-    from pluggy import PluginManager
-
+    from karenina_core.config import VerificationConfig
     from karenina_core.results import StageRecord, VerificationResult
     from karenina_core.run.calls import Call, Made
     from karenina_core.run.events import ItemStarted, RunFinished, RunStarted
@@ -21,24 +22,54 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("karenina")
 
-OBSERVER_HOOKS: Final = tuple(
-    f"karenina_{what}_{when}" for what in ("run", "answer", "item", "stage", "call") for when in ("started", "finished")
+OBSERVER_HOOKS: Final[tuple[Callable[..., None], ...]] = tuple(
+    getattr(hookspecs, f"karenina_{what}_{when}")
+    for what in ("run", "answer", "item", "stage", "call")
+    for when in ("started", "finished")
 )
 
 Listeners = dict[str, list[tuple[str, Callable[..., object]]]]
 """By hook who listens, as distribution and version, and what to call with the hook's arguments."""
 
 
-def listen(found: Listeners, manager: PluginManager, plugin: object, owner: str) -> None:
-    """Add to `found` what `plugin` observes, of the plugins that are registered with `manager`."""
-    others = [other for other in manager.get_plugins() if other is not plugin]
+def observers(plugins: Plugins, config: VerificationConfig | None = None) -> Observers:
+    """Return all observers of a run under `config`: plugins with such hooks, and what plugins offer for this run.
+
+    Raises the `KareninaError` with which a plugin refuses the run, and `PluginError` for an observer that does not fit
+    the specifications.
+    """
+    found: Listeners = {}
+    _listen(found, plugins)
+    for implementation in plugins.implementations(hookspecs.karenina_observers) if config is not None else ():
+        owner = f"{implementation.distribution} {implementation.version}"
+        for observer in _offered(implementation, owner, config):
+            alone = Plugins(plugins.specifications)
+            try:
+                alone.register(observer, distribution=implementation.distribution, version=implementation.version)
+            except PluginError as error:
+                raise PluginError(f"an observer of {owner} cannot be used: {error}") from error
+            _listen(found, alone)
+    return Observers(found)
+
+
+def _listen(found: Listeners, plugins: Plugins) -> None:
     for hook in OBSERVER_HOOKS:
-        if any(one.plugin is plugin for one in getattr(manager.hook, hook).get_hookimpls()):
-            found.setdefault(hook, []).append((owner, manager.subset_hook_caller(hook, others)))
+        for one in plugins.implementations(hook):
+            found.setdefault(hook.__name__, []).append((f"{one.distribution} {one.version}", one.call))
+
+
+def _offered(found: Implementation[..., Sequence[object]], owner: str, config: object) -> Sequence[object]:
+    try:
+        return found.call(config=config) or ()
+    except KareninaError:
+        raise
+    except Exception as error:
+        logger.warning("%s observes nothing: %s", owner, described(error))
+        return ()
 
 
 class Observers:
-    """All who observe one run, by hook. `Plugins.observers` finds them.
+    """All who observe one run, by hook. `observers` finds them.
 
     One that raises is warned about, and costs neither the others nor the run anything.
     """

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol
-
-if TYPE_CHECKING:
-    from karenina_core.context import VerificationContext
+from typing import ClassVar, Protocol
 
 
 class SearchTool(Protocol):
@@ -21,23 +18,3 @@ class SearchTool(Protocol):
 
         May raise: the caller goes on without. A `PortError` says by its category whether it is worth another try.
         """
-
-
-def search_tools(context: VerificationContext) -> list[SearchTool]:
-    """Return the ways to look something up that plugins bring, sorted by name. Results go through `context.consult`."""
-    return [_kept(context, tool) for tool in context.plugins.search_tools()]
-
-
-def _kept(context: VerificationContext, tool: SearchTool) -> SearchTool:
-    """Return the tool with its results kept and replayed as the replies of models are."""
-
-    class Kept:
-        name: ClassVar[str] = tool.name
-
-        def unavailable(self) -> str | None:
-            return tool.unavailable()
-
-        async def search(self, query: str) -> str:
-            return await context.consult(tool.name, query, lambda: tool.search(query))
-
-    return Kept()

@@ -12,6 +12,7 @@ from genai_prices.data_snapshot import get_snapshot
 from karenina_core.plugins import current
 from karenina_core.ports import Usage
 from karenina_core.prices import FREE, dollars
+from karenina_core.run.pricing import price_sources
 from karenina_prices.published import PublishedPrices
 
 THEN = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -99,4 +100,4 @@ def test_the_edition_names_the_release_and_what_is_in_it() -> None:
 
 
 def test_the_list_is_offered() -> None:
-    assert "genai-prices" in [one.name for one in current().price_sources()]
+    assert "genai-prices" in [one.name for one in price_sources(current())]

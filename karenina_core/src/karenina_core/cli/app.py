@@ -10,6 +10,7 @@ import typer
 from typer.models import CommandInfo
 
 from karenina_core.cli.exit_codes import exit_codes_help
+from karenina_core.cli.hookspecs import karenina_commands
 
 if TYPE_CHECKING:
     from karenina_core.cli.screen import Screen
@@ -85,7 +86,8 @@ def build_app(wanted: str | None = None) -> typer.Typer:
     app = _core_app(wanted)
     own = {_name(command) for command in app.registered_commands} | GROUPS.keys()
     first = len(app.registered_commands)
-    plugins.for_commands().add_commands(app)
+    for _ in plugins.for_commands().each(karenina_commands, app=app):
+        pass  # one that fails is listed, and does not stop the others
     for command in app.registered_commands[first:]:
         if _name(command) in own:
             app.registered_commands.remove(command)

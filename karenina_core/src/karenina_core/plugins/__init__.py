@@ -6,12 +6,16 @@ Failures are data: a plugin that cannot be loaded is listed with its reason, and
 from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, State
 from karenina_core.plugins.in_force import current, for_commands, selected, using
 from karenina_core.plugins.offers import OfferedAdapter, OfferedStage, Plugins
-from karenina_core.plugins.registry import STAGE_HOOKS, PluginError
+from karenina_core.plugins.registry import STAGE_HOOKS, Implementation, Offer, PluginError
+from karenina_core.plugins.specifications import Hook, described
 
 __all__ = [
     "GROUPS",
     "STAGE_HOOKS",
+    "Hook",
+    "Implementation",
     "Kind",
+    "Offer",
     "OfferedAdapter",
     "OfferedStage",
     "PluginError",
@@ -20,6 +24,7 @@ __all__ = [
     "Selection",
     "State",
     "current",
+    "described",
     "for_commands",
     "selected",
     "using",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
 from typing import Final, Literal
 
-Kind = Literal["stage", "adapter", "other"]
+Kind = Literal["stage", "adapter", "other", "hooks"]
 State = Literal["found", "loaded", "failed", "blocked", "conflict"]
 
 GROUPS: Final[dict[str, Kind]] = {
@@ -31,6 +31,8 @@ class PluginInfo:
     target: str
     state: State = "found"
     failure: str | None = None
+    ignored: tuple[str, ...] = ()
+    """Hooks that it implements without effect, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,13 @@ class Selection:
         )
 
     def allows(self, info: PluginInfo) -> bool:
-        """Whether the entry point may be loaded. `only` never leaves out the core's own: no plan could do without."""
+        """Whether the entry point may be loaded. `only` never leaves out the core's own: no plan could do without.
+
+        Nor does it leave out specifications of hooks: without plugins they have no effect.
+        """
         names = {info.name, info.distribution}
-        return not names & self.block and (not self.only or bool(names & self.only or info.distribution == CORE))
+        always = info.distribution == CORE or info.kind == "hooks"
+        return not names & self.block and (not self.only or always or bool(names & self.only))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,25 @@ def sift(points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> Sift
         else:
             usable += owners.values()
     return Sifted(tuple(usable), tuple(set_aside))
+
+
+def load(point: EntryPoint) -> object:
+    """Return what an entry point names. Raises what importing it raises.
+
+    stevedore loads it, because the project loads plugins the way other Python projects do. It finds entry points in a
+    cache on disk, and takes one of several with the same name; both are decided before, so its list is replaced by
+    the one entry point that was chosen.
+    """
+    from stevedore import ExtensionManager, NamedExtensionManager
+
+    failures: list[BaseException] = []
+    ExtensionManager.ENTRY_POINT_CACHE[point.group] = [point]
+    found: NamedExtensionManager[object] = NamedExtensionManager(
+        point.group, [point.name], on_load_failure_callback=lambda _manager, _point, error: failures.append(error)
+    )
+    if failures:
+        raise failures[0]
+    return found[point.name].plugin
 
 
 def _order(point: EntryPoint) -> tuple[str, str, str]:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from importlib import import_module
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 import pluggy
 
 from karenina_core import hookspecs
 from karenina_core.errors import KareninaError
-from karenina_core.hookspecs import API_VERSION, PROJECT
-from karenina_core.plugins.discovery import Kind, PluginInfo, Selection, sift
+from karenina_core.known import known
+from karenina_core.plugins.discovery import Kind, PluginInfo, Selection, load, sift
+from karenina_core.plugins.specifications import Specifications, described, installed, other_version
 from karenina_core.slots import Slot
 
 if TYPE_CHECKING:
     from karenina_core.stage import Stage
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 logger = logging.getLogger("karenina")
 
@@ -29,27 +35,48 @@ class PluginError(KareninaError):
     """Something that the configuration needs comes from a plugin that cannot be used."""
 
 
+@dataclass(frozen=True, slots=True)
+class Implementation(Generic[P, R]):
+    """A plugin that implements a hook, with its distribution. `call` calls it, with named arguments."""
+
+    plugin: object
+    distribution: str
+    version: str
+    call: Callable[P, R]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer(Generic[T_co]):
+    """One object that a plugin offers, with the distribution that it comes from."""
+
+    value: T_co
+    distribution: str
+    version: str
+    plugin: object
+
+
 class Registry:
     """The plugins that are registered, what became of every entry point, and whose each offer is."""
 
-    def __init__(self) -> None:
-        self._manager = new_manager()
+    def __init__(self, specifications: Specifications | None = None) -> None:
+        self.specifications = specifications if specifications is not None else installed(Selection())
+        self._manager = self.specifications.manager()
         self._infos: dict[tuple[Kind, str, str], PluginInfo] = {}
         self._owners: dict[int, tuple[str, str]] = {}
         self._plugins: list[object] = []
+        self._forget_offers()
+        for info in self.specifications.problems:
+            self._note(info)
 
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
         """Add a plugin that no entry point names. Raises `PluginError` where it does not fit the specifications."""
-        if plugin.__hash__ is None:
-            raise PluginError(
-                f"the plugin {plugin!r} cannot be registered: it is not hashable; give its class eq=False"
-            )
         failure = self._register(plugin, distribution, version)
         if failure is not None:
             raise PluginError(f"the plugin {plugin!r} cannot be registered: {failure}")
         name = getattr(plugin, "__name__", type(plugin).__name__)
-        self._note(PluginInfo(name, "other", distribution, version, repr(plugin), "loaded"))
-        self._register_kinds()
+        info = PluginInfo(name, "other", distribution, version, repr(plugin), "loaded")
+        self._note(replace(info, ignored=self._ignored(plugin)))
+        self._index(plugin)
 
     def describe(self) -> list[PluginInfo]:
         """Every entry point with its state, sorted by kind and name."""
@@ -60,29 +87,71 @@ class Registry:
         bad = [info for info in self.describe() if (info.kind, info.name) == (kind, name) and info.state != "loaded"]
         return "; ".join(f"{info.distribution} {info.version}: {info.failure}" for info in bad) or None
 
+    def implementations(self, hook: Callable[P, R]) -> list[Implementation[P, R]]:
+        """Return the plugins that implement `hook`, which is named by its specification. None of them is called.
+
+        Raises `PluginError` if `hook` is not specified, with the cure.
+        """
+        caller: pluggy.HookCaller | None = getattr(self._manager.hook, hook.__name__, None)
+        if caller is None or not caller.has_spec():
+            why = self.specifications.why_missing(hook.__name__)
+            raise PluginError(f"the hook {hook.__name__} cannot be used: {why}")
+        implementing = {id(found.plugin) for found in caller.get_hookimpls()}
+        return [
+            Implementation(plugin, *self._owners[id(plugin)], partial(self._call_one, plugin, hook.__name__))
+            for plugin in self._plugins
+            if id(plugin) in implementing
+        ]
+
+    def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[tuple[Implementation[P, R], R]]:
+        """Call `hook` of each plugin. One that raises is listed as failed and left out. Arguments have names."""
+        for found in self.implementations(hook):
+            try:
+                result = found.call(*args, **kwargs)
+            except Exception as error:
+                self._note_failure(found.plugin, described(error))
+            else:
+                yield found, result
+
+    def offers(self, hook: Callable[P, Sequence[T]], *args: P.args, **kwargs: P.kwargs) -> list[Offer[T]]:
+        """Return what plugins offer through `hook`, each with the distribution that it comes from.
+
+        A hook without arguments is called once, and again after a plugin was registered.
+        """
+        kept: list[Offer[T]] | None = self._offered.get(hook.__name__)
+        if kept is not None and not kwargs:
+            return kept
+        offers = [
+            Offer(one, found.distribution, found.version, found.plugin)
+            for found, several in self.each(hook, *args, **kwargs)
+            for one in several or ()
+        ]
+        if not kwargs:
+            self._offered[hook.__name__] = offers
+        return offers
+
+    def call(self, hook: Callable[P, Sequence[T]], *args: P.args, **kwargs: P.kwargs) -> list[T]:
+        """Return what plugins offer through `hook`, in one list."""
+        return [offer.value for offer in self.offers(hook, *args, **kwargs)]
+
+    def reject(self, offer: Offer[object], error: Exception) -> None:
+        """List the plugin of an offer that cannot be used as failed."""
+        self._note_failure(offer.plugin, described(error))
+
     def _forget_offers(self) -> None:
-        """Called where a plugin came: what was asked before may be more now."""
+        """Called when a plugin was registered, so that what it offers is found."""
+        self._offered: dict[str, list[Any]] = {}
 
-    def _add_group(self, group: str, kind: Kind, points: Iterable[EntryPoint], selection: Selection) -> None:
-        from stevedore import ExtensionManager, NamedExtensionManager
-
+    def _add_group(self, points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> None:
         sifted = sift(points, kind, selection)
         for info in sifted.set_aside:
             self._note(info)
-        ExtensionManager.ENTRY_POINT_CACHE[group] = [point for _, point in sifted.usable]
         loaded: dict[int, tuple[object, list[PluginInfo]]] = {}
-        for info, _ in sifted.usable:
-            failures: list[BaseException] = []
-            plugin: object = None
+        for info, point in sifted.usable:
             try:
-                manager: NamedExtensionManager[Any] = NamedExtensionManager(
-                    group, [info.name], on_load_failure_callback=_noting(failures)
-                )
-                plugin = manager[info.name].plugin if not failures else None
+                plugin = load(point)
             except (Exception, SystemExit) as error:
-                failures.append(error)
-            if failures:
-                self._note(replace(info, state="failed", failure=described(failures[0])))
+                self._note(replace(info, state="failed", failure=described(error)))
             else:
                 loaded.setdefault(id(plugin), (plugin, []))[1].append(info)
         for plugin, infos in loaded.values():
@@ -115,7 +184,7 @@ class Registry:
                     )
                 )
             else:
-                self._note(replace(info, state="loaded"))
+                self._note(replace(info, state="loaded", ignored=self._ignored(plugin)))
 
     def _admitted(self, kind: Kind, name: str, plugin: object) -> bool:
         """Whether an offer stands: its entry point, where it has one, was neither blocked nor in conflict."""
@@ -142,9 +211,12 @@ class Registry:
 
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
         """Register with pluggy; the reason where that is refused."""
-        wanted = getattr(plugin, "karenina_api", API_VERSION)
-        if wanted != API_VERSION:
-            return f"it is built for version {wanted} of the plugin interface; this core has version {API_VERSION}"
+        hashing: object = plugin.__hash__
+        if hashing is None:
+            return "it is not hashable; give its class eq=False"
+        failure = other_version(plugin)
+        if failure is not None:
+            return failure
         if any(plugin is other for other in self._plugins):
             return None
         try:
@@ -169,35 +241,28 @@ class Registry:
         results = self._manager.subset_hook_caller(hook, others)(**arguments)
         return results[0] if results else None
 
-    def _each(self, hook: str, **arguments: object) -> Iterator[tuple[object, Any]]:
-        """What each plugin answers to `hook`; one that raises is listed as failed and left out."""
-        implementing = {id(impl.plugin) for impl in getattr(self._manager.hook, hook).get_hookimpls()}
-        for plugin in list(self._plugins):
-            if id(plugin) not in implementing:
+    def _offers(self, hook: str) -> Iterator[tuple[object, Sequence[Any]]]:
+        specification: Callable[[], Sequence[Any]] = getattr(hookspecs, hook)
+        return ((found.plugin, offers) for found, offers in self.each(specification) if offers)
+
+    def _ignored(self, plugin: object) -> tuple[str, ...]:
+        """The hooks of this project that the plugin implements and nobody specifies, each with the reason."""
+        names = [one.name for one in self._manager.get_hookcallers(plugin) or () if not one.has_spec()]
+        return tuple(
+            f"{name} is ignored: {self.specifications.why_missing(name)}" for name in names if name in known()["hooks"]
+        )
+
+    def _index(self, plugin: object = None) -> None:
+        """Let the owners of hooks index what is offered: all owners, or those whose hooks `plugin` implements."""
+        hooks = None if plugin is None else {one.name for one in self._manager.get_hookcallers(plugin) or ()}
+        for owner in self.specifications.owners:
+            offered = getattr(owner.module, "offered", None)
+            if offered is None or (hooks is not None and not hooks.intersection(owner.hooks)):
                 continue
             try:
-                yield plugin, self._call_one(plugin, hook, **arguments)
+                offered(self)
             except Exception as error:
-                self._note_failure(plugin, described(error))
-
-    def _offers(self, hook: str) -> Iterator[tuple[object, Sequence[Any]]]:
-        return ((plugin, offers) for plugin, offers in self._each(hook) if offers)
-
-    def _register_kinds(self) -> None:
-        """Make the primitives and trait kinds that plugins offer known to templates and benchmarks."""
-        self._hand_on("karenina_primitives", "karenina_core.templates", "register_primitive")
-        self._hand_on("karenina_trait_kinds", "karenina_core.rubrics", "register_trait_kind")
-
-    def _hand_on(self, hook: str, home: str, register: str) -> None:
-        if not getattr(self._manager.hook, hook).get_hookimpls():
-            return
-        take = getattr(import_module(home), register)
-        for plugin, offers in self._offers(hook):
-            for one in offers:
-                try:
-                    take(one)
-                except ValueError as error:
-                    self._note_failure(plugin, described(error))
+                self._note(replace(owner.info, state="failed", failure=f"offered: {described(error)}"))
 
     def _note(self, info: PluginInfo) -> None:
         self._infos[(info.kind, info.name, info.distribution)] = info
@@ -207,19 +272,3 @@ class Registry:
         for info in self.describe():
             if info.distribution == distribution and info.state == "loaded":
                 self._note(replace(info, state="failed", failure=failure))
-
-
-def new_manager() -> pluggy.PluginManager:
-    """A manager that holds plugins to the specifications."""
-    manager = pluggy.PluginManager(PROJECT)
-    manager.add_hookspecs(hookspecs)
-    return manager
-
-
-def _noting(failures: list[BaseException]) -> Callable[[Any, EntryPoint, BaseException], None]:
-    return lambda _manager, _point, error: failures.append(error)
-
-
-def described(error: BaseException) -> str:
-    """An error as a failure says it: its type, and its message where it has one."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -45,8 +45,3 @@ class TraitEvaluator(Protocol):
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
         """One score for each trait, in any order. A trait that fails has an error; an exception fails all of them."""
-
-
-def trait_evaluators(context: VerificationContext) -> Sequence[TraitEvaluator]:
-    """Return what plugins bring to score rubric traits, in the order in which each trait is offered to them."""
-    return context.plugins.trait_evaluators()

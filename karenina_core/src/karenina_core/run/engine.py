@@ -10,6 +10,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol
 
 from karenina_core.errors import ConfigError
+from karenina_core.observers import observers
 from karenina_core.plugins import PluginError
 from karenina_core.prices import picodollars
 from karenina_core.results import VerificationResult
@@ -19,7 +20,7 @@ from karenina_core.run.budget import Budget
 from karenina_core.run.continuing import Continuing
 from karenina_core.run.crew import Crew
 from karenina_core.run.events import RunFinished, RunStarted
-from karenina_core.run.executors import Executor, InThisProcess
+from karenina_core.run.executors import Executor, InThisProcess, executor
 from karenina_core.run.fingerprint import Fingerprints
 from karenina_core.run.journal_rows import UnstorableRow
 from karenina_core.run.ledger import Ledger
@@ -98,7 +99,7 @@ class Run:
         self.trust = trust
         self.policy = policy
         check_any_run(plugins, config)
-        self.observers = plugins.observers(config)
+        self.observers = observers(plugins, config)
         self.work = Answering(
             config,
             plugins,
@@ -128,7 +129,7 @@ class Run:
         self.on_stop: Callable[[float], None] | None = None
         """Told by `stop` how many seconds of grace there are; set by the executor that works on the run."""
         try:
-            offered = plugins.executor(settings.executor)
+            offered = executor(plugins, settings.executor)
         except PluginError as error:
             raise ConfigError([f"executor: {error}"]) from error
         # A replay asks nobody, so that nothing is gained elsewhere, and here every missing reply has its reason.

@@ -6,13 +6,21 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from karenina_core.known import install_line, known
+from karenina_core.plugins import PluginError
+from karenina_core.run.hookspecs import karenina_executors
+from karenina_core.wording import nearest
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from karenina_core.plugins import Plugins
     from karenina_core.run.engine import Run
     from karenina_core.run.placed import Placed
 
 DEFAULT: Final = "asyncio"
+OWNER: Final = "karenina-core"
+"""The distribution of `asyncio`."""
 
 
 class Executor(ABC):
@@ -57,3 +65,37 @@ class InThisProcess(Executor):
     def execute(self, run: Run) -> AsyncGenerator[Placed]:
         """What the run does here."""
         return run.here()
+
+
+def executors(plugins: Plugins) -> list[tuple[Executor, str]]:
+    """Return the ways to work through a run, sorted by name, each with the distribution that offers it.
+
+    `asyncio`, the engine's own, is always among them.
+    """
+    found: list[tuple[Executor, str]] = [(InThisProcess(), OWNER)]
+    found += [(offer.value, offer.distribution) for offer in plugins.offers(karenina_executors)]
+    return sorted(found, key=lambda pair: (pair[0].name, pair[1]))
+
+
+def executor(plugins: Plugins, name: str) -> Executor:
+    """Return the executor of that name.
+
+    Raises `PluginError` if there is none (with the distribution that has it, or the nearest name), if its plugin failed
+    to load, and if two distributions offer it.
+    """
+    offered = executors(plugins)
+    found = [(one, owner) for one, owner in offered if one.name == name]
+    if len(found) == 1:
+        return found[0][0]
+    if found:
+        names = " and ".join(owner for _, owner in found)
+        raise PluginError(
+            f'two plugins offer the executor {name!r}: {names}; block one of them: [plugins] block = ["{found[-1][1]}"]'
+        )
+    owner = known()["executors"].get(name)
+    if owner is not None:
+        bad = [info for info in plugins.describe() if info.distribution == owner and info.state != "loaded"]
+        if bad:
+            raise PluginError(f"the executor {name!r} of {owner} cannot be used: {bad[0].failure}")
+        raise PluginError(f"the executor {name!r} is not installed: {install_line(owner)}")
+    raise PluginError(f"there is no executor {name!r}{nearest(name, [one.name for one, _ in offered])}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core.hosts import shown_url
 from karenina_core.prices import FREE, OwnPrice, Tariff
+from karenina_core.run.price_hookspecs import karenina_prices
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
@@ -23,6 +24,11 @@ class Price:
     why: str
 
 
+def price_sources(plugins: Plugins) -> list[PriceSource]:
+    """Return the lists of prices, sorted by name."""
+    return sorted(plugins.call(karenina_prices), key=lambda one: one.name)
+
+
 @dataclass(slots=True)
 class Prices:
     """Finds the price of each model once.
@@ -34,7 +40,7 @@ class Prices:
 
     plugins: Plugins
     own: Mapping[str, OwnPrice] = field(default_factory=dict)
-    _sources: tuple[PriceSource, ...] | None = None
+    _sources: list[PriceSource] | None = None
     _editions: dict[str, str] = field(default_factory=dict)
     _found: dict[int, tuple[ModelConfig, Price]] = field(default_factory=dict)
 
@@ -78,7 +84,7 @@ class Prices:
         told = model.endpoint_base_url or model.model_provider
         server = spec.served_by(model) if spec.served_by is not None else told
         if self._sources is None:
-            self._sources = self.plugins.price_sources()
+            self._sources = price_sources(self.plugins)
         for source in self._sources:
             found = source.tariff(model.model_name, server)
             if found is not None:

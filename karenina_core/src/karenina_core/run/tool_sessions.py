@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from karenina_core.ports import ErrorCategory, PortError
+from karenina_core.run.tool_hookspecs import karenina_tool_sources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +45,7 @@ class ToolSessions:
 
         What could not be opened is opened anew when it is asked for again.
         """
-        sources = [source for source in self.plugins.tool_sources() if source.wanted(model)]
+        sources = [source for source in tool_sources(self.plugins) if source.wanted(model)]
         found = [await self._session(source, model, workspace) for source in sources]
         return tuple(tool for tools in found for tool in tools)
 
@@ -129,6 +130,12 @@ class _Session:
         self.tools.exception()  # somebody who was cancelled meanwhile does not fetch it
 
 
+def tool_sources(plugins: Plugins) -> list[ToolSource]:
+    """Return the sources of tools for agents, sorted by name and distribution."""
+    offers = sorted(plugins.offers(karenina_tool_sources), key=lambda one: (one.value.name, one.distribution))
+    return [offer.value for offer in offers]
+
+
 def tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
     """What would keep the model from having the tools that it is configured to have. Starts nothing."""
     if spec.recorded or spec.starts_tools:
@@ -136,7 +143,7 @@ def tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> It
     stated = [name for name in _OWN_FIELDS[1:] if getattr(model, name)]
     if stated and not model.mcp_urls_dict:
         yield f"{stated[0]} is set, and there are no servers that it is about: set mcp_urls_dict, or remove it"
-    wanted = [source for source in plugins.tool_sources() if source.wanted(model)]
+    wanted = [source for source in tool_sources(plugins) if source.wanted(model)]
     if model.mcp_urls_dict and not wanted:
         yield _missing(plugins)
     if (wanted or model.mcp_urls_dict) and spec.agent is None:

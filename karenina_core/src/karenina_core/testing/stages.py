@@ -11,6 +11,7 @@ from karenina_core.artifacts import AnyKey, ArtifactKey
 from karenina_core.benchmark import Question
 from karenina_core.config import VerificationConfig
 from karenina_core.context import Item, ItemError, State, Veto
+from karenina_core.observers import observers
 from karenina_core.pipeline import Pipeline
 from karenina_core.plan import arrange
 from karenina_core.plugins import Plugins
@@ -86,7 +87,7 @@ async def run_stage(
         config = VerificationConfig(answering_models=[model], parsing_models=[judge], **settings)
     asked = question or Question(question="What is asked?")
     plan = arrange([Selected(stage(), "under-test", "0")])
-    hub = PortHub(room, config.core.request_timeout, observers=room.observers(config))
+    hub = PortHub(room, config.core.request_timeout, observers=observers(room, config))
     item = Item(
         question=asked,
         answering_model=model,
@@ -98,7 +99,7 @@ async def run_stage(
         sources=plan.source_folders(config, asked),
     )
     state = State(item, artifacts={key.name: value for key, value in (artifacts or {}).items()})
-    pipeline = Pipeline(plan, room.observers(config))
+    pipeline = Pipeline(plan, observers(room, config))
     try:
         records = await pipeline.run_stages(plan.stages, state)
     finally:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.config.active import plugins_of
 from karenina_core.errors import ConfigError
 from karenina_core.ports import PortError
-from karenina_core.search import search_tools
 from karenina_core.stage import ServiceNeed
 from karenina_core.structured import ask, object_schema
 from karenina_core.together import together
 from karenina_core.wording import nearest, whole
+from karenina_deep_judgment.hookspecs import karenina_search_tools
 from karenina_deep_judgment.prompts import RISK, risk_request
 from karenina_deep_judgment.settings import USUAL_TOOL, deep_judgment
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig, VerificationContext
+    from karenina_core.plugins import Plugins
     from karenina_core.search import SearchTool
     from karenina_deep_judgment.settings import SearchFunction
 
@@ -116,7 +117,7 @@ def _chosen(config: VerificationConfig, setting: str) -> str | None:
 
 
 def _offered(config: VerificationConfig) -> Mapping[str, SearchTool]:
-    return {tool.name: tool for tool in plugins_of(config).search_tools()}
+    return {tool.name: tool for tool in search_tools(plugins_of(config))}
 
 
 async def _look_up(
@@ -141,9 +142,9 @@ async def _look_up(
 
 
 def _tool(context: VerificationContext, name: str) -> SearchTool:
-    for tool in search_tools(context):
+    for tool in search_tools(context.plugins):
         if tool.name == name:
-            return tool
+            return _kept(context, tool)
     raise LookupError(f"there is no search tool {name!r} in this run")
 
 
@@ -155,3 +156,23 @@ def _schema(numbered: Mapping[str, object]) -> dict[str, Any]:
         }
     )
     return object_schema(dict.fromkeys(numbered, part))
+
+
+def search_tools(plugins: Plugins) -> list[SearchTool]:
+    """Return the ways to look something up that plugins bring, sorted by name."""
+    return sorted(plugins.call(karenina_search_tools), key=lambda one: one.name)
+
+
+def _kept(context: VerificationContext, tool: SearchTool) -> SearchTool:
+    """Return the tool with its results kept and replayed as the replies of models are."""
+
+    class Kept:
+        name: ClassVar[str] = tool.name
+
+        def unavailable(self) -> str | None:
+            return tool.unavailable()
+
+        async def search(self, query: str) -> str:
+            return await context.consult(tool.name, query, lambda: tool.search(query))
+
+    return Kept()

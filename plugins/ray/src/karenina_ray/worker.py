@@ -14,6 +14,7 @@ from karenina_core import __version__
 from karenina_core.benchmark.question import Question
 from karenina_core.config import VerificationConfig
 from karenina_core.config.active import plugins_of
+from karenina_core.observers import observers
 from karenina_core.plugins import Plugins
 from karenina_core.results import VerificationResult
 from karenina_core.run.answering import Answering
@@ -73,7 +74,7 @@ class Worker:
             policy=wire.policy_of(told["policy"]),
             keeper=keeper,
             concurrency=concurrency,
-            observers=plugins.observers(),
+            observers=observers(plugins),
         )
         self._work.calls.ledger = FarLedger(Prices(plugins, settings.prices), teller)
         self._work.calls.budget = FarPurse(teller) if told["paid"] else None

@@ -18,15 +18,17 @@ from karenina_core.rubrics import (
     UnknownTrait,
     check_dynamic_names,
 )
-from karenina_core.rubrics.evaluation import TraitScore, trait_evaluators
+from karenina_core.rubrics.evaluation import TraitScore
 from karenina_core.together import together
 from karenina_core.trust import Trust
+from karenina_rubric.hookspecs import karenina_trait_evaluators
 from karenina_rubric.merging import ERRORS, METADATA, Merged, deep_judgment
 from karenina_rubric.presence import Presence, find_present
 from karenina_rubric.prompts import METRIC, PRESENCE, RUBRIC
 from karenina_rubric.settings import RubricSettings
 
 if TYPE_CHECKING:
+    from karenina_core.plugins import Plugins
     from karenina_core.rubrics.evaluation import TraitEvaluator
     from karenina_core.stage import ModelNeed
 
@@ -144,7 +146,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
     """Have the evaluators score `traits`, all of them at once, and merge what they say in the order of the traits."""
     merged = Merged()
     shares: dict[int, list[RubricTrait]] = {}
-    evaluators = list(trait_evaluators(context))
+    evaluators = trait_evaluators(context.plugins)
     errors: dict[str, str] = {}
     for trait in traits:
         try:
@@ -202,3 +204,8 @@ def _dynamic(question: Question) -> list[RubricTrait]:
 
 def _agentic(trait: RubricTrait) -> bool:
     return isinstance(trait, AgenticRubricTrait)
+
+
+def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
+    """Return what plugins bring to score traits, in the order in which each trait is offered to them."""
+    return sorted(plugins.call(karenina_trait_evaluators), key=lambda one: (-one.precedence, one.name))

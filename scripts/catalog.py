@@ -1,4 +1,4 @@
-"""Make `known.json` from the members of a checkout: `python -m karenina_core.testing.known CHECKOUT`.
+"""Print the catalog of the members, the content of `known.json`: `python scripts/catalog.py`.
 
 Every member is imported from what is installed, so install all of them first (`requirements-dev.txt`).
 """
@@ -14,6 +14,8 @@ from typing import Any
 
 from karenina_core.known import Known
 from karenina_core.plugins import GROUPS, Plugins
+from karenina_core.run.executors import executors
+from karenina_core.run.tool_hookspecs import karenina_tool_sources
 
 
 def members(checkout: Path) -> list[str]:
@@ -40,6 +42,7 @@ def survey(names: list[str]) -> Known:
         "prompts": {},
         "tool_sources": {},
         "executors": {},
+        "hooks": {},
         "settings": {},
     }
     for settings, owner in plugins.settings_models():
@@ -55,8 +58,9 @@ def survey(names: list[str]) -> Known:
     for offered in plugins.stages():
         for task in offered.stage.prompts:
             found["prompts"].setdefault(task.family or task.name, offered.distribution)
-    found["tool_sources"] = {source.name: owner for source, owner in plugins.owned_tool_sources()}
-    found["executors"] = {one.name: owner for one, owner in plugins.owned_executors()}
+    found["tool_sources"] = {one.value.name: one.distribution for one in plugins.offers(karenina_tool_sources)}
+    found["executors"] = {one.name: owner for one, owner in executors(plugins)}
+    found["hooks"] = {hook.name: hook.distribution for hook in plugins.specifications.hooks()}
     found["adapters"] = {one.spec.interface: one.distribution for one in plugins.adapters()}
     found["recorders"] = {one.spec.interface: one.distribution for one in plugins.adapters() if one.spec.recorded}
     found["adapter_details"] = {
@@ -73,4 +77,4 @@ def written(found: Known) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(written(survey(members(Path(sys.argv[1] if len(sys.argv) > 1 else ".")))))
+    sys.stdout.write(written(survey(members(Path(__file__).parents[1]))))

@@ -1,0 +1,163 @@
+"""Which hooks there are: those of the core, and those that distributions specify for extension points of their own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import Distribution, EntryPoint, entry_points
+from types import ModuleType
+from typing import Final
+
+import pluggy
+
+from karenina_core import hookspecs
+from karenina_core.hookspecs import API_VERSION, PROJECT
+from karenina_core.known import install_line, known
+from karenina_core.plugins.discovery import CORE, PluginInfo, Selection, load, sift
+
+GROUP: Final = "karenina.hookspecs"
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One hook: its name, whose it is, and the documentation of its specification."""
+
+    name: str
+    distribution: str
+    version: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class HookOwner:
+    """A module of hook specifications, and the entry point that names it."""
+
+    module: ModuleType
+    info: PluginInfo
+
+    @property
+    def hooks(self) -> list[str]:
+        """The names of its hooks, in the order of the module."""
+        parse = pluggy.PluginManager(PROJECT).parse_hookspec_opts
+        return [name for name in vars(self.module) if parse(self.module, name) is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Specifications:
+    """The hooks that plugins may implement. `problems` are the entry points whose hooks are not among them."""
+
+    owners: tuple[HookOwner, ...]
+    problems: tuple[PluginInfo, ...]
+
+    @classmethod
+    def load(cls, points: Iterable[EntryPoint], selection: Selection) -> Specifications:
+        """Import the modules that `points` name. A hook that two of them specify takes both out, except the core's."""
+        sifted = sift(points, "hooks", selection)
+        problems = list(sifted.set_aside)
+        found: list[HookOwner] = []
+        for info, point in sifted.usable:
+            try:
+                found.append(_owner(load(point), info))
+            except (Exception, SystemExit) as error:
+                problems.append(replace(info, state="failed", failure=described(error)))
+        core = _core()
+        accepted = [core]
+        for one in found:
+            rivals = [other for other in (core, *found) if other is not one and set(one.hooks) & set(other.hooks)]
+            if rivals:
+                problems.append(replace(one.info, state="conflict", failure=_conflict(one, rivals[0])))
+            else:
+                accepted.append(one)
+        return cls(tuple(accepted), tuple(problems))
+
+    def names(self) -> set[str]:
+        """Return by which names the modules and their distributions can be blocked."""
+        infos = [*self.problems, *(owner.info for owner in self.owners)]
+        return {name for info in infos for name in (info.name, info.distribution)}
+
+    def hooks(self) -> list[Hook]:
+        """All hooks, those of the core first, each module's in its order."""
+        return [
+            Hook(name, owner.info.distribution, owner.info.version, inspect.getdoc(getattr(owner.module, name)) or "")
+            for owner in self.owners
+            for name in owner.hooks
+        ]
+
+    def manager(self) -> pluggy.PluginManager:
+        """Return a manager that holds plugins to the specifications."""
+        manager = _Manager(PROJECT)
+        for owner in self.owners:
+            manager.add_hookspecs(owner.module)
+        return manager
+
+    def why_missing(self, hook: str) -> str:
+        """Return why a hook is not among them, with the cure."""
+        owner = known()["hooks"].get(hook)
+        for info in self.problems:
+            if info.distribution == owner:
+                return f"the hooks of {owner} {info.version} cannot be used: {info.failure}"
+        if owner is None:
+            return "no installed distribution specifies it"
+        if any(True for _ in Distribution.discover(name=owner)):
+            return f"{owner} is installed without its entry points; install it again"
+        return f"{owner} is not installed: {install_line(owner)}"
+
+
+@cache
+def installed(selection: Selection) -> Specifications:
+    """Return the specifications of what is installed, found once a process. `selection` may block some of them."""
+    return Specifications.load(entry_points(group=GROUP), selection)
+
+
+def described(error: BaseException) -> str:
+    """Return an error as a failure shows it: its type, and its message if it has one."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def other_version(thing: object) -> str | None:
+    """Return why a plugin or a module of specifications does not fit this version of the interface; None if it does."""
+    wanted = getattr(thing, "karenina_api", API_VERSION)
+    if wanted == API_VERSION:
+        return None
+    return f"it is built for version {wanted} of the plugin interface; this core has version {API_VERSION}"
+
+
+class _Manager(pluggy.PluginManager):
+    """Ignores implementations of hooks of this project whose owner is not there, instead of refusing the plugin."""
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
+        options = super().parse_hookimpl_opts(plugin, name)
+        if options is not None:
+            hook = options.get("specname") or name
+            if not hasattr(self.hook, hook) and hook in known()["hooks"]:
+                options["optionalhook"] = True
+        return options
+
+
+def _core() -> HookOwner:
+    from karenina_core import __version__
+
+    return HookOwner(hookspecs, PluginInfo("core", "hooks", CORE, __version__, hookspecs.__name__, "loaded"))
+
+
+def _owner(module: object, info: PluginInfo) -> HookOwner:
+    if not isinstance(module, ModuleType):
+        raise TypeError(f"{info.target} is not a module")
+    failure = other_version(module)
+    if failure is not None:
+        raise ImportError(failure)
+    owner = HookOwner(module, replace(info, state="loaded"))
+    if not owner.hooks:
+        raise ImportError(f"{info.target} specifies no hook: mark its functions with karenina_core.hookspecs.hookspec")
+    return owner
+
+
+def _conflict(one: HookOwner, other: HookOwner) -> str:
+    hook = next(name for name in one.hooks if name in other.hooks)
+    both = sorted(f"{owner.info.distribution} {owner.info.version}" for owner in (one, other))
+    return (
+        f"two distributions specify the hook {hook}: {' and '.join(both)}; block one of them: "
+        f'[plugins] block = ["{one.info.distribution}"]'
+    )

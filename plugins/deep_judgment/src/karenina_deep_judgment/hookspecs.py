@@ -1,0 +1,17 @@
+"""The hook for search tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core.hookspecs import hookspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karenina_core.search import SearchTool
+
+
+@hookspec
+def karenina_search_tools() -> Sequence[SearchTool]:
+    """Offer ways to look up what an answer claims, each under the name by which a configuration chooses it."""

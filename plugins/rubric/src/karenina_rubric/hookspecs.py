@@ -1,0 +1,35 @@
+"""The hooks for rubric traits: their kinds, and what scores them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core.hookspecs import hookspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karenina_core.plugins import Plugins
+    from karenina_core.rubrics import RubricTrait
+    from karenina_core.rubrics.evaluation import TraitEvaluator
+
+
+@hookspec
+def karenina_trait_kinds() -> Sequence[type[RubricTrait]]:
+    """Offer kinds of rubric traits; benchmarks then hold them like the built-in ones."""
+
+
+@hookspec
+def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
+    """Offer what scores rubric traits; each trait goes to the first evaluator that claims it."""
+
+
+def offered(plugins: Plugins) -> None:
+    """Make the kinds of traits known to benchmarks."""
+    from karenina_core.rubrics import register_trait_kind
+
+    for offer in plugins.offers(karenina_trait_kinds):
+        try:
+            register_trait_kind(offer.value)
+        except ValueError as error:
+            plugins.reject(offer, error)

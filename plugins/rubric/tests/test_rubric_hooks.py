@@ -1,0 +1,57 @@
+"""Plugins bring kinds of traits, and what scores them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karenina_core import hookimpl
+from karenina_core.plugins import Plugins
+from karenina_core.rubrics import Rubric, RubricTrait, trait_from_json
+from karenina_rubric.evaluation import trait_evaluators
+
+
+class HaikuTrait(RubricTrait):
+    """A kind of trait of a plugin."""
+
+    type: str = "haiku"
+    syllables: int = 17
+
+
+class Evaluator:
+    """An evaluator with a place in the order."""
+
+    def __init__(self, name: str, precedence: int) -> None:
+        self.name = name
+        self.precedence = precedence
+
+
+class Haikus:
+    """A plugin with a kind of trait and three evaluators."""
+
+    @hookimpl
+    def karenina_trait_kinds(self) -> list[type[RubricTrait]]:
+        """Return the kind."""
+        return [HaikuTrait]
+
+    @hookimpl
+    def karenina_trait_evaluators(self) -> list[Any]:
+        """Return the evaluators."""
+        return [Evaluator("b", 0), Evaluator("c", 5), Evaluator("a", 0)]
+
+
+def test_a_plugins_trait_kind_is_held_by_a_rubric() -> None:
+    Plugins().register(Haikus())
+
+    trait = trait_from_json({"type": "haiku", "name": "poem", "syllables": 19})
+
+    assert isinstance(trait, HaikuTrait)
+    assert trait.syllables == 19
+    assert Rubric.of(trait).names == ("poem",)
+
+
+def test_evaluators_are_sorted_by_precedence_then_name() -> None:
+    plugins = Plugins()
+    plugins.register(Haikus())
+
+    assert [one.name for one in trait_evaluators(plugins)] == ["c", "a", "b"]
+    assert trait_evaluators(plugins)[0] is trait_evaluators(plugins)[0], "one object serves all items"
