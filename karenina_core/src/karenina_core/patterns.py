@@ -91,6 +91,14 @@ def compile_pattern(pattern: str, flags: Flags = ()) -> regex.Pattern[str]:
         raise BadPattern(pattern, str(error)) from error
 
 
+def check_pattern(pattern: str) -> None:
+    """Raise `ValueError` if `pattern` does not compile."""
+    try:
+        compile_pattern(pattern)
+    except BadPattern as error:
+        raise ValueError(f"the pattern {pattern!r:.200} does not compile: {error.reason}") from error
+
+
 def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_LIMIT) -> regex.Match[str] | None:
     """The first match of `pattern` in `text`, or None. PatternTimeout after `seconds`; BadPattern."""
     compiled = compile_pattern(pattern, flags)

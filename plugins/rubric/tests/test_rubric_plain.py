@@ -13,10 +13,10 @@ import pytest
 from rubric_runs import ANSWER, score
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Question, patterns
-from karenina_core.rubrics import CallableRubricTrait, RegexRubricTrait
+from karenina_core import Question, VerificationConfig, patterns
+from karenina_core.rubrics import CallableRubricTrait, DynamicRubric, RegexRubricTrait, Rubric
 from karenina_core.testing import ScriptedModels, run_stage
-from karenina_core.trust import Trust, digest_of
+from karenina_core.trust import NO_TRUST, Trust, digest_of
 from karenina_rubric import plugin
 from karenina_rubric.evaluation import RubricEvaluation
 
@@ -180,3 +180,22 @@ def test_an_item_that_is_cut_off_does_not_wait_for_a_function_that_hangs(monkeyp
             goes_on.set()
 
     assert asyncio.run(cut_off()) is False
+
+
+# ---- patterns
+
+
+@pytest.mark.parametrize("rubric", ["rubric", "dynamic_rubric"])
+def test_a_pattern_that_does_not_compile_is_refused_before_the_run(rubric: str) -> None:
+    config = VerificationConfig(parsing_models=[ScriptedModels().model()])
+    kind = Rubric if rubric == "rubric" else DynamicRubric
+    broken = RegexRubricTrait(name="cites", summary="It cites.", pattern="([")
+    questions = [
+        Question(question="One?", id="1", rubric=Rubric.of(RegexRubricTrait(name="doi", pattern="doi:"))),
+        Question(question="Two?", id="2", **{rubric: kind.of(broken)}),
+    ]
+    stage = RubricEvaluation()
+
+    assert [stage.looks_at(config, question) for question in questions] == [False, True]
+    with pytest.raises(ValueError, match=r"question 2, trait 'cites': the pattern '\(\[' does not compile"):
+        stage.before_run(config, questions, NO_TRUST)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core.benchmark.errors import explain
 from karenina_core.benchmark.unread import check_unread
-from karenina_core.rubrics import RubricTrait, trait_from_json, trait_kinds, trait_to_json
+from karenina_core.patterns import check_pattern
+from karenina_core.rubrics import RegexRubricTrait, RubricTrait, trait_from_json, trait_kinds, trait_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -157,7 +158,18 @@ def _trait_of(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
     others = {key: value for key, value in rating.items() if key not in own}
     if others:
         unread["rating"] = others
-    return trait_from_json({**data, "unread": unread} if unread else data), is_dynamic
+    trait = trait_from_json({**data, "unread": unread} if unread else data)
+    if isinstance(trait, RegexRubricTrait):
+        _check(trait)
+    return trait, is_dynamic
+
+
+def _check(trait: RegexRubricTrait) -> None:
+    """Raise `ValueError` if the trait's pattern does not compile."""
+    try:
+        check_pattern(trait.pattern)
+    except ValueError as error:
+        raise ValueError(f"pattern: {error}") from error
 
 
 def _as_ours(kind: str, data: dict[str, Any], rating: Mapping[str, Any]) -> None:

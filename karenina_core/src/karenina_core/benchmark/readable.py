@@ -34,6 +34,7 @@ from karenina_core.benchmark.importing import questions_of
 from karenina_core.benchmark.question import Question
 from karenina_core.benchmark.yamlform import Section, dump, parse
 from karenina_core.from_files import stays_below
+from karenina_core.patterns import check_pattern
 from karenina_core.rubrics import DynamicRubric, Rubric, trait_to_json
 from karenina_core.templates.errors import TemplateError
 from karenina_core.templates.questions import keep_template, template_source_of
@@ -251,9 +252,21 @@ def _rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | None:
     if value is None:
         return None
     try:
-        return kind.model_validate(value) or None
+        rubric = kind.model_validate(value)
+        _check_patterns(rubric, by_kind=isinstance(value, dict))
     except ValueError as error:
         raise section.error(f"{key}: {explain(error)}", "correct it there", key) from error
+    return rubric or None
+
+
+def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
+    """Raise `ValueError` for a pattern that does not compile. `by_kind`: the rubric is written as lists of traits."""
+    for position, trait in enumerate(rubric.regex_traits):
+        try:
+            check_pattern(trait.pattern)
+        except ValueError as error:
+            place = f"regex_traits.{position}.pattern" if by_kind else "pattern"
+            raise ValueError(f"{place}: {error}") from error
 
 
 def _mapping(section: Section, key: str) -> dict[str, Any]:

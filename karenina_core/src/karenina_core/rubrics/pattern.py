@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from karenina_core.from_files import FromFiles
 from karenina_core.rubrics.base import RubricTrait, register_trait_kind
@@ -14,7 +14,8 @@ from karenina_core.rubrics.base import RubricTrait, register_trait_kind
 class RegexRubricTrait(RubricTrait):
     """True where `pattern` is found anywhere in the answer; the other way round with `invert_result`.
 
-    Patterns are those of the `regex` library. One that does not compile is refused when the trait is made.
+    Patterns are those of the `regex` library. One that does not compile is refused when a file with it is loaded, and
+    before a run.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -22,18 +23,3 @@ class RegexRubricTrait(RubricTrait):
     pattern: str = Field(min_length=1, description="The pattern to search for.")
     case_sensitive: bool = Field(default=True, description="Whether upper and lower case differ.")
     invert_result: bool = Field(default=False, description="True where the pattern is not found.")
-
-    @field_validator("pattern")
-    @classmethod
-    def _compiles(cls, pattern: str) -> str:
-        import regex
-
-        try:
-            regex.compile(pattern)
-        except RecursionError as error:
-            raise ValueError(
-                f"the pattern {pattern!r:.200} does not compile: its groups are nested too deeply"
-            ) from error
-        except (regex.error, ValueError, OverflowError) as error:
-            raise ValueError(f"the pattern {pattern!r:.200} does not compile: {error}") from error
-        return pattern

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from karenina_core import ArtifactKeys as Keys
@@ -14,6 +14,7 @@ from karenina_core.rubrics import (
     AgenticRubricTrait,
     LLMRubricTrait,
     MetricRubricTrait,
+    RegexRubricTrait,
     RubricTrait,
     UnknownTrait,
     check_dynamic_names,
@@ -23,6 +24,7 @@ from karenina_core.together import together
 from karenina_core.trust import Trust
 from karenina_rubric.hookspecs import karenina_trait_evaluators
 from karenina_rubric.merging import ERRORS, METADATA, Merged, deep_judgment
+from karenina_rubric.pattern import problem_with
 from karenina_rubric.presence import Presence, find_present
 from karenina_rubric.prompts import METRIC, PRESENCE, RUBRIC
 from karenina_rubric.settings import RubricSettings
@@ -80,10 +82,19 @@ class RubricEvaluation(Stage):
         """Return False: traits that need no judge share the stage with those that do, which `before_run` refuses."""
         return False
 
+    def looks_at(self, config: VerificationConfig, question: Question) -> bool:
+        """Only at questions with a pattern that does not compile, and at all if there is no judge."""
+        return not config.core.parsing_models or any(problem_with(one.pattern) for one in _patterns(question))
+
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Raises `ValueError` for traits that need a judge in a run that has none."""
+        """Raises `ValueError` for patterns that do not compile and for traits that lack a judge."""
+        for question in questions:
+            for trait in _patterns(question):
+                problem = problem_with(trait.pattern)
+                if problem is not None:
+                    raise ValueError(f"question {question.id}, trait {trait.name!r}: {problem}")
         if not config.core.parsing_models:
             for question in questions:
                 judged = [one.name for one in _static(question) if isinstance(one, LLMRubricTrait | MetricRubricTrait)]
@@ -192,6 +203,12 @@ def _unclaimed(trait: RubricTrait) -> str:
     if trait.type in ("llm", "regex", "callable", "metric"):
         return f"no evaluator for {trait.type} traits is in force: {install_line('karenina-rubric')}, or unblock it"
     return f"no installed plugin scores traits of type {trait.type!r}: install the plugin that does"
+
+
+def _patterns(question: Question) -> Iterator[RegexRubricTrait]:
+    """Return the question's traits that search a pattern."""
+    for rubric in (question.rubric, question.dynamic_rubric):
+        yield from rubric.regex_traits if rubric is not None else ()
 
 
 def _static(question: Question) -> list[RubricTrait]:

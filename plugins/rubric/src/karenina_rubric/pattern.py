@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from karenina_core.patterns import search
+from karenina_core.patterns import check_pattern, search
 from karenina_core.rubrics import RegexRubricTrait, RubricTrait
 from karenina_core.rubrics.evaluation import TraitScore
 from karenina_rubric.alone import each_alone
@@ -41,3 +42,13 @@ def found(trait: RegexRubricTrait, text: str) -> bool:
     """The trait's verdict on `text`. Raises `PatternTimeout` where the search does not end in time."""
     match = search(trait.pattern, text, () if trait.case_sensitive else ("IGNORECASE",))
     return (match is not None) is not trait.invert_result
+
+
+@lru_cache(maxsize=4096)
+def problem_with(pattern: str) -> str | None:
+    """Return why `pattern` does not compile; None if it does. Most questions of a benchmark share their patterns."""
+    try:
+        check_pattern(pattern)
+    except ValueError as error:
+        return str(error)
+    return None
