@@ -12,6 +12,7 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any, Literal
 
+import preloaded
 import pytest
 from build import ProjectBuilder
 from pytest_socket import socket_allow_hosts
@@ -75,9 +76,10 @@ class Site:
         options = ["-q", "--no-deps", "--no-index", "--target", self._packages]
         self._run([sys.executable, "-m", "pip", "install", *options, *wheels]).check_returncode()
 
-    def karenina(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        """Run the command."""
-        return self._run([SCRIPTS / "karenina", *arguments])
+    def karenina(self, *arguments: str | Path, script: bool = False) -> subprocess.CompletedProcess[str]:
+        """Run the command; `script` starts a new interpreter for it, as installed packages need it."""
+        script = script or self._packages.exists()
+        return preloaded.run(arguments, folder=self.folder, environment=self._environment, timeout=120, script=script)
 
     def printed(self, *arguments: str | Path, code: int = 0) -> Any:
         """The JSON that the command prints; it has to end well, or with this exit code."""
@@ -97,10 +99,15 @@ class Site:
         file.write_text(text, "utf-8")
         return file
 
-    def _run(self, command: list[Any]) -> subprocess.CompletedProcess[str]:
+    @property
+    def _environment(self) -> dict[str, str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
-        environment |= {"PYTHONPATH": str(self._packages), "COLUMNS": "400", "NO_COLOR": "1"}
-        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+        return environment | {"PYTHONPATH": str(self._packages), "COLUMNS": "400", "NO_COLOR": "1"}
+
+    def _run(self, command: list[Any]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=120
+        )
 
 
 @pytest.fixture(scope="session")

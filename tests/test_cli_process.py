@@ -67,7 +67,7 @@ def test_the_core_imports_no_command_library(site: Site) -> None:
 
 
 def test_help_lists_the_commands_of_the_core_and_of_plugins(site: Site) -> None:
-    printed = site.karenina("--help").stdout
+    printed = site.karenina("--help", script=True).stdout
 
     for command in ("run", "show", "plan", "plugins", "config", "trust", "model"):
         assert f" {command} " in printed
@@ -77,7 +77,7 @@ def test_a_model_answers_and_a_model_judges_through_a_server(site: Site) -> None
     file = site.write("genes.yaml", QUESTIONS)
     with recording_server(reply) as server:
         model = f"openai:m@{server.url}"
-        done = site.karenina("run", file, "-a", model, "-j", model, "--json", "--fail-under", "0.6")
+        done = site.karenina("run", file, "-a", model, "-j", model, "--json", "--fail-under", "0.6", script=True)
 
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)
@@ -201,7 +201,9 @@ def test_a_run_out_of_time_says_how_to_go_on_and_ends_like_timeout(site: Site) -
 
     with recording_server(never) as server:
         model = f"openai:m@{server.url}"
-        done = site.karenina("run", file, "-a", model, "-j", model, "-o", "out.jsonl", "--set", "run_timeout=0.3")
+        done = site.karenina(
+            "run", file, "-a", model, "-j", model, "-o", "out.jsonl", "--set", "run_timeout=0.3", script=True
+        )
         release.set()
 
     assert done.returncode == 124

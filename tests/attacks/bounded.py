@@ -9,6 +9,8 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
+import preloaded
+
 COMMAND = Path(sysconfig.get_path("scripts"), "karenina")
 MEMORY = 4 << 30
 """Bytes of address space: a command without hostile files takes a tenth, the files here would take more."""
@@ -40,14 +42,18 @@ class Ended:
             assert part in self.err, (part, self.err[-2000:])
 
 
-def karenina(folder: Path, *arguments: str | Path, shell: str = "", **environment: str) -> Ended:
-    """Run the command; `shell` redirects its streams."""
+def karenina(folder: Path, *arguments: str | Path, shell: str = "", script: bool = False, **environment: str) -> Ended:
+    """Run the command; `shell` redirects its streams, `script` starts a new interpreter."""
     given = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
     given |= {"COLUMNS": "400", "NO_COLOR": "1", "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
+    given |= environment
+    if not shell:
+        ended = preloaded.run(
+            arguments, folder=folder, environment=given, timeout=SECONDS, memory=MEMORY, script=script
+        )
+        return Ended(ended.returncode, ended.stdout, ended.stderr)
     line = ["/bin/sh", "-c", f'exec "$@" {shell}', "sh", str(COMMAND), *map(str, arguments)]
-    done = subprocess.run(
-        line, cwd=folder, env={**given, **environment}, capture_output=True, timeout=SECONDS, preexec_fn=_limited
-    )
+    done = subprocess.run(line, cwd=folder, env=given, capture_output=True, timeout=SECONDS, preexec_fn=_limited)
     return Ended(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
 

@@ -11,16 +11,15 @@ import json
 import os
 import re
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from conftest import SCRIPTS, Site
+import preloaded
+from conftest import Site
 
 MARK = re.compile(r"ATTACK: ([^.]+)\.")
 Attack = Callable[["Wire"], None]
@@ -225,6 +224,7 @@ def run_against(
     adapter: str,
     *settings: str,
     questions: Mapping[str, str] | None = None,
+    script: bool = False,
     **fields: Any,
 ) -> Done:
     """Run a benchmark with the installed command, its answering model on the hostile server.
@@ -247,22 +247,15 @@ def run_against(
         "interface": "openai",
         "endpoint_base_url": f"{server.url}/judge/v1",
     }
-    output, said = site.folder / "results.jsonl", site.folder / "stderr.txt"
+    output = site.folder / "results.jsonl"
     usual = ("retry_connection=0", "retry_timeout=0", "retry_server=0", "retry_rate_limit=0", "max_concurrency=1")
     chosen = [word for one in (*usual, *settings) for word in ("--set", one)]
-    command = [SCRIPTS / "karenina", "run", file, "-a", json.dumps(answering), "-j", json.dumps(judging), "-o", output]
+    command = ["run", file, "-a", json.dumps(answering), "-j", json.dumps(judging), "-o", output, *chosen]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
     began = time.monotonic()
-    with said.open("wb") as errors, Path(os.devnull).open("wb") as nothing:
-        process = subprocess.Popen(
-            [*command, *chosen], cwd=site.folder, env={**environment, "COLUMNS": "400"}, stdout=nothing, stderr=errors
-        )
-        killer = threading.Timer(240, process.kill)
-        killer.start()
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        killer.cancel()
-    text = said.read_text("utf-8", "replace")
+    ended = preloaded.run(
+        command, folder=site.folder, environment={**environment, "COLUMNS": "400"}, timeout=240, script=script
+    )
     found = [json.loads(line) for line in output.read_text("utf-8").splitlines()] if output.exists() else []
     results = {one["metadata"]["question_id"]: one for one in found if "metadata" in one}
-    return Done(process.returncode, text, results, used.ru_maxrss / 1024, time.monotonic() - began)
+    return Done(ended.returncode, ended.stderr, results, ended.megabytes, time.monotonic() - began)

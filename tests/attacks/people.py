@@ -6,16 +6,16 @@ import json
 import os
 import sqlite3
 import subprocess
-import sysconfig
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import preloaded
+
 from karenina_core.run.journal_schema import sealed
 
-COMMAND = Path(sysconfig.get_path("scripts"), "karenina")
 GENES = """karenina: 1
 name: Genes
 questions:
@@ -49,21 +49,18 @@ class Person:
         """The folder with the commands of their runs."""
         return self.home / ".local" / "state" / "karenina" / "runs"
 
-    def karenina(self, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Give the command in the folder of work."""
+    def karenina(
+        self, *arguments: str | Path, script: bool = False, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Give the command in the folder of work; `script` starts a new interpreter for it."""
         usual = {
             name: value
             for name, value in os.environ.items()
             if not name.startswith(("KARENINA_", "XDG_")) and not name.endswith("_API_KEY")
         }
         usual |= {"HOME": str(self.home), "COLUMNS": "400", "NO_COLOR": "1"}
-        return subprocess.run(
-            [COMMAND, *arguments],
-            cwd=self.folder,
-            env={**usual, **environment},
-            capture_output=True,
-            text=True,
-            timeout=120,
+        return preloaded.run(
+            arguments, folder=self.folder, environment={**usual, **environment}, timeout=120, script=script
         )
 
     def write(self, name: str, text: str) -> Path:

@@ -182,7 +182,8 @@ def test_an_agent_gets_no_shell_and_no_secret(site: Site, server: RecordingServe
         "endpoint_api_key": "x",
         "extra": {"tools": ["Bash"], "pass_env": ["OPENAI_API_KEY"]},
     }
-    done = site.karenina("run", benchmark(site, {"answering_models": [agent], "parsing_models": [model(server)]}))
+    file = benchmark(site, {"answering_models": [agent], "parsing_models": [model(server)]})
+    done = site.karenina("run", file, script=True)
 
     assert done.returncode == 2
     assert "pass_env" in done.stderr

@@ -216,7 +216,7 @@ def test_a_hostile_text_is_refused(tmp_path: Path, attack: str) -> None:
 def test_the_error_names_the_variable_that_raises_the_bound(tmp_path: Path) -> None:
     file = written(tmp_path / "b.yaml", BENCHMARK + "#" * 5000)
 
-    refused = karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="5000")
+    refused = karenina(tmp_path, "prompts", file, script=True, KARENINA_MAX_FILE_BYTES="5000")
     refused.assert_refused(RAISED_BY, "at most 5,000 bytes are read")
     assert karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="6000").code == 0
     karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="lots").assert_refused(

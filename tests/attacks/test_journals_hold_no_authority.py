@@ -147,13 +147,14 @@ def test_folder_plugins_and_executor_of_a_journal_are_not_used(
         }
         for model in told["config"]["answering_models"]:
             model |= {"manual_traces": str(fifo), "extra": {"cli_path": "/bin/true"}}
-    done = victim.karenina("rescore", journal, victim.write("mine.yaml", GENES.format(truth="TP53")), "--json")
+    mine = victim.write("mine.yaml", GENES.format(truth="TP53"))
+    done = victim.karenina("rescore", journal, mine, "--json", script=True)
 
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert [one["question_id"] for one in found["flips"]] == ["first"]
     assert "Not taken from the journal" in done.stderr
-    assert victim.karenina("resume", journal).returncode == 2
+    assert victim.karenina("resume", journal, script=True).returncode == 2
     assert server.seen == []
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import time
 import zlib
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -21,11 +23,19 @@ MEGABYTES_OF_MEMORY = 900
 SECONDS = 200
 
 
-def bomb(bits: int, encoding: str) -> Attack:
-    """Return an attack that sends a gigabyte, packed into a thousandth of it."""
+GZIP, DEFLATE = 31, 15
+
+
+@cache
+def packed_spaces(bits: int) -> bytes:
+    """Return a gigabyte of spaces, packed into a thousandth of it. This takes seconds, once."""
     packer = zlib.compressobj(9, wbits=bits)
-    packed = b"".join([*(packer.compress(b" " * 10 * MEGABYTE) for _ in range(100)), packer.flush()])
-    return lambda wire: wire.reply(packed, f"Content-Encoding: {encoding}")
+    return b"".join([*(packer.compress(b" " * 10 * MEGABYTE) for _ in range(100)), packer.flush()])
+
+
+def bomb(bits: int, encoding: str) -> Attack:
+    """Return an attack that sends a packed gigabyte."""
+    return lambda wire: wire.reply(packed_spaces(bits), f"Content-Encoding: {encoding}")
 
 
 def endless_body(wire: Wire) -> None:
@@ -111,8 +121,8 @@ def refusal(retry_after: str) -> Attack:
 
 BROKEN = "no usable reply"
 FAILS: dict[str, tuple[Attack, str]] = {
-    "gzip bomb": (bomb(31, "gzip"), "max_reply_bytes"),
-    "deflate bomb": (bomb(15, "deflate"), "max_reply_bytes"),
+    "gzip bomb": (bomb(GZIP, "gzip"), "max_reply_bytes"),
+    "deflate bomb": (bomb(DEFLATE, "deflate"), "max_reply_bytes"),
     "endless body": (endless_body, "max_reply_bytes"),
     "endless head": (endless_head, ""),
     "endless announcements": (endless_announcements, "request_timeout"),
@@ -144,7 +154,15 @@ EITHER: dict[str, Attack] = {
     "count in parts": counting("7.5"),
 }
 """Attacks that some protocols do not see: they cost their item, or nothing."""
-ATTACKS = {**{name: attack for name, (attack, _) in FAILS.items()}, **BORNE, **EITHER}
+_FAILING = {name: attack for name, (attack, _) in FAILS.items()}
+ATTACKS = {
+    "late date": _FAILING.pop("late date"),
+    **BORNE,
+    "late zone": _FAILING.pop("late zone"),
+    **EITHER,
+    **_FAILING,
+}
+"""All of them. There are replies between the refusals: after two in a row, a run waits as the server asks."""
 ADAPTERS = ["openai", "openai streamed", "claude_tool", "langchain"]
 
 
@@ -152,9 +170,10 @@ ADAPTERS = ["openai", "openai streamed", "claude_tool", "langchain"]
 def attacked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Done:
     """Run the benchmark of all attacks once with an adapter."""
     fields = {"extra": {"stream": True}} if "streamed" in request.param else {}
+    packed_spaces(GZIP), packed_spaces(DEFLATE)  # before the time limits of the requests begin
     with hostile_server(ATTACKS) as server:
         site = Site(tmp_path_factory.mktemp("attacked"))
-        return run_against(site, server, request.param, "request_timeout=3", "stream_timeout=3", **fields)
+        return run_against(site, server, request.param, "request_timeout=3", "stream_timeout=3", script=True, **fields)
 
 
 def test_the_run_goes_on_within_its_bounds(attacked: Done) -> None:
@@ -302,7 +321,9 @@ def test_an_agent_is_asked_for_a_bounded_number_of_calls(adapter: str, site: Sit
 # ---- MCP servers
 
 
-def tool_says(data: bytes, *, kind: str = "application/json", packed: str = "", times: int | None = 1) -> Attack:
+def tool_says(
+    data: bytes | Callable[[], bytes], *, kind: str = "application/json", packed: str = "", times: int | None = 1
+) -> Attack:
     """Return an attack by a tool: the model calls it, and it sends the data so many times, or for ever."""
 
     def attack(wire: Wire) -> None:
@@ -311,24 +332,19 @@ def tool_says(data: bytes, *, kind: str = "application/json", packed: str = "", 
             calls = [call(arguments=json.dumps({"for": name}))]
             wire.says("Paris.") if wire.heard_tools() else wire.says(None, tool_calls=calls)
             return
+        sending = data if isinstance(data, bytes) else data()
         wire.begin(*([f"Content-Encoding: {packed}"] if packed else []), kind=kind)
         sent = 0
         while times is None or sent < times:
-            wire.chunk(data)
+            wire.chunk(sending)
             sent += 1
         wire.chunk(b"")
 
     return attack
 
 
-def packed_spaces() -> bytes:
-    """Return a gigabyte of spaces, packed."""
-    packer = zlib.compressobj(9, wbits=31)
-    return b"".join([*(packer.compress(b" " * 10 * MEGABYTE) for _ in range(100)), packer.flush()])
-
-
 TOOLS: dict[str, Attack] = {
-    "tool bomb": tool_says(packed_spaces(), packed="gzip"),
+    "tool bomb": tool_says(lambda: packed_spaces(GZIP), packed="gzip"),
     "tool without end": tool_says(b" " * MEGABYTE, times=None),
     "tool with an endless event": tool_says(b"data: " + b"x" * MEGABYTE, kind="text/event-stream", times=None),
     "tool in depth": tool_says(b"[" * 100_000 + b"]" * 100_000),

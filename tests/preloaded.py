@@ -1,0 +1,216 @@
+"""The installed command without the time of its imports: forks of a process that has imported its modules.
+
+Most of the processor time of a short command goes into imports. Here each command is a process of its own too, with the
+folder, environment and streams that were given, and does what the installed script does; only its modules are there
+already. With `script=True` the script is started: for tests of the process itself, for packages that may take the place
+of imported ones, and once or more for each promise.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import pkgutil
+import random
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import IO, NoReturn
+
+COMMAND = Path(sysconfig.get_path("scripts"), "karenina")
+NOT_IMPORTED = ("karenina_ray", "karenina_embedding")
+"""Plugins whose libraries start threads when they are imported; a process with threads cannot be forked."""
+IMPORTED_LATE = ("filelock", "genai_prices", "openpyxl", "regex", "sqlite3", "stevedore.extension", "uvloop", "yaml")
+"""Libraries that functions of ours import when they need them."""
+FORKS = sys.platform == "linux"
+MOST_BYTES = 150_000
+"""Bytes of arguments and environment that one message can hold."""
+
+
+class Ended(subprocess.CompletedProcess[str]):
+    """How a command ended, and the megabytes of memory that it used at most."""
+
+    megabytes = 0.0
+
+
+def run(
+    arguments: Sequence[str | Path],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout: float,
+    memory: int | None = None,
+    script: bool = False,
+) -> Ended:
+    """Run `karenina` with these arguments, in this folder and environment, in so many bytes of address space at most.
+
+    `script` starts the installed script instead of a fork. Raises `subprocess.TimeoutExpired`.
+    """
+    words = [str(COMMAND), *map(str, arguments)]
+    request = json.dumps([words, os.fspath(folder), dict(environment), memory]).encode()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        if script or not FORKS or len(request) > MOST_BYTES:
+            status, kilobytes = _start(words, folder, environment, memory, (out, errors), timeout)
+        else:
+            status, kilobytes = _fork(request, words, (out, errors), timeout)
+        texts = []
+        for file in (out, errors):
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+    ended = Ended(words, os.waitstatus_to_exitcode(status), *texts)
+    ended.megabytes = kilobytes / 1024
+    return ended
+
+
+def _start(
+    words: list[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    memory: int | None,
+    files: tuple[IO[bytes], IO[bytes]],
+    timeout: float,
+) -> tuple[int, int]:
+    """Start the script; return its wait status and its kilobytes of memory at most."""
+    process = subprocess.Popen(
+        words,
+        cwd=folder,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=files[0],
+        stderr=files[1],
+        preexec_fn=None if memory is None else lambda: _limit(memory),
+    )
+    began = time.monotonic()
+    killer = threading.Timer(timeout, process.kill)
+    killer.start()
+    _, status, used = os.wait4(process.pid, 0)
+    killer.cancel()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if time.monotonic() - began > timeout:
+        raise subprocess.TimeoutExpired(words, timeout)
+    return status, used.ru_maxrss
+
+
+def _limit(memory: int) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+# ---- in the process of the tests
+
+_lock = threading.Lock()
+_server: socket.socket | None = None
+
+
+def _connection() -> socket.socket:
+    """Return the connection to the process that forks; start it first if need be."""
+    global _server
+    with _lock:
+        if _server is None:
+            _server, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                environment = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
+                command = [sys.executable, __file__, str(theirs.fileno())]
+                subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+        return _server
+
+
+def _fork(request: bytes, words: list[str], files: tuple[IO[bytes], IO[bytes]], timeout: float) -> tuple[int, int]:
+    """Have a command run; return its wait status and its kilobytes of memory at most."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs, Path(os.devnull).open("rb") as nothing:
+        server = _connection()
+        with _lock:
+            socket.send_fds(server, [request], [file.fileno() for file in (nothing, *files, theirs)])
+        theirs.close()
+        pid = ours.recv(20)
+        ours.settimeout(timeout)
+        try:
+            ended = ours.recv(40)
+        except TimeoutError:
+            os.kill(int(pid), signal.SIGKILL)
+            raise subprocess.TimeoutExpired(words, timeout) from None
+    assert ended, "the process that forks commands has ended"
+    status, kilobytes = map(int, ended.split())
+    return status, kilobytes
+
+
+# ---- in the process that forks
+
+
+def serve(connection: socket.socket) -> None:
+    """Fork for each command, until no process of the tests is left."""
+    _import_all()
+    assert len([*Path("/proc/self/task").iterdir()]) == 1, "a process with threads cannot be forked"
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        request, descriptors, _, _ = socket.recv_fds(connection, 2 * MOST_BYTES, 4)
+        if not request:
+            return
+        if os.fork() == 0:
+            connection.close()
+            _attend(request, descriptors)
+            return
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _import_all() -> None:
+    for name in IMPORTED_LATE:
+        import_module(name)
+    for package in pkgutil.iter_modules():
+        if package.name.startswith("karenina_") and package.name not in NOT_IMPORTED:
+            for module in pkgutil.walk_packages(import_module(package.name).__path__, f"{package.name}."):
+                if not module.name.endswith("__main__") and ".testing" not in module.name:
+                    import_module(module.name)
+
+
+def _attend(request: bytes, descriptors: list[int]) -> None:
+    """Fork once more, for the command, and report its number and how it ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    *streams, answer = descriptors
+    pid = os.fork()
+    if pid == 0:
+        _become(request, streams)
+    for stream in streams:
+        os.close(stream)
+    os.write(answer, b"%d" % pid)
+    _, status, used = os.wait4(pid, 0)
+    os.write(answer, b"%d %d" % (status, used.ru_maxrss))
+    os._exit(0)
+
+
+def _become(request: bytes, streams: list[int]) -> NoReturn:
+    """Be the command."""
+    words, folder, environment, memory = json.loads(request)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    os.closerange(3, 1000)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    if memory is not None:
+        _limit(memory)
+    random.seed()
+    sys.path[:1] = [str(COMMAND.parent), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    sys.argv = words
+    from karenina_core.cli import main
+
+    main()
+    sys.exit()
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))
