@@ -12,7 +12,8 @@ from openai_servers import Scripted, completion, model
 
 from karenina_core import ModelConfig
 from karenina_core.ports import ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
-from karenina_openai.conversion import from_wire, to_wire
+from karenina_core.traces.openai_completions import from_wire
+from karenina_openai.conversion import to_wire
 from karenina_openai.llm import OpenAILLM
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from openai_servers import Scripted, completion, model
 
 from karenina_core.ports import Message, ParserReply, PortError, Usage
 from karenina_core.structured import ask_for
+from karenina_core.structured.strict import schema_name, strict_schema
 from karenina_openai.parser import OpenAIParser
-from karenina_openai.schemas import schema_name, strict_schema
 
 pytestmark = pytest.mark.anyio
 ASK = [Message.system("Extract."), Message.user("Paris.")]

@@ -11,11 +11,11 @@ from karenina_core.hosts import secret_parts
 from karenina_core.ports import ErrorCategory, PortError
 from karenina_core.reply_bounds import port_error_in
 from karenina_core.reply_checks import check_call_count
+from karenina_core.traces.openai_completions import from_wire
 from karenina_langchain.chat_models import make, where_of
 from karenina_langchain.failures import cut_reply, port_error
 from karenina_langchain.providers import provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
-from karenina_openai.conversion import from_wire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from karenina_core.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredWay
+from karenina_core.structured.strict import is_official, schema_name, strict_schema
 from karenina_core.structured.ways import WAYS, WayMissing, by_best_way, with_schema
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import arguments_of, from_langchain, to_langchain
-from karenina_openai.schemas import schema_name, strict_schema
-from karenina_openai.settings import is_official
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

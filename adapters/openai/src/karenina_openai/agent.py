@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from karenina_core.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Turn
 from karenina_core.tool_loop import converse
+from karenina_core.traces.openai_completions import from_wire
 from karenina_openai.client import Client
-from karenina_openai.conversion import from_wire, to_wire
+from karenina_openai.conversion import to_wire
 from karenina_openai.settings import extra_of
 
 if TYPE_CHECKING:

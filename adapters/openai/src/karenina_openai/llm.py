@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_core.ports import NO_INFO, CallInfo, LLMReply, Message
+from karenina_core.traces.openai_completions import from_wire
 from karenina_openai.client import Client
-from karenina_openai.conversion import from_wire, to_wire
+from karenina_openai.conversion import to_wire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

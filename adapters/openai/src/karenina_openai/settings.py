@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
-from urllib.parse import SplitResult
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from karenina_core import adapters, servers
 from karenina_core.from_files import FromFiles
+from karenina_core.structured.strict import is_official
 
 if TYPE_CHECKING:
     from karenina_core.models import ModelConfig
@@ -87,11 +87,6 @@ def key_of(model: ModelConfig) -> str | None:
     """
     own = (OFFICIAL_BASE_URL, os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL)
     return servers.key_of(model, base_url_of(model), own, ["OPENAI_API_KEY"])
-
-
-def is_official(url: SplitResult) -> bool:
-    """Whether this is OpenAI's own service, which refuses calls without a key and is strict about schemas."""
-    return url.hostname == "api.openai.com"
 
 
 def concurrency(model: ModelConfig) -> int | None:

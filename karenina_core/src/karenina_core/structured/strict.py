@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import SplitResult
 
 _UNKNOWN_TO_OPENAI = ("minLength", "maxLength")
 _HOLDING = frozenset({"properties", "$defs", "anyOf", "oneOf", "allOf", "prefixItems", "items"})
 _CHANGED = _HOLDING | {"default", "$ref", *_UNKNOWN_TO_OPENAI}
+
+
+def is_official(url: SplitResult) -> bool:
+    """Whether this is OpenAI's own service, which refuses calls without a key and is strict about schemas."""
+    return url.hostname == "api.openai.com"
 
 
 def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[str, Any], bool]:
