@@ -46,9 +46,7 @@ def survey(names: list[str]) -> Known:
         "settings": {},
     }
     for settings, owner in plugins.settings_models():
-        for name, info in settings.model_fields.items():
-            default = info.get_default(call_default_factory=True)
-            found["settings"][name] = {"distribution": owner, "default": default}
+        found["settings"].update(dict.fromkeys(settings.model_fields, owner))
     for offered in plugins.stages():
         stage = offered.stage
         found["stages"][stage.name] = offered.distribution
@@ -73,7 +71,7 @@ def survey(names: list[str]) -> Known:
 def written(found: Known) -> str:
     """The content of the file."""
     ordered: dict[str, Any] = {kind: dict(sorted(dict(entries).items())) for kind, entries in found.items()}  # type: ignore[call-overload]
-    return json.dumps(ordered, indent=1, ensure_ascii=False, default=str) + "\n"
+    return json.dumps(ordered, indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

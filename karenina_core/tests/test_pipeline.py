@@ -104,6 +104,12 @@ def test_undeclared_access_is_an_error_that_says_what_to_declare(
     assert __import__("re").search(says, result.metadata.error or "")
 
 
+def test_a_setting_whose_owner_is_absent_has_the_readers_default() -> None:
+    seen = []
+    run(stage("Reader", lambda context: seen.append(context.setting("somebody_elses")), reads={"somebody_elses": 3}))
+    assert seen == [3]
+
+
 def test_a_stage_that_sets_less_than_it_declares_is_named_with_its_distribution() -> None:
     (result,) = run(stage("Idle", nothing, produces={A, B}))
     assert "stage Idle of dist-of-Idle ran without setting test.a, test.b" in (result.metadata.error or "")

@@ -136,13 +136,16 @@ class VerificationContext:
         return self._settings
 
     def setting(self, name: str) -> Any:
-        """The value of a configuration name, which the stage owns or lists in `reads`; else `UndeclaredSetting`."""
+        """The value of a configuration name, which the stage owns or lists in `reads`; else `UndeclaredSetting`.
+
+        If the owner is not installed it is the value that `reads` gives.
+        """
         if not self._planned.reads_setting(name):
             raise UndeclaredSetting(
                 f"stage {self._planned.name} reads the setting {name!r} of another owner without saying so: "
                 f"add it to {type(self._planned.stage).__name__}.reads"
             )
-        return self.config.setting(name)
+        return self.config.setting(name) if self.config.has(name) else self._planned.stage.reads[name]
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:

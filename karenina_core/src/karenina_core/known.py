@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import Any, TypedDict
+from typing import TypedDict
 
 
 class AdapterDetails(TypedDict):
@@ -21,8 +21,8 @@ class AdapterDetails(TypedDict):
 
 
 class Known(TypedDict):
-    """Distribution by name, for each kind; settings have their default beside it, and adapters what they say of
-    themselves. `recorders` are the adapters that replay what was recorded."""
+    """Distribution by name, for each kind; adapters have what they say of themselves beside it. `recorders` are the
+    adapters that replay what was recorded."""
 
     stages: dict[str, str]
     stage_slots: dict[str, str | None]
@@ -34,7 +34,7 @@ class Known(TypedDict):
     prompts: dict[str, str]
     tool_sources: dict[str, str]
     executors: dict[str, str]
-    settings: dict[str, dict[str, Any]]
+    settings: dict[str, str]
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.errors import StructuredError
 from karenina_core.failed import unless_failed
@@ -93,7 +93,7 @@ class ParsingStage(Stage):
         }
     )
     produces = frozenset({Keys.PARSED_ANSWER})
-    reads = frozenset({"include_extraction_hints"})
+    reads: ClassVar[Mapping[str, object]] = {"include_extraction_hints": True}
     usage_key = "parsing"
     error_outcome = Outcome.PARSE_ERROR
 

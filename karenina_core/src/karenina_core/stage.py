@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Sequence, Set
+from collections.abc import Awaitable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from karenina_core.artifacts import AnyKey, ArtifactKey
@@ -73,7 +74,8 @@ class Stage:
       nobody of that name is in the plan.
     - `scope`: `"item"`, or `"answer"` for what is run once for all judges of an answer.
     - `settings`: the pydantic model of the configuration fields that the stage owns (stages of one distribution may
-      share one); `reads`: names of other owners that it looks at.
+      share one); `reads`: names of other owners that it looks at, each with the value that it has if its owner is not
+      installed.
     - `prompts`: what it asks models, so that it can be shown without asking.
     - `usage_key`: the name under which its model calls are counted.
     - `precedence`, `fallback`: in a slot that takes one stage, the included stage of the highest precedence stands,
@@ -92,7 +94,7 @@ class Stage:
     before: ClassVar[Set[str | Slot]] = frozenset()
     scope: ClassVar[Scope] = "item"
     settings: ClassVar[type[BaseModel] | None] = None
-    reads: ClassVar[Set[str]] = frozenset()
+    reads: ClassVar[Mapping[str, object]] = MappingProxyType({})
     prompts: ClassVar[tuple[PromptTask, ...]] = ()
     usage_key: ClassVar[str | None] = None
     precedence: ClassVar[int] = 0

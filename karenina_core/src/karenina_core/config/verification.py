@@ -83,12 +83,9 @@ class VerificationConfig(BaseModel):
         return name in self._values
 
     def setting(self, name: str) -> Any:
-        """The value of any name; the owner's default where the owner is not installed."""
+        """Return the value of a name. Raises `ConfigError` if its owner is not installed, or if there is none."""
         if self.has(name):
             return self._values[name]
-        entry = known()["settings"].get(name)
-        if entry is not None:
-            return entry["default"]
         raise ConfigError([_unknown(name, settings())])
 
     def given(self) -> dict[str, Any]:
@@ -121,9 +118,8 @@ class VerificationConfig(BaseModel):
 
 
 def _unknown(name: str, owned: Mapping[str, Setting]) -> str:
-    entry = known()["settings"].get(name)
-    if entry is not None:
-        distribution = entry["distribution"]
+    distribution = known()["settings"].get(name)
+    if distribution is not None:
         return f"{name}: belongs to a plugin that is not installed: {install_line(distribution)}"
     return f"{name}: there is no such configuration name{nearest(name, owned)}"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
@@ -63,7 +63,7 @@ class RubricEvaluation(Stage):
         }
     )
     settings = RubricSettings
-    reads = frozenset({DEEP_MODE})
+    reads: ClassVar[Mapping[str, object]] = {DEEP_MODE: DISABLED}
     prompts = (RUBRIC, METRIC, PRESENCE)
     usage_key = "rubric_evaluation"
 
@@ -136,7 +136,7 @@ class RubricEvaluation(Stage):
     @staticmethod
     def _record(context: VerificationContext, merged: Merged, llm_traits: Sequence[str]) -> None:
         deep = deep_judgment(merged.fields, llm_traits)
-        off = not context.config.has(DEEP_MODE) or context.setting(DEEP_MODE) == DISABLED
+        off = context.setting(DEEP_MODE) == DISABLED
         context.set_result_field("rubric_evaluation_performed", True)
         context.set_result_field("rubric_evaluation_strategy", context.setting("rubric_evaluation_strategy"))
         for name, value in deep.fields.items():
