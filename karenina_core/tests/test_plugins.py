@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import EntryPoint, distributions
+from importlib import import_module
+from importlib.metadata import EntryPoint, distributions, entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+from commandline import karenina
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stevedore import ExtensionManager
@@ -16,12 +19,14 @@ from karenina_core import Question, Slot, Stage, VerificationConfig, hookimpl, h
 from karenina_core import plugins as plugin_room
 from karenina_core.adapters import AdapterSpec
 from karenina_core.plan import PlanError
-from karenina_core.plugins import PluginError, PluginInfo, Plugins, Selection
+from karenina_core.plugins import Hook, PluginError, PluginInfo, Plugins, Selection
+from karenina_core.plugins.specifications import Specifications
 from karenina_core.run.planner import Planner
 
 STAGES = "karenina.stages"
 ADAPTERS = "karenina.adapters"
 OTHERS = "karenina.plugins"
+HOOKSPECS = "karenina.hookspecs"
 ABSENT = "a_module_that_nobody_has:plugin"
 
 
@@ -108,7 +113,8 @@ class Places:
         lines = []
         for group, names in points.items():
             targets = [
-                f"{point} = {target if ':' in target else f'{__name__}:{target}'}" for point, target in names.items()
+                f"{point} = {target if ':' in target or group == HOOKSPECS else f'{__name__}:{target}'}"
+                for point, target in names.items()
             ]
             lines += [f"[{group}]", *targets]
         (info / "entry_points.txt").write_text("\n".join(lines))
@@ -447,6 +453,170 @@ def test_chosen_plugins_hold_within_their_block_only() -> None:
 
 
 # ---- the specifications
+
+
+SPECIFIES = """
+from karenina_core.hookspecs import hookspec
+@hookspec
+def aviary_songs(hour):
+    \"\"\"Offer songs.\"\"\"
+"""
+
+
+class Modules:
+    """Modules of hook specifications in a folder, each named by an entry point of a distribution of its own."""
+
+    def __init__(self, places: Places, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._places, self._folder = places, folder
+        monkeypatch.syspath_prepend(folder)
+
+    def add(self, distribution: str, source: str) -> ModuleType | None:
+        """Write and install a module; it is returned if it can be imported."""
+        name = f"{distribution}_of_{self._folder.name}".replace("-", "_")
+        (self._folder / f"{name}.py").write_text(source)
+        self._places.add(distribution, {HOOKSPECS: {distribution: name}})
+        return import_module(name) if source.startswith("\nfrom") else None
+
+
+@pytest.fixture
+def modules(places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Modules:
+    return Modules(places, tmp_path, monkeypatch)
+
+
+class singer:
+    @staticmethod
+    @hookimpl
+    def aviary_songs(hour: int) -> list[str]:
+        return [f"a song at {hour}"]
+
+
+def test_a_hook_of_another_distribution_is_specified_and_called(places: Places, modules: Modules) -> None:
+    owner = modules.add("aviary", SPECIFIES)
+    places.add("singer", {OTHERS: {"singer": "singer"}}, version="2.0")
+    assert owner is not None
+
+    plugins = places.discover()
+
+    assert states(plugins) == {("singer", "singer"): "loaded"}
+    assert plugins.call(owner.aviary_songs, hour=5) == ["a song at 5"]
+    assert [(one.value, one.distribution, one.version) for one in plugins.offers(owner.aviary_songs, hour=6)] == [
+        ("a song at 6", "singer", "2.0")
+    ]
+    assert Hook("aviary_songs", "aviary", "1.0", "Offer songs.") in plugins.specifications.hooks()
+
+
+def test_an_implementation_that_does_not_fit_the_specification_is_refused(places: Places, modules: Modules) -> None:
+    modules.add("aviary", SPECIFIES.replace("hour", "minute"))
+    places.add("singer", {OTHERS: {"singer": "singer"}})
+
+    assert "hour" in (the(places.discover(), "singer").failure or "")
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import a_module_that_nobody_has", "No module named 'a_module_that_nobody_has'"),
+        ("raise SystemExit('no')", "no"),
+        ("karenina_api = 2" + SPECIFIES, "version 2 of the plugin interface; this core has version 1"),
+        ("", "specifies no hook"),
+    ],
+)
+def test_broken_specifications_are_listed_like_a_broken_plugin(
+    places: Places, modules: Modules, source: str, reason: str
+) -> None:
+    modules.add("aviary", source)
+    places.add("early-bird", {STAGES: {"Early": "early_stage"}})
+
+    plugins = places.discover()
+
+    assert (the(plugins, "aviary").kind, the(plugins, "aviary").state) == ("hooks", "failed")
+    assert reason in (the(plugins, "aviary").failure or "")
+    assert offers(plugins) == [("Early", "early-bird")]
+
+
+def test_a_hook_with_two_owners_is_a_conflict(places: Places, modules: Modules) -> None:
+    owner = modules.add("aviary", SPECIFIES)
+    modules.add("birdcage", SPECIFIES)
+    assert owner is not None
+
+    plugins = places.discover()
+
+    assert states(plugins) == {("aviary", "aviary"): "conflict", ("birdcage", "birdcage"): "conflict"}
+    assert the(plugins, "aviary").failure == (
+        "two distributions specify the hook aviary_songs: aviary 1.0 and birdcage 1.0; block one of them: "
+        '[plugins] block = ["aviary"]'
+    )
+    with pytest.raises(PluginError, match="aviary_songs cannot be used"):
+        plugins.call(owner.aviary_songs, hour=1)
+    assert places.discover(block=["birdcage"]).call(owner.aviary_songs, hour=1) == []
+
+
+def test_a_hook_of_the_core_is_not_taken_over(places: Places, modules: Modules) -> None:
+    modules.add("aviary", SPECIFIES.replace("aviary_songs(hour)", "karenina_extra_stages()"))
+    places.add("early-bird", {STAGES: {"Early": "early_stage"}})
+
+    plugins = places.discover()
+
+    assert states(plugins) == {("aviary", "aviary"): "conflict", ("Early", "early-bird"): "loaded"}
+    assert offers(plugins) == [("Early", "early-bird")]
+
+
+def test_only_leaves_out_plugins_and_no_specifications(places: Places, modules: Modules) -> None:
+    owner = modules.add("aviary", SPECIFIES)
+    places.add("singer", {OTHERS: {"singer": "singer"}})
+    assert owner is not None
+
+    assert places.discover(only=["singer"]).call(owner.aviary_songs, hour=5) == ["a song at 5"]
+
+
+def test_an_owner_indexes_what_was_offered(places: Places, modules: Modules) -> None:
+    owner = modules.add(
+        "aviary", SPECIFIES + "known = []\ndef offered(plugins):\n    known[:] = plugins.call(aviary_songs, hour=1)\n"
+    )
+    places.add("singer", {OTHERS: {"singer": "singer"}})
+    assert owner is not None
+
+    plugins = places.discover()
+    assert owner.known == ["a song at 1"]
+    plugins.register(type("Another", (singer,), {}))
+    assert owner.known == ["a song at 1"] * 2
+
+
+def test_an_owner_that_fails_to_index_is_listed_with_the_reason(places: Places, modules: Modules) -> None:
+    modules.add("aviary", SPECIFIES + "def offered(plugins):\n    raise LookupError('out of tune')\n")
+
+    plugins = places.discover()
+
+    assert the(plugins, "aviary").state == "failed"
+    assert "LookupError: out of tune" in (the(plugins, "aviary").failure or "")
+
+
+def test_an_implementation_whose_owner_is_not_there_is_ignored_and_listed() -> None:
+    class Both(early_stage):
+        @staticmethod
+        @hookimpl
+        def karenina_search_tools() -> list[object]:
+            return []
+
+    core = [point for point in entry_points(group=HOOKSPECS) if point.dist and point.dist.name == "karenina-core"]
+    plugins = Plugins(Specifications.load(core, Selection()))
+    plugins.register(Both)
+
+    (info,) = plugins.describe()
+    assert (info.state, offers(plugins)) == ("loaded", [("Early", "this-program")])
+    (reason,) = info.ignored
+    assert reason.startswith("karenina_search_tools is ignored: karenina-deep_judgment is ")
+    listed = karenina("plugins", plugins=plugins, width=40).out
+    assert f"Both: {reason}\n" in listed
+
+
+def test_a_hook_that_is_not_specified_is_not_called() -> None:
+    from karenina_core.run.hookspecs import karenina_executors
+
+    plugins = Plugins(Specifications.load([], Selection()))
+
+    with pytest.raises(PluginError, match="the hook karenina_executors cannot be used: karenina-core is"):
+        plugins.call(karenina_executors)
 
 
 def test_there_is_one_hook_for_each_slot() -> None:

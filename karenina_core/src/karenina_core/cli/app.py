@@ -86,8 +86,11 @@ def build_app(wanted: str | None = None) -> typer.Typer:
     app = _core_app(wanted)
     own = {_name(command) for command in app.registered_commands} | GROUPS.keys()
     first = len(app.registered_commands)
-    for _ in plugins.for_commands().each(karenina_commands, app=app):
-        pass  # one that fails is listed, and does not stop the others
+    try:
+        for _ in plugins.for_commands().each(karenina_commands, app=app):
+            pass  # one that fails is listed, and does not stop the others
+    except plugins.PluginError as error:
+        typer.echo(f"Warning: no plugin can add a command: {error}", err=True)
     for command in app.registered_commands[first:]:
         if _name(command) in own:
             app.registered_commands.remove(command)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +14,7 @@ from karenina_core.cli.screen import clean, screen_of
 
 if TYPE_CHECKING:
     from karenina_core.adapters import AdapterSpec
+    from karenina_core.cli.screen import Screen
     from karenina_core.plugins import PluginInfo
 
 NOT_INSTALLED = "not installed"
@@ -21,13 +24,18 @@ _STYLES = {"loaded": "green", "failed": "red", "conflict": "red", "blocked": "ye
 def list_plugins(
     ctx: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    hooks: Annotated[bool, typer.Option("--hooks", help="List the hooks that plugins can implement instead.")] = False,
 ) -> None:
     """List the stages, adapters and other plugins, what is wrong with those that cannot be used, and how to mend it.
 
-    Adapters of this project that are not installed are listed too.
+    Adapters of this project that are not installed are listed too, and modules of hook specifications that cannot be
+    used. `--hooks` lists the hooks themselves, each with the distribution that specifies it.
     """
     screen = screen_of(ctx)
     with screen.telling_errors():
+        if hooks:
+            _list_hooks(screen, as_json)
+            return
         found = described()
         if as_json:
             screen.json({"plugins": found})
@@ -47,11 +55,26 @@ def list_plugins(
         for one in found:
             if one.get("available") is False:  # below the table, where the line to copy is not broken
                 screen.out.print(Text(clean(f"{one['name']} is not available: {one['reason']}")), soft_wrap=True)
+            for reason in one.get("ignored", ()):
+                screen.out.print(Text(clean(f"{one['name']}: {reason}")), soft_wrap=True)
+
+
+def _list_hooks(screen: Screen, as_json: bool) -> None:
+    from karenina_core import plugins
+
+    found = plugins.current().specifications.hooks()
+    if as_json:
+        screen.json({"hooks": [asdict(hook) for hook in found]})
+        return
+    for hook in found:
+        screen.out.print(Text(clean(f"{hook.name}  ({hook.distribution} {hook.version})"), "bold"), soft_wrap=True)
+        screen.out.print(Text(clean(indent(hook.description, "    "))), soft_wrap=True)
 
 
 def described() -> list[dict[str, Any]]:
     """Every plugin as JSON values: name, kind, distribution, version, state, failure; adapters also `description`,
-    `tier`, `ports`, and `available` with the `reason` where it is not.
+    `tier`, `ports`, and `available` with the `reason` where it is not. `ignored` are hooks that a plugin implements
+    without effect, each with the reason.
 
     Adapters of this project that are not installed have the state `not installed`, and no version.
     """
@@ -114,6 +137,7 @@ def _described(info: PluginInfo) -> dict[str, Any]:
         "version": info.version,
         "state": info.state,
         "failure": info.failure,
+        **({"ignored": list(info.ignored)} if info.ignored else {}),
     }
 
 
