@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from karenina_core.benchmark import Question
+    from karenina_core.benchmark.question import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
     from karenina_core.plan import PlannedStage

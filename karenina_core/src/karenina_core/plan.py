@@ -16,7 +16,7 @@ from karenina_core.slots import Slot
 from karenina_core.stage import Stage
 
 if TYPE_CHECKING:
-    from karenina_core.benchmark import Question
+    from karenina_core.benchmark.question import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.plugins import OfferedStage
     from karenina_core.source_folder import SourceFolder

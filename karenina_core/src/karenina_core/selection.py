@@ -13,7 +13,7 @@ from karenina_core.slots import SLOT_RULES, Slot
 from karenina_core.wording import nearest
 
 if TYPE_CHECKING:
-    from karenina_core.benchmark import Question
+    from karenina_core.benchmark.question import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.plugins import OfferedStage
     from karenina_core.stage import Skip, Stage

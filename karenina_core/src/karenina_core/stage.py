@@ -15,7 +15,7 @@ from karenina_core.ports import PortError
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from karenina_core.benchmark import Question
+    from karenina_core.benchmark.question import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.context import VerificationContext
     from karenina_core.models import ModelConfig

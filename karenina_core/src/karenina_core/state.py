@@ -12,7 +12,7 @@ from karenina_core.ports import CallInfo, Usage
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karenina_core.benchmark import Question
+    from karenina_core.benchmark.question import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
     from karenina_core.plugins import Plugins
