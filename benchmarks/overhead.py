@@ -41,7 +41,8 @@ def run_karenina(file: Path, url: str, *, journal: bool) -> None:
     from karenina_core import Benchmark, VerificationConfig
     from karenina_core.results.totals import Totals
     from karenina_core.run.execution import carry_out
-    from karenina_core.run.running import journal_of, prepare, run_blocking
+    from karenina_core.run.request import RunRequest
+    from karenina_core.run.running import open_run, run_blocking
 
     model = {"interface": "openai", "model_name": "fake", "endpoint_base_url": url}
     config = VerificationConfig(
@@ -56,8 +57,8 @@ def run_karenina(file: Path, url: str, *, journal: bool) -> None:
         output, kept_in = file.with_name(f"r-{name}.results.jsonl"), file.with_name(f"r-{name}.journal")
         gc.collect()
         began = cpu_seconds()
-        with journal_of(questions, config, kept_in if journal else None, ids, output) as (kept, command):
-            run = prepare(questions, config, question_ids=ids, journal=kept, command=command)
+        request = RunRequest(questions, config, question_ids=ids, output=output, journal=kept_in if journal else None)
+        with open_run(request) as run:
             prepared = cpu_seconds()
             totals = run_blocking(lambda: carry_out(run, output=output))
         return prepared - began, cpu_seconds() - began, totals

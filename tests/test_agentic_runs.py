@@ -32,6 +32,7 @@ from karenina_core.plan import PlanError
 from karenina_core.plugins import Plugins
 from karenina_core.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Usage
 from karenina_core.rubrics import AgenticRubricTrait, LLMRubricTrait, RegexRubricTrait, Rubric
+from karenina_core.run.request import RunRequest
 from karenina_core.run.running import prepare
 
 TEMPLATE = """
@@ -268,7 +269,7 @@ def test_a_run_that_is_left_early_leaves_no_folder_behind(root: Path) -> None:
             workspace_root=root,
             replicate_count=12,
         )
-        async with aclosing(prepare(benchmark(), config).results()) as results:
+        async with aclosing(prepare(RunRequest(benchmark(), config)).results()) as results:
             async for result in results:
                 assert len(left_in(root)) > 1
                 return result

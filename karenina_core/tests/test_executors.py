@@ -23,6 +23,7 @@ from karenina_core.run.execution import collect
 from karenina_core.run.executors import Executor
 from karenina_core.run.limits import Concurrency
 from karenina_core.run.placed import Placed
+from karenina_core.run.request import RunRequest
 from karenina_core.run.running import prepare
 
 
@@ -94,7 +95,7 @@ def run_of(executor: str, plugins: Plugins, **values: object) -> Run:
     for number in range(3):
         benchmark.add_question(f"What is {number}?")
     with plugin_room.using(plugins):
-        return prepare(benchmark, config(executor=executor, evaluation_mode="rubric_only", **values))
+        return prepare(RunRequest(benchmark, config(executor=executor, evaluation_mode="rubric_only", **values)))
 
 
 def test_an_executor_of_a_plugin_brings_what_the_core_brings() -> None:

@@ -24,6 +24,7 @@ from karenina_core.run.execution import collect
 from karenina_core.run.journal import GATHERING, Journal, JournalError
 from karenina_core.run.journal_file import JournalInUse
 from karenina_core.run.journal_view import JournalView
+from karenina_core.run.request import RunRequest
 from karenina_core.run.running import prepare
 from karenina_core.testing.virtual_time import run_in_virtual_time
 
@@ -234,5 +235,5 @@ def test_a_run_whose_models_answer_at_once_waits_for_no_commit(tmp_path: Path) -
         return asyncio.get_running_loop().time()
 
     with plugin_room.using(World().plugins()), Journal.open(tmp_path / "j.journal") as journal:
-        run = prepare(words(*"abcdefgh"), VerificationConfig(**CONFIG), journal=journal)
+        run = prepare(RunRequest(words(*"abcdefgh"), VerificationConfig(**CONFIG)), journal=journal)
         assert run_in_virtual_time(seconds(run)) == 0

@@ -25,6 +25,7 @@ from karenina_core.results.summary import OutcomeTally, summarize
 from karenina_core.run.engine import Run
 from karenina_core.run.events import RunFinished
 from karenina_core.run.execution import collect
+from karenina_core.run.request import RunRequest
 from karenina_core.run.retry import RetryPolicy
 from karenina_core.run.running import prepare, run_blocking
 from karenina_core.testing.virtual_time import run_in_virtual_time
@@ -109,7 +110,7 @@ def run(
             parsing_models=models(judges),
             **values,
         )
-        return run_in_virtual_time(collected(prepare(benchmark, config, policy=policy)))
+        return run_in_virtual_time(collected(prepare(RunRequest(benchmark, config, policy=policy))))
 
 
 def test_calls_of_one_question_follow_one_another_so_that_a_prompts_beginning_stays_warm() -> None:

@@ -27,7 +27,8 @@ from karenina_core.results.result_set import VerificationResultSet
 from karenina_core.run.engine import Run
 from karenina_core.run.execution import carry_out
 from karenina_core.run.forked import can_fork, cores
-from karenina_core.run.running import journal_of, prepare, run_blocking
+from karenina_core.run.request import RunRequest
+from karenina_core.run.running import open_run, run_blocking
 
 pytestmark = pytest.mark.skipif(not can_fork() or cores() < 2, reason="processes cannot be forked here")
 
@@ -111,11 +112,10 @@ def gone_on(
     benchmark, wanted = words(*IDS), VerificationConfig(**{**CONFIG, **config})
     with (
         plugin_room.using(plugins(world, *more)),
-        journal_of(benchmark, wanted, journal, None, output, replay=replay) as (held, command),
+        open_run(RunRequest(benchmark, wanted, output=output, journal=journal, replay=replay)) as run,
+        stopping(run, print),
     ):
-        run = prepare(benchmark, wanted, journal=held, command=command)
-        with stopping(run, print):
-            run_blocking(lambda: carry_out(run, output=output))
+        run_blocking(lambda: carry_out(run, output=output))
     return run, VerificationResultSet.load(output)
 
 

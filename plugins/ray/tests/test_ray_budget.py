@@ -15,6 +15,7 @@ from karenina_core.results import VerificationResult
 from karenina_core.run.engine import Run
 from karenina_core.run.execution import collect
 from karenina_core.run.journal import Journal
+from karenina_core.run.request import RunRequest
 from karenina_core.run.running import prepare
 
 pytestmark = pytest.mark.usefixtures("ray")
@@ -39,7 +40,7 @@ def part(
         server, executor, prices=PRICES, budget=f"{budget / 10**6:f}", max_concurrency=8, ray_workers=workers
     )
     with Journal.open(journal) as opened:
-        prepared = prepare(benchmark(QUESTIONS), chosen, journal=opened)
+        prepared = prepare(RunRequest(benchmark(QUESTIONS), chosen), journal=opened)
         return prepared, list(asyncio.run(collect(prepared)))
 
 

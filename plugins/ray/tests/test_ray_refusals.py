@@ -12,6 +12,7 @@ from karenina_core import Benchmark, Stage, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
+from karenina_core.run.request import RunRequest
 from karenina_core.run.running import prepare
 from karenina_core.templates import BaseAnswer, ExactMatch, VerifiedField
 
@@ -28,7 +29,7 @@ class Needy(BaseAnswer):
 
 def refusal(questions: Benchmark, **values: Any) -> str:
     with serving() as server, pytest.raises(ConfigError) as caught:
-        prepare(questions, config(server, "ray", **values))
+        prepare(RunRequest(questions, config(server, "ray", **values)))
     assert server.heard == []
     return str(caught.value)
 
@@ -59,7 +60,7 @@ def test_a_template_class_goes_by_its_source_where_that_stands_alone() -> None:
     questions = Benchmark.create("genes")
     questions.add_question(question="Which gene?", raw_answer="BCL2", answer_template=Plain)
     with serving() as server:
-        assert len(prepare(questions, config(server, "ray"))) == 2
+        assert len(prepare(RunRequest(questions, config(server, "ray")))) == 2
 
     questions.add_question(question="Which gene, then?", raw_answer="BCL2", answer_template=Needy)
     said = refusal(questions)

@@ -107,10 +107,11 @@ def _run(screen: Screen, answering: str, judge: str, output: Path, *, show: bool
     from karenina_core import VerificationConfig, VerificationResult
     from karenina_core.cli.printing import print_result
     from karenina_core.run.execution import collect
+    from karenina_core.run.request import RunRequest
     from karenina_core.run.running import prepare, run_blocking
 
     benchmark = demo_benchmark()
-    run = prepare(benchmark, VerificationConfig(**demo_config(answering, judge)))
+    run = prepare(RunRequest(benchmark, VerificationConfig(**demo_config(answering, judge))))
     done = 0
 
     def tell(result: VerificationResult) -> None:

@@ -316,13 +316,22 @@ class Benchmark:
         """`run_verification` for programs that have an event loop already."""
         from karenina_core.config import VerificationConfig
         from karenina_core.run.execution import collect
-        from karenina_core.run.running import journal_of, prepare
+        from karenina_core.run.request import RunRequest
+        from karenina_core.run.running import open_run
 
         chosen = config if isinstance(config, VerificationConfig) else VerificationConfig(**config)
-        ids = None if question_ids is None else list(question_ids)
-        with journal_of(self, chosen, journal, ids, output, replay=replay) as (kept, command):
-            run = prepare(self, chosen, question_ids=ids, trust=trust, policy=policy, journal=kept, command=command)
-            return await collect(run, output=output, on_result=on_result)
+        request = RunRequest(
+            self,
+            chosen,
+            question_ids=None if question_ids is None else list(question_ids),
+            trust=trust,
+            output=Path(output) if output is not None else None,
+            journal=Path(journal) if journal is not None else None,
+            replay=replay,
+            policy=policy,
+        )
+        with open_run(request) as run:
+            return await collect(run, output=request.output, on_result=on_result)
 
     def rescore(
         self,

@@ -11,33 +11,29 @@ from karenina_core.cli.screen import clean
 from karenina_core.prices import in_words
 
 if TYPE_CHECKING:
-    from karenina_core.cli.run_command import Task
     from karenina_core.cli.screen import Screen
     from karenina_core.run.estimate import Estimate, EstimatedLine, Span
+    from karenina_core.run.request import RunRequest
 
 
-def dry_run(screen: Screen, task: Task, *, as_json: bool) -> None:
-    """Print what the task would ask and cost. Nothing is asked, and nothing is written."""
+def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
+    """Print what the run would ask and cost. Nothing is asked, and nothing is written."""
     from karenina_core.config.active import plugins_of
-    from karenina_core.run.admission import admit
     from karenina_core.run.estimate import estimate
     from karenina_core.run.pricing import Prices
-    from karenina_core.run.running import chosen_questions, with_own_settings
+    from karenina_core.run.running import admitting, chosen_questions, with_own_settings
     from karenina_core.run.settings import EngineSettings
-    from karenina_core.run.trust_store import stored_trust
-    from karenina_core.trust import Trust
 
-    trust = Trust.all() if task.trust_all else stored_trust()
-    admit(task.benchmark, task.config, trust)
-    config = with_own_settings(task.benchmark, task.config)
+    trust = admitting(request.benchmark, request.config, request.trust)
+    config = with_own_settings(request.benchmark, request.config)
     plugins = plugins_of(config)
     found = estimate(
-        chosen_questions(task.benchmark, config, task.ids),
+        chosen_questions(request.benchmark, config, request.question_ids),
         config,
         plugins,
         Prices(plugins, config.section(EngineSettings).prices),
         trust=trust,
-        journal=None if task.fresh else task.journal,
+        journal=None if request.fresh else request.journal,
     )
     if as_json:
         screen.json({"estimate": found.to_dict()})

@@ -70,13 +70,13 @@ def resume(
     """
     screen = screen_of(ctx)
     with screen.telling_errors():
-        from karenina_core.cli.own_run import resumed_task
+        from karenina_core.cli.own_run import resumed_run
         from karenina_core.cli.run_command import have_run
 
-        task = resumed_task(screen, journal)
+        request = resumed_run(screen, journal)
         if budget is not None:
-            task = replace(task, config=task.config.with_values(budget=budget))
-        have_run(screen, task, fail_under=None, as_json=as_json, quiet=quiet)
+            request = replace(request, config=request.config.with_values(budget=budget))
+        have_run(screen, request, fail_under=None, as_json=as_json, quiet=quiet)
 
 
 def export(

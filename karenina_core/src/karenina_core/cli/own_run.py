@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.cli.configuring import anchored, section_of
-from karenina_core.cli.run_command import Task
 from karenina_core.errors import ConfigError
 from karenina_core.run.command import same_benchmark_config, trusted_content, with_secrets
 from karenina_core.run.journal_view import JournalView
 from karenina_core.run.labels import Labels, run_line
+from karenina_core.run.request import RunRequest
 from karenina_core.run.user_state import UserStateError, own_command
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from karenina_core.cli.screen import Screen
 
 
-def resumed_task(screen: Screen, journal: Path) -> Task:
+def resumed_run(screen: Screen, journal: Path) -> RunRequest:
     """Return the last run of the user on the journal, as its command would start it now.
 
     The working directory is that of the command from here on. Raises `ConfigError` if the user has no such run, or if
@@ -48,14 +48,14 @@ def resumed_task(screen: Screen, journal: Path) -> Task:
         raise ConfigError([*error.problems, f"  {run_line(labels, path)}"]) from error
     output = Path(command["output"])
     check_output(output)
-    return Task(
+    return RunRequest(
         benchmark,
         VerificationConfig(**values),
-        still_there(screen, benchmark, command["questions"]),
-        output,
-        path,
+        question_ids=still_there(screen, benchmark, command["questions"]),
+        trust="all" if _still_trusted(screen, benchmark, command) else None,
+        output=output,
+        journal=path,
         config_file=Path(command["config_file"]) if command["config_file"] is not None else None,
-        trust_all=_still_trusted(screen, benchmark, command),
     )
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,12 +17,12 @@ from karenina_core.cli.models import SPEC_HELP
 from karenina_core.cli.screen import Screen, screen_of
 
 if TYPE_CHECKING:
-    from karenina_core.benchmark import Benchmark
     from karenina_core.cli.printing import Results
     from karenina_core.config import VerificationConfig
     from karenina_core.results import VerificationResult
     from karenina_core.results.totals import Totals
     from karenina_core.run.engine import Run
+    from karenina_core.run.request import RunRequest
 
 
 def run(
@@ -119,6 +118,7 @@ def run(
         from karenina_core.benchmark import Benchmark
         from karenina_core.errors import ConfigError
         from karenina_core.run.output import check_output, default_journal, default_output
+        from karenina_core.run.request import RunRequest
         from karenina_core.run.trust_store import stored_trust
         from karenina_core.trust import Trust
 
@@ -139,98 +139,60 @@ def run(
                 return
         path = output if output is not None else default_output(file)
         check_output(path)
-        task = Task(
+        request = RunRequest(
             benchmark,
             chosen,
-            ids,
-            path,
+            question_ids=ids,
+            trust="all" if trust_all else None,
+            output=path,
             journal=None if no_journal else journal or default_journal(path),
-            config_file=config,
-            trust_all=trust_all,
             replay=replay,
             fresh=fresh,
+            config_file=config,
         )
         if dry_run:
             from karenina_core.cli.dry_run import dry_run as have_estimated
 
-            have_estimated(screen, task, as_json=as_json)
+            have_estimated(screen, request, as_json=as_json)
             return
-        have_run(screen, task, fail_under=fail_under, as_json=as_json, quiet=quiet)
+        have_run(screen, request, fail_under=fail_under, as_json=as_json, quiet=quiet)
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What a command is to run, and where that goes."""
-
-    benchmark: Benchmark
-    config: VerificationConfig
-    ids: Sequence[str] | None
-    output: Path
-    journal: Path | None
-    config_file: Path | None = None
-    trust_all: bool = False
-    replay: bool = False
-    fresh: bool = False
-
-
-def have_run(screen: Screen, task: Task, *, fail_under: float | None, as_json: bool, quiet: bool) -> None:
-    """Run the task with progress, print the results, and end as `ExitCode` says.
+def have_run(screen: Screen, request: RunRequest, *, fail_under: float | None, as_json: bool, quiet: bool) -> None:
+    """Run what is requested with progress, print the results, and end as `ExitCode` says.
 
     Also what a run that was stopped has found out so far is printed; after Ctrl-C the single results only as JSON.
     """
     from karenina_core.cli.money import how_to_raise, money_json, print_ledger
     from karenina_core.results.result_set import StoredResults, VerificationResultSet
-    from karenina_core.run.admission import admit
-    from karenina_core.run.running import journal_of, prepare
-    from karenina_core.run.trust_store import stored_trust
-    from karenina_core.trust import Trust
+    from karenina_core.run.running import open_run
 
-    trust = Trust.all() if task.trust_all else stored_trust()
-    admit(task.benchmark, task.config, trust)
-    with (
-        _failed_writes(screen),
-        journal_of(
-            task.benchmark,
-            task.config,
-            task.journal,
-            task.ids,
-            task.output,
-            replay=task.replay,
-            fresh=task.fresh,
-            config_file=task.config_file,
-            trust_all=task.trust_all,
-        ) as (held, command),
-    ):
-        prepared = prepare(
-            task.benchmark,
-            task.config,
-            question_ids=task.ids,
-            trust=trust,
-            journal=held,
-            command=command,
-            admitted=True,
-        )
-        totals, interrupted = _carry_out(screen, prepared, task.output, quiet=quiet)
+    output = request.output
+    assert output is not None  # a command always names one
+    with _failed_writes(screen), open_run(request) as prepared:
+        totals, interrupted = _carry_out(screen, prepared, output, quiet=quiet)
         _tell_what_was_kept(screen, prepared)
     missing = len(prepared) - len(totals)
-    results: Results = StoredResults(task.output, len(totals)) if len(totals) else VerificationResultSet()
+    results: Results = StoredResults(output, len(totals)) if len(totals) else VerificationResultSet()
     if as_json:
-        rest = {**summary_json(totals), "output": str(task.output), "calls": _calls_json(prepared)}
+        rest = {**summary_json(totals), "output": str(output), "calls": _calls_json(prepared)}
         rest |= {"not_run": missing, "stopped": prepared.stopped, "interrupted": interrupted}
         screen.json_list("results", map(result_json, results), {**rest, "money": money_json(prepared)})
     else:
-        _print(screen, results, totals, task.output, quiet=quiet or interrupted)
+        _print(screen, results, totals, output, quiet=quiet or interrupted)
         print_ledger(screen.out, prepared.ledger)
     if missing and (interrupted or prepared.stopped is not None):
         if not interrupted and prepared.budget is not None and prepared.budget.exhausted:
             screen.note(f"{missing} items were not run. {how_to_raise(prepared)}")
             raise typer.Exit(ExitCode.BUDGET_SPENT)
-        screen.note(_how_to_go_on(prepared, task.output))
+        screen.note(_how_to_go_on(prepared, output))
         raise typer.Exit(ExitCode.INTERRUPTED if interrupted else ExitCode.OUT_OF_TIME)
     summary = totals.summary()
     rate = summary.pass_rate.value
     if summary.not_judged == summary.items:
-        screen.note(f"Nothing was judged: all {summary.items} items ended in an error. {_how_to_mend(prepared, task)}")
+        screen.note(
+            f"Nothing was judged: all {summary.items} items ended in an error. {_how_to_mend(prepared, request)}"
+        )
     if fail_under is not None and (rate is None or rate < fail_under):
         screen.note(f"The pass rate is below {fail_under:g}." if rate is not None else "There is no pass rate.")
         raise typer.Exit(ExitCode.BELOW_THRESHOLD)
@@ -342,12 +304,12 @@ def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> tup
     return found, prepared.stopped == BY_THE_USER and len(found) < len(prepared)
 
 
-def _how_to_mend(prepared: Run, task: Task) -> str:
+def _how_to_mend(prepared: Run, request: RunRequest) -> str:
     """What one does about a run in which everything failed."""
     again = "give the same command again" + (
-        f", or `karenina resume {prepared.journal.path}`" if prepared.journal is not None and not task.replay else ""
+        f", or `karenina resume {prepared.journal.path}`" if prepared.journal is not None and not request.replay else ""
     )
-    return f"`karenina show {task.output}` says why; mend it, and {again}."
+    return f"`karenina show {request.output}` says why; mend it, and {again}."
 
 
 def _how_to_go_on(prepared: Run, path: Path) -> str:

@@ -29,9 +29,9 @@ from karenina_core.trust import Trust
 
 if TYPE_CHECKING:
     from karenina_core.adapters import AdapterSpec
-    from karenina_core.benchmark.benchmark import Benchmark
     from karenina_core.benchmark.question import Question
     from karenina_core.config import VerificationConfig
+    from karenina_core.question_source import QuestionSource
 
 _HIDDEN: Final = "***"
 _SHOWN: Final = 300  # characters of a value in an error; `karenina trust` shows all
@@ -83,7 +83,7 @@ class RestrictedValues(ConfigError):
         self.values = tuple(values)
 
 
-def admit(benchmark: Benchmark, config: VerificationConfig, trust: Trust) -> None:
+def admit(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> None:
     """Raise `RestrictedValues` if a restricted value of the benchmark would take effect without the user's trust.
 
     A value that the user's own configuration replaces does not take effect.
@@ -128,7 +128,7 @@ def pairs(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]:
     return [(one.name, one.value) for one in values]
 
 
-def restricted_values(benchmark: Benchmark) -> list[RestrictedValue]:
+def restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
     """Return every restricted value that the benchmark sets, each once, in the order in which they are found."""
     finder = _Finder(benchmark.path.parent if benchmark.path is not None else Path())
     if benchmark.path is not None:
@@ -295,7 +295,7 @@ def _restricting_primitives() -> frozenset[str]:
     return frozenset(name for name, kind in known_primitives().items() if restricted_fields(kind))
 
 
-def _suspects(benchmark: Benchmark) -> Iterator[Question]:
+def _suspects(benchmark: QuestionSource) -> Iterator[Question]:
     """Return the questions that may hold a restricted value; of a streamed file only those whose line may."""
     fields = (name for kind in trait_kinds().values() for name in restricted_fields(kind))
     return benchmark.may_hold({*_restricting_primitives(), *fields})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,8 +23,9 @@ from karenina_core.run.fingerprint import question_digest
 from karenina_core.run.replies import as_bytes
 
 if TYPE_CHECKING:
-    from karenina_core.benchmark import Benchmark
     from karenina_core.config import VerificationConfig
+    from karenina_core.question_source import QuestionSource
+    from karenina_core.run.request import RunRequest
 
 LEFT_OUT: Final = "(left out of the journal: it is or may hold a secret)"
 """What stands for a secret of the command; `with_secrets` takes the whole entry from the user's own file again."""
@@ -34,27 +35,20 @@ _URL: Final = "endpoint_base_url"
 _SECRET_NAME: Final = re.compile(r"key|token|secret|password|authorization|credential", re.IGNORECASE)
 
 
-def command_of(
-    benchmark: Benchmark,
-    config: VerificationConfig,
-    *,
-    question_ids: Iterable[str] | None = None,
-    output: str | Path | None = None,
-    config_file: Path | None = None,
-    trust_all: bool = False,
-) -> dict[str, Any]:
-    """The command that is given, as JSON values without secrets: two that are equal ask for the same."""
-    chosen = list(question_ids) if question_ids is not None else None
+def command_of(request: RunRequest) -> dict[str, Any]:
+    """Return the command of a run, as JSON values without secrets: two that are equal ask for the same."""
+    benchmark, config_file, output = request.benchmark, request.config_file, request.output
+    chosen = list(request.question_ids) if request.question_ids is not None else None
     return {
         "folder": str(Path.cwd()),
         "benchmark": str(benchmark.path.absolute()) if benchmark.path is not None else None,
         "content": content_digest(benchmark),
         "config_file": str(config_file.absolute()) if config_file is not None else None,
-        "config": _plain_config(config),
+        "config": _plain_config(request.config),
         "questions": None if chosen == list(benchmark.ids) else chosen,
-        "output": str(Path(output).absolute()) if output is not None else None,
-        "trust_all": trust_all,
-        "trusted": trusted_content(benchmark) if trust_all else None,
+        "output": str(output.absolute()) if output is not None else None,
+        "trust_all": request.trusts_all,
+        "trusted": trusted_content(benchmark) if request.trusts_all else None,
         "benchmark_config": _digest(benchmark.run_config),
     }
 
@@ -73,7 +67,7 @@ def _asked(command: Mapping[str, Any]) -> dict[str, Any]:
     return {**command, "config": {name: value for name, value in asked.items() if name not in of_no_result}}
 
 
-def content_digest(benchmark: Benchmark) -> str:
+def content_digest(benchmark: QuestionSource) -> str:
     """A digest of the benchmark's file, or of its questions where it has none."""
     if benchmark.path is not None and benchmark.path.is_file():
         with benchmark.path.open("rb") as file:
@@ -84,7 +78,7 @@ def content_digest(benchmark: Benchmark) -> str:
     return digest.hexdigest()
 
 
-def trusted_content(benchmark: Benchmark) -> str:
+def trusted_content(benchmark: QuestionSource) -> str:
     """Return a digest of all that `--trust-all` lets take effect, as it was loaded."""
     digest = hashlib.sha256(_digest(benchmark.run_config).encode())
     for rubric in (benchmark.global_rubric, benchmark.dynamic_rubric):
@@ -94,7 +88,7 @@ def trusted_content(benchmark: Benchmark) -> str:
     return digest.hexdigest()
 
 
-def same_benchmark_config(benchmark: Benchmark, command: Mapping[str, Any]) -> bool:
+def same_benchmark_config(benchmark: QuestionSource, command: Mapping[str, Any]) -> bool:
     """Return whether the benchmark's own configuration is that which the command was given with."""
     return _digest(benchmark.run_config) == command.get("benchmark_config")
 

@@ -31,13 +31,14 @@ from karenina_core.run.journal_rows import damaged
 from karenina_core.run.journal_view import JournalView
 from karenina_core.run.labels import ModelLabel
 from karenina_core.run.output import lines_file, make_room
+from karenina_core.run.request import RunRequest
 from karenina_core.run.settings import EngineSettings
 from karenina_core.slots import Slot
 
 if TYPE_CHECKING:
-    from karenina_core.benchmark import Benchmark
     from karenina_core.config import VerificationConfig
     from karenina_core.plan import Plan
+    from karenina_core.question_source import QuestionSource
     from karenina_core.run.calls import Call, Made, Tally
     from karenina_core.run.ledger import Ledger
     from karenina_core.run.tasks import AnswerTask
@@ -107,10 +108,8 @@ class Rescored:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
+    request: RunRequest
     journal: Path
-    benchmark: Benchmark
-    config: VerificationConfig
-    trust: Trust | Literal["all"] | None
     ask: bool
     writes: bool
     ids: Sequence[str]
@@ -134,7 +133,7 @@ class _Part:
 
 def rescore(
     journal: str | Path,
-    benchmark: Benchmark,
+    benchmark: QuestionSource,
     config: VerificationConfig,
     *,
     question_ids: Sequence[str] | None = None,
@@ -175,7 +174,7 @@ def rescore(
             if moved is not None:
                 logger.warning("%s held earlier results: they are kept in %s", output, moved)
             add = stack.enter_context(lines_file(Path(output)))
-        job = _Job(Path(journal), benchmark, config, trust, ask, add is not None, ids, by_id)
+        job = _Job(RunRequest(benchmark, config, trust=trust), Path(journal), ask, add is not None, ids, by_id)
         for part in _parts(job, 1 if ask else processes):
             for question, was, was_granular, now, now_granular in part.scores:
                 before.add(was, question, was_granular)
@@ -216,16 +215,15 @@ async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
     with JournalView(job.journal) as view:
         earlier = {item: _earlier(job.journal, item, text) for item, text in view.results_of(ids)}
     found: list[tuple[int, _Scores, Change | None, str]] = []
-    with _Replies.open(
-        job.journal, replaying=not job.ask, sync=job.config.section(EngineSettings).journal_sync
-    ) as journal:
+    sync = job.request.config.section(EngineSettings).journal_sync
+    with _Replies.open(job.journal, replaying=not job.ask, sync=sync) as journal:
         journal.missed = set()
         if job.by_id:
             journal.noted = journal.targets()
-            _note_conversations(job.config, earlier)
-        offered = plugins_of(job.config).stages()
+            _note_conversations(job.request.config, earlier)
+        offered = plugins_of(job.request.config).stages()
         journal.asking = frozenset(one.stage.name for one in offered if one.stage.slot is Slot.EMBEDDING_CHECK)
-        run = prepare(job.benchmark, job.config, question_ids=ids, trust=job.trust, journal=journal, admitted=True)
+        run = prepare(replace(job.request, question_ids=ids), journal=journal, admitted=True)
         if run.continuing is not None:
             run.continuing = _Anew(journal, run.continuing.fingerprints)
         with nullcontext() if job.ask else journal.reading():

@@ -9,7 +9,7 @@ import threading
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from karenina_core.config import settings
@@ -26,11 +26,11 @@ from karenina_core.run.settings import EngineSettings
 from karenina_core.wording import nearest
 
 if TYPE_CHECKING:
-    from karenina_core.benchmark import Benchmark
     from karenina_core.benchmark.question import Question
     from karenina_core.config import VerificationConfig
+    from karenina_core.question_source import QuestionSource
     from karenina_core.run.journal import Journal
-    from karenina_core.run.retry import RetryPolicy
+    from karenina_core.run.request import RunRequest
     from karenina_core.trust import Trust
 
 T = TypeVar("T")
@@ -41,34 +41,43 @@ MOST_HELD = 500
 """How many questions of a file of lines are held: fewer are read once, more are read whenever they are wanted."""
 
 
+@contextmanager
+def open_run(request: RunRequest) -> Iterator[Run]:
+    """Prepare a run, and hold its journal, if it has one, while the block lasts.
+
+    Raises `RestrictedValues`, `JournalError`, `ConfigError` and `PlanError`.
+    """
+    admitted = replace(request, trust=admitting(request.benchmark, request.config, request.trust))
+    with _journal_of(admitted) as (journal, command):
+        yield prepare(admitted, journal=journal, command=command, admitted=True)
+
+
 def prepare(
-    benchmark: Benchmark,
-    config: VerificationConfig,
+    request: RunRequest,
     *,
-    question_ids: Iterable[str] | None = None,
-    trust: Trust | Literal["all"] | None = None,
-    policy: RetryPolicy | None = None,
     journal: Journal | None = None,
     command: Mapping[str, Any] | None = None,
     admitted: bool = False,
 ) -> Run:
-    """Return a run of `benchmark`, checked and ready. Raises `ConfigError` and `PlanError`.
+    """Return a run, checked and ready. Raises `ConfigError` and `PlanError`.
 
-    `trust` says which code and which restricted values that came with the benchmark may take effect: what the user has
-    stored (the default), or `"all"`. `admitted` says that `karenina_core.run.admission.admit` was called before.
-    With a `journal` the run keeps its replies and results there, and goes on where an earlier one stopped;
-    `command` is what the journal notes of how the run was started (`karenina_core.run.command`).
+    With an open `journal` the run keeps its replies and results there, and goes on where an earlier one stopped;
+    `command` is what the journal notes of how the run was started (`karenina_core.run.command`). `admitted` says that
+    `karenina_core.run.admission.admit` was called before. `open_run` does all of it.
     """
-    chosen = _trust(trust) if admitted else admitting(benchmark, config, trust)
-    config = with_own_settings(benchmark, config)
-    questions = chosen_questions(benchmark, config, question_ids)
-    run = Run(questions, config, plugins_of(config), trust=chosen, policy=policy, journal=journal, command=command)
+    benchmark = request.benchmark
+    trust = _trust(request.trust) if admitted else admitting(benchmark, request.config, request.trust)
+    config = with_own_settings(benchmark, request.config)
+    questions = chosen_questions(benchmark, config, request.question_ids)
+    run = Run(
+        questions, config, plugins_of(config), trust=trust, policy=request.policy, journal=journal, command=command
+    )
     if not config.core.parsing_models:
-        _refuse_without_judge(questions, config, chosen)
+        _refuse_without_judge(questions, config, trust)
     return run
 
 
-def admitting(benchmark: Benchmark, config: VerificationConfig, trust: Trust | Literal["all"] | None) -> Trust:
+def admitting(benchmark: QuestionSource, config: VerificationConfig, trust: Trust | Literal["all"] | None) -> Trust:
     """Return the trust that `trust` stands for, if all values of the benchmark that take effect have it.
 
     Raises `RestrictedValues`.
@@ -87,7 +96,7 @@ def _trust(trust: Trust | Literal["all"] | None) -> Trust:
     return Trust.all() if trust == "all" else trust
 
 
-def with_own_settings(benchmark: Benchmark, config: VerificationConfig) -> VerificationConfig:
+def with_own_settings(benchmark: QuestionSource, config: VerificationConfig) -> VerificationConfig:
     """Return the configuration with the benchmark's own `workspace_root`, for the settings that follow it.
 
     A root that a file names is relative to that file. If it leads out of the file's folder, it has no effect where the
@@ -129,7 +138,7 @@ def _refuse_without_judge(questions: Sequence[Question], config: VerificationCon
 
 
 def chosen_questions(
-    benchmark: Benchmark, config: VerificationConfig, question_ids: Iterable[str] | None = None
+    benchmark: QuestionSource, config: VerificationConfig, question_ids: Iterable[str] | None = None
 ) -> Sequence[Question]:
     """The questions to ask, each with its merged rubric. Raises `ConfigError` for an id that the benchmark lacks."""
     wanted = None if question_ids is None else tuple(dict.fromkeys(question_ids))
@@ -153,7 +162,7 @@ class Effective(Sequence["Question"]):
     Raises `ConfigError` for a question whose traits clash with those of the benchmark.
     """
 
-    def __init__(self, benchmark: Benchmark, ids: Sequence[str], trait_names: Iterable[str] | None) -> None:
+    def __init__(self, benchmark: QuestionSource, ids: Sequence[str], trait_names: Iterable[str] | None) -> None:
         self._benchmark = benchmark
         self._ids = ids
         self._trait_names = trait_names
@@ -176,42 +185,19 @@ class Effective(Sequence["Question"]):
 
 
 @contextmanager
-def journal_of(
-    benchmark: Benchmark,
-    config: VerificationConfig,
-    path: str | Path | None,
-    question_ids: Sequence[str] | None,
-    output: str | Path | None,
-    *,
-    replay: bool = False,
-    fresh: bool = False,
-    config_file: Path | None = None,
-    trust_all: bool = False,
-) -> Iterator[tuple[Journal | None, Mapping[str, Any]]]:
-    """The journal at `path`, held while the block lasts, and what it is to note of the command; None without a path.
-
-    Raises `JournalError`, and `ConfigError` for a replay of nothing.
-    """
+def _journal_of(request: RunRequest) -> Iterator[tuple[Journal | None, Mapping[str, Any]]]:
+    """Hold the journal of a run while the block lasts, and return it with what it notes of the command."""
     from karenina_core.run.command import command_of
     from karenina_core.run.journal import Journal
 
-    if path is None:
-        if replay:
+    if request.journal is None:
+        if request.replay:
             raise ConfigError(["replay asks a journal instead of models: say which (journal, --journal)"])
         yield None, {}
         return
-    with Journal.open(path, fresh=fresh, replaying=replay, sync=config.section(EngineSettings).journal_sync) as journal:
-        yield (
-            journal,
-            command_of(
-                benchmark,
-                config,
-                question_ids=question_ids,
-                output=output,
-                config_file=config_file,
-                trust_all=trust_all,
-            ),
-        )
+    sync = request.config.section(EngineSettings).journal_sync
+    with Journal.open(request.journal, fresh=request.fresh, replaying=request.replay, sync=sync) as journal:
+        yield journal, command_of(request)
 
 
 @contextmanager
