@@ -46,8 +46,8 @@ from karenina_core.run.digests import recordings_digest
 from karenina_core.run.labels import ModelLabel
 from karenina_core.run.limits import Bounds, Concurrency, Limits
 from karenina_core.run.retry import RetryPolicy
-from karenina_core.run.services import ask_service
 from karenina_core.run.tool_sessions import ToolSessions, tool_problems
+from karenina_core.services import ask_service
 from karenina_core.source_folder import digest_of
 from karenina_core.wording import whole, whole_values
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from karenina_core import plugins as plugin_room
 from karenina_core.artifacts import AnyKey, ArtifactKey
-from karenina_core.benchmark import Question
+from karenina_core.benchmark.question import Question
 from karenina_core.config import VerificationConfig
 from karenina_core.context import Item, ItemError, State, Veto
-from karenina_core.observers import observers
 from karenina_core.pipeline import Pipeline
 from karenina_core.plan import arrange
 from karenina_core.plugins import Plugins
-from karenina_core.results import StageRecord
-from karenina_core.run.ports import PortHub
+from karenina_core.results.sections import StageRecord
 from karenina_core.selection import Selected
 from karenina_core.stage import Stage
+from karenina_core.testing.ports import PlainPorts
 from karenina_core.testing.scripted import ScriptedModels
 from karenina_core.trust import Trust
 
@@ -87,24 +86,32 @@ async def run_stage(
         config = VerificationConfig(answering_models=[model], parsing_models=[judge], **settings)
     asked = question or Question(question="What is asked?")
     plan = arrange([Selected(stage(), "under-test", "0")])
-    hub = PortHub(room, config.core.request_timeout, observers=observers(room, config))
+    ports = PlainPorts(room, config.core.request_timeout)
     item = Item(
         question=asked,
         answering_model=model,
         parsing_model=None if stage.scope == "answer" else judge,
         replicate=1,
         config=config,
-        ports=hub,
+        ports=ports,
         trust=trust or Trust(),
         sources=plan.source_folders(config, asked),
     )
     state = State(item, artifacts={key.name: value for key, value in (artifacts or {}).items()})
-    pipeline = Pipeline(plan, observers(room, config))
+    pipeline = Pipeline(plan, _Silent())
     try:
         records = await pipeline.run_stages(plan.stages, state)
     finally:
-        await hub.aclose()
+        await ports.aclose()
     return StageRun(state, records[0], pipeline)
+
+
+class _Silent:
+    """A listener that reports nothing."""
+
+    def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
+        """Return None."""
+        return None
 
 
 class _Offer:
