@@ -227,9 +227,9 @@ def _calls_json(prepared: Run) -> dict[str, int]:
 def _tell_what_was_kept(screen: Screen, prepared: Run) -> None:
     """Say what a run took from its journal, where it did."""
     kept, tally = prepared.continuing, prepared.tally
-    if kept is None or not (kept.kept or tally.kept):
+    if kept is None or prepared.journal is None or not (kept.kept or tally.kept):
         return
-    journal = kept.journal.path
+    journal = prepared.journal.path
     if kept.kept == len(prepared):
         screen.note(f"All {kept.kept} results are in the journal {journal}, and no call was made; --fresh begins anew.")
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from karenina_core.errors import told
 from karenina_core.outcome import Outcome
@@ -11,10 +11,32 @@ from karenina_core.results import VerificationResult
 from karenina_core.run.journal_rows import UnstorableRow
 
 if TYPE_CHECKING:
+    from karenina_core.benchmark.question import Question
     from karenina_core.plan import Plan
     from karenina_core.run.fingerprint import Fingerprints
     from karenina_core.run.journal import Journal
     from karenina_core.run.tasks import AnswerTask
+
+
+class ResultStore(Protocol):
+    """What a run takes results from and gives them to. `kept` and `again` count as in `Continuing`."""
+
+    kept: int
+    again: int
+
+    async def look(self, question: Question, plan: Plan) -> None:
+        """Read what `result` needs of a question without holding up the event loop."""
+
+    def result(self, task: AnswerTask, judge: int, plan: Plan) -> tuple[VerificationResult, str] | None:
+        """Return the result of an item that need not run, and its line; None if it has to run."""
+
+    async def finish(
+        self, task: AnswerTask, judge: int, plan: Plan, result: VerificationResult
+    ) -> tuple[VerificationResult, str | None]:
+        """Take the result of an item that has run; return it as it is stored, and the line, if one was stored.
+
+        Raises `UnstorableRow` and `JournalError`.
+        """
 
 
 @dataclass(slots=True)
@@ -26,6 +48,10 @@ class Continuing:
     kept: int = 0
     again: int = field(default=0)
     """How many items had a result that could not stand, and run again."""
+
+    async def look(self, question: Question, plan: Plan) -> None:
+        """Read the folders of a question, so that `result` does not hold up the event loop with them."""
+        await self.fingerprints.look(question, plan)
 
     def result(self, task: AnswerTask, judge: int, plan: Plan) -> tuple[VerificationResult, str] | None:
         """The kept result of an item, where it still holds, with its line; None where it has to run, or in a replay."""

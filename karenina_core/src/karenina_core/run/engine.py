@@ -17,7 +17,7 @@ from karenina_core.results import VerificationResult
 from karenina_core.results.summary import OutcomeTally
 from karenina_core.run.answering import Answering
 from karenina_core.run.budget import Budget
-from karenina_core.run.continuing import Continuing
+from karenina_core.run.continuing import Continuing, ResultStore
 from karenina_core.run.crew import Crew
 from karenina_core.run.events import RunFinished, RunStarted
 from karenina_core.run.executors import Executor, InThisProcess, executor
@@ -123,7 +123,10 @@ class Run:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.journal = journal
         self.command = dict(command or {})
-        self.continuing = Continuing(journal, Fingerprints(config, plugins, trust)) if journal is not None else None
+        self.fingerprints = Fingerprints(config, plugins, trust) if journal is not None else None
+        self.continuing: ResultStore | None = None
+        if journal is not None and self.fingerprints is not None:
+            self.continuing = Continuing(journal, self.fingerprints)
         self.spared: Computed | None = None
         """What is computed from replies of the journal alone; set by `karenina_core.run.spared.helped`."""
         self.on_stop: Callable[[float], None] | None = None
@@ -353,7 +356,7 @@ class Run:
     async def _answer(self, task: AnswerTask, bring: Callable[[Placed], Awaitable[None]]) -> None:
         """Work on one answer, and hand on all its results."""
         if self.continuing is not None:
-            await self.continuing.fingerprints.look(task.question, self.work.planner.plan(task.question))
+            await self.continuing.look(task.question, self.work.planner.plan(task.question))
         judges, kept = self.todo(task)
         for placed in kept:
             await bring(placed)

@@ -24,7 +24,6 @@ from karenina_core.ports import ErrorCategory, NotReplayed, PortError
 from karenina_core.results import VerificationResult
 from karenina_core.results.sections import VerificationResultRubric
 from karenina_core.results.summary import OutcomeTally, Summary
-from karenina_core.run.continuing import Continuing
 from karenina_core.run.forked import Forked, Work, can_fork
 from karenina_core.run.journal import Journal
 from karenina_core.run.journal_rows import damaged
@@ -36,6 +35,7 @@ from karenina_core.run.settings import EngineSettings
 from karenina_core.slots import Slot
 
 if TYPE_CHECKING:
+    from karenina_core.benchmark.question import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.plan import Plan
     from karenina_core.question_source import QuestionSource
@@ -224,8 +224,7 @@ async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
         offered = plugins_of(job.request.config).stages()
         journal.asking = frozenset(one.stage.name for one in offered if one.stage.slot is Slot.EMBEDDING_CHECK)
         run = prepare(replace(job.request, question_ids=ids), journal=journal, admitted=True)
-        if run.continuing is not None:
-            run.continuing = _Anew(journal, run.continuing.fingerprints)
+        run.continuing = _Anew()
         with nullcontext() if job.ask else journal.reading():
             async with aclosing(run.placed_results()) as results:
                 async for place, now in results:
@@ -335,17 +334,24 @@ class _Replies(Journal):
         """The last run stays as it is."""
 
 
-class _Anew(Continuing):
-    """Takes no result from the journal, and gives it none."""
+@dataclass(slots=True)
+class _Anew:
+    """A `ResultStore` that takes no result from the journal, and gives it none."""
+
+    kept: int = 0
+    again: int = 0
+
+    async def look(self, question: Question, plan: Plan) -> None:
+        """Nothing is looked up."""
 
     def result(self, task: AnswerTask, judge: int, plan: Plan) -> tuple[VerificationResult, str] | None:
-        """None: every item is scored."""
+        """Return None: every item is scored."""
         return None
 
     async def finish(
         self, task: AnswerTask, judge: int, plan: Plan, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """The result as it is."""
+        """Return the result as it is."""
         return result, None
 
 

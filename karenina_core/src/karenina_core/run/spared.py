@@ -179,11 +179,11 @@ class _Worker:
 
     def __init__(self, run: Run, apart: Apart) -> None:
         assert run.journal is not None
-        assert run.continuing is not None
+        assert run.fingerprints is not None
         replaying = run.journal.replaying
         run.journal = self._journal = _Noting.open(run.journal.path, replaying=True)
         self._journal.replaying = replaying
-        self._continuing = run.continuing = Continuing(self._journal, run.continuing.fingerprints)
+        self._continuing = run.continuing = Continuing(self._journal, run.fingerprints)
         run.work = Answering(
             run.config, run.plugins, trust=run.trust, policy=run.policy, keeper=self._journal, offline=True
         )
