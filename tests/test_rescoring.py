@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,15 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core import plugins as plugin_room
+from karenina_core.benchmark.question import FewShotExample
 from karenina_core.cli.app import build_app
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
-from karenina_core.ports import PortError
+from karenina_core.ports import CallInfo, Message, PortError
 from karenina_core.prompts import PromptTask
 from karenina_core.results import VerificationResult
 from karenina_core.results.result_set import VerificationResultSet
-from karenina_core.rubrics import RegexRubricTrait
+from karenina_core.rubrics import LLMRubricTrait, MetricRubricTrait, RegexRubricTrait, Rubric, RubricTrait
 from karenina_core.run import rescoring
 from karenina_core.run.forked import can_fork
 from karenina_core.run.rescoring import rescore
@@ -212,6 +213,78 @@ def test_a_stage_that_shows_a_changed_truth_asks_only_where_it_may(tmp_path: Pat
     assert [(change.item[0], change.after) for change in asked.changes] == [("q1", Outcome.PARTIAL)]
     assert benchmark.rescore(journal, chosen).changes == asked.changes
     assert len(models.requests) == 1
+
+
+def asked(models: ScriptedModels) -> list[tuple[str, str]]:
+    """Return stage and question of every call."""
+    return [(one.info.stage, one.info.question_id) for one in models.requests]
+
+
+def test_a_metric_trait_with_a_changed_truth_is_scored_anew(tmp_path: Path, models: ScriptedModels) -> None:
+    def measured(number: int, *expected: str, more: tuple[RubricTrait, ...] = ()) -> Question:
+        trait = MetricRubricTrait(name="facts", metrics=("recall",), tp_instructions=expected)
+        return question(number, source(float(number)), rubric=Rubric.of(trait, *more))
+
+    def fill(_messages: Sequence[Message], schema: Mapping[str, Any], info: CallInfo) -> dict[str, Any]:
+        if info.stage == "RubricEvaluation":
+            return {name: "" if one["type"] == "string" else [] for name, one in schema["properties"].items()}
+        return {"value": float(info.question_id[1:]), "unit": "m"}
+
+    models.fill = fill
+    settings = {"replicate_count": 1, "evaluation_mode": "template_and_rubric"}
+    chosen = config(models, **settings)
+    questions = measured(1, "it is long"), measured(2, "it is wide")
+    benchmark, journal = finished(models, tmp_path, *questions, **settings)
+    benchmark.replace(measured(1, "it is tall"))
+    silent = benchmark.rescore(journal, chosen)
+    assert models.requests == []
+    assert [(change.item[0], change.after) for change in silent.changes] == [("q1", Outcome.STAGE_ERROR)]
+    benchmark.rescore(journal, chosen, ask=True)
+    assert asked(models) == [("RubricEvaluation", "q1")]
+    benchmark.replace(measured(2, "it is wide", more=(LLMRubricTrait(name="clear", description="It is clear."),)))
+    benchmark.rescore(journal, chosen, ask=True)
+    assert asked(models) == [("RubricEvaluation", "q1")], "the prompt of another trait shows no truth"
+
+
+def test_an_answer_after_a_changed_example_is_given_and_judged_anew(tmp_path: Path, models: ScriptedModels) -> None:
+    def shown(number: int, answer: str) -> Question:
+        example = FewShotExample(question="How long is 0?", answer=answer)
+        return question(number, source(float(number)), few_shot_examples=(example,))
+
+    settings = {"replicate_count": 1, "few_shot_config": {"enabled": True}}
+    chosen = config(models, **settings)
+    benchmark, journal = finished(models, tmp_path, shown(1, "1 m"), shown(2, "2 m"), **settings)
+    models.say = lambda _messages, info: f"It is now {info.question_id[1:]} m long."
+    benchmark.replace(shown(1, "100 cm"))
+    benchmark.rescore(journal, chosen)
+    assert models.requests == []
+    found = benchmark.rescore(journal, chosen, ask=True)
+    assert asked(models) == [("GenerateAnswer", "q1"), ("ParseTemplate", "q1")]
+    assert found.missing == []
+
+
+class LooksUpTheTruth(AsksWithTheTruth):
+    """A stage of a third party without a slot."""
+
+    name = "LooksUpTheTruth"
+    slot = None
+
+
+class OffersExtra:
+    @hookimpl
+    def karenina_extra_stages(self) -> list[type[Stage]]:
+        return [LooksUpTheTruth]
+
+
+def test_a_third_partys_prompt_with_a_changed_truth_is_sent_anew(tmp_path: Path, models: ScriptedModels) -> None:
+    plugin_room.current().register(OffersExtra())
+    chosen = config(models, replicate_count=1)
+    benchmark, journal = finished(
+        models, tmp_path, question(1, source(1.0)), question(2, source(2.0)), replicate_count=1
+    )
+    benchmark.replace(question(1, source(7.0)))
+    benchmark.rescore(journal, chosen, ask=True)
+    assert asked(models) == [("LooksUpTheTruth", "q1")]
 
 
 def test_processes_share_the_work_and_find_the_same(

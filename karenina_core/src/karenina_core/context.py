@@ -55,7 +55,7 @@ logger = logging.getLogger("karenina")
 class VerificationContext:
     """The view of one stage on one item. Its docstrings are the contract of stages with the pipeline."""
 
-    __slots__ = ("_failed_calls", "_info", "_not_kept", "_planned", "_settings", "_state", "_usage")
+    __slots__ = ("_failed_calls", "_info", "_not_kept", "_planned", "_settings", "_state", "_usage", "_with_truth")
 
     def __init__(self, state: State, planned: PlannedStage) -> None:
         self._state = state
@@ -65,6 +65,7 @@ class VerificationContext:
         self._failed_calls = 0
         self._not_kept: NotReplayed | None = None
         self._settings: BaseModel | None = None
+        self._with_truth: list[Message] = []
 
     # ---- what the item is
 
@@ -256,7 +257,14 @@ class VerificationContext:
         """The messages of one question to a model, from the task's, the plugins' and the user's instructions."""
         chosen = model or self.parsing_model
         added = self._state.item.ports.instructions(task.name, chosen.interface)
-        return assemble(task, user, added=added, user_instructions=self.config.core.prompt_config)
+        messages = assemble(task, user, added=added, user_instructions=self.config.core.prompt_config)
+        if task.shows_truth:
+            self._with_truth.append(messages[-1])
+        return messages
+
+    def shows_truth(self, messages: Sequence[Message]) -> bool:
+        """Return whether the messages hold the user's part of a prompt of this stage that shows ground truth."""
+        return any(message is shown for shown in self._with_truth for message in messages)
 
     def llm(self, model: ModelConfig | None = None) -> LLMPort:
         """The port for plain text of `model` (default: the judge). Calls count under the stage's `usage_key`."""

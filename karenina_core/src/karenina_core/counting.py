@@ -22,11 +22,13 @@ class _Counted:
     async def aclose(self) -> None:
         """Nothing to do: the run closes its ports."""
 
-    def _info(self, info: CallInfo) -> CallInfo:
+    def _info(self, info: CallInfo, messages: Sequence[Message]) -> CallInfo:
         """What the stage says about the call, or what is known of its item; always with the stage's notes."""
         if info is NO_INFO:
-            return self._context.call_info
-        return info if info.notes is not None else replace(info, notes=self._context.call_info.notes)
+            info = self._context.call_info
+        elif info.notes is None:
+            info = replace(info, notes=self._context.call_info.notes)
+        return replace(info, shows_truth=True) if self._context.shows_truth(messages) else info
 
 
 class CountedLLM(_Counted):
@@ -41,7 +43,7 @@ class CountedLLM(_Counted):
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """Pass the call on, and count it."""
         try:
-            reply = await self._port.invoke(messages, info=self._info(info))
+            reply = await self._port.invoke(messages, info=self._info(info, messages))
         except PortError as error:
             self._context.count_failure(error)
             raise
@@ -63,7 +65,7 @@ class CountedParser(_Counted):
     ) -> ParserReply:
         """Pass the call on, and count it."""
         try:
-            reply = await self._port.parse(messages, schema, info=self._info(info))
+            reply = await self._port.parse(messages, schema, info=self._info(info, messages))
         except PortError as error:
             self._context.count_failure(error)
             raise
@@ -85,7 +87,7 @@ class CountedAgent(_Counted):
         if options.workspace is not None:
             self._context.enter_workspace(options.workspace)
         try:
-            reply = await self._port.run(messages, options, info=self._info(info))
+            reply = await self._port.run(messages, options, info=self._info(info, messages))
         except PortError as error:
             self._context.count_failure(error)
             if error.partial is not None:

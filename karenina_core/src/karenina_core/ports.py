@@ -164,6 +164,7 @@ class CallInfo:
     several times on purpose, to have several replies, numbers them with `sample`, from 0: else the journal would answer
     all of them with the first. `judge` is the id of the judge whose item it is; empty where it is for all judges.
     `sources` are the folders whose files decide what an agent finds in a workspace, as the item's stages name them.
+    `shows_truth` says that the prompt is one of those that hold ground truth by design (`PromptTask.shows_truth`).
     """
 
     question_id: str = ""
@@ -177,6 +178,7 @@ class CallInfo:
     sample: int = 0
     judge: str = ""
     sources: tuple[SourceFolder, ...] = field(default=(), compare=False)
+    shows_truth: bool = field(default=False, compare=False)
 
 
 NO_INFO = CallInfo()

@@ -43,7 +43,7 @@ def rescore(
     ] = None,
     ask: Annotated[
         bool,
-        typer.Option("--ask", help="Let the embedding check ask its judge where the truth it shows has changed."),
+        typer.Option("--ask", help="Call models again for prompts that show a truth which has changed."),
     ] = False,
     trust_all: Annotated[
         bool, typer.Option("--trust-all", help="Run the code in the benchmark's templates: only for files of your own.")

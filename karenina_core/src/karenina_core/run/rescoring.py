@@ -32,7 +32,6 @@ from karenina_core.run.labels import ModelLabel
 from karenina_core.run.output import lines_file, make_room
 from karenina_core.run.request import RunRequest
 from karenina_core.run.settings import EngineSettings
-from karenina_core.slots import Slot
 
 if TYPE_CHECKING:
     from karenina_core.benchmark.question import Question
@@ -146,8 +145,9 @@ def rescore(
 ) -> Rescored:
     """Score the items of the last run in `journal` as `benchmark` and `config` say now, without a call of a model.
 
-    An item whose call has no reply in the journal ends in an error that says which; so does one whose stage would show
-    a changed truth to a judge, unless `ask` allows just those calls, whose replies the journal keeps then. With
+    An item whose call has no reply in the journal ends in an error that says which; so does one whose prompt would show
+    a changed truth to a model (`PromptTask.shows_truth`), unless `ask` allows just those calls, whose replies the
+    journal keeps then; an answer that is given anew, because a few-shot example changed, is judged anew too. With
     `output` the new results are written to that JSONL file, in the order of the run. So many `processes` share the work
     where nothing is asked, the system can fork, and this process has no threads. With `by_id` the replies of a model
     are found by its id alone: for models that the journal names (`ModelLabel`). Raises `JournalError`,
@@ -209,7 +209,6 @@ def _score(job: _Job, shard: range) -> _Part:
 
 
 async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
-    from karenina_core.config.active import plugins_of
     from karenina_core.run.running import prepare
 
     with JournalView(job.journal) as view:
@@ -217,12 +216,10 @@ async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
     found: list[tuple[int, _Scores, Change | None, str]] = []
     sync = job.request.config.section(EngineSettings).journal_sync
     with _Replies.open(job.journal, replaying=not job.ask, sync=sync) as journal:
-        journal.missed = set()
+        journal.missed, journal.renewed = set(), set()
         if job.by_id:
             journal.noted = journal.targets()
             _note_conversations(job.request.config, earlier)
-        offered = plugins_of(job.request.config).stages()
-        journal.asking = frozenset(one.stage.name for one in offered if one.stage.slot is Slot.EMBEDDING_CHECK)
         run = prepare(replace(job.request, question_ids=ids), journal=journal, admitted=True)
         run.continuing = _Anew()
         with nullcontext() if job.ask else journal.reading():
@@ -274,14 +271,15 @@ def _earlier(journal: Path, item: ItemId, text: str) -> _Earlier:
 
 
 class _Replies(Journal):
-    """A journal that gives replies, and where it is not replaying takes those of the stages in `asking`.
+    """A journal that gives replies, and if it is not replaying takes those to prompts that show a changed truth.
 
-    `missed` is what was looked for in vain: question, replicate and stage. `noted` are the identities that the models
-    of the run had, if replies are found by the id of a model. No run is noted.
+    Such a prompt may be that of the answer itself (few-shot examples): the answers in `renewed`, by question and
+    replicate, are judged anew. `missed` is what was looked for in vain: question, replicate and stage. `noted` are the
+    identities that the models of the run had, if replies are found by the id of a model. No run is noted.
     """
 
-    asking: frozenset[str] = frozenset()
     missed: set[tuple[str, int, str]]
+    renewed: set[tuple[str, int]]
     noted: Mapping[tuple[str, str], Sequence[bytes]] = MappingProxyType({})
 
     async def find(self, call: Call) -> Made | None:
@@ -292,14 +290,15 @@ class _Replies(Journal):
         except PortError as error:
             self.missed.add((info.question_id, info.replicate, info.stage))
             raise PortError(str(error), category=error.category) from None  # a stage may do without, and is looked at
-        if kept is None and info.stage not in self.asking:
+        if kept is None and not self._may_ask(call):
             self.missed.add((info.question_id, info.replicate, info.stage))
-            others = ", ".join(sorted(self.asking)) or "no stage"
             raise PortError(
                 f"the journal {self.path} holds no reply of {call.target.model.id!r} to this call of stage "
-                f"{info.stage}, and where a run is scored again {others} alone may ask",
+                f"{info.stage}, and when a run is scored again only prompts that show a changed truth may be sent",
                 category=ErrorCategory.PERMANENT,
             )
+        if kept is None and info.shared:
+            self.renewed.add((info.question_id, info.replicate))
         return kept
 
     async def _found(self, call: Call) -> Made | None:
@@ -323,9 +322,14 @@ class _Replies(Journal):
     def note_targets(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
         """The models of the run stay as they are noted."""
 
+    def _may_ask(self, call: Call) -> bool:
+        info = call.info
+        renewed = (info.question_id, info.replicate) in self.renewed
+        return (info.shows_truth or renewed) and not isinstance(call.target.model, ModelLabel)
+
     def _as_it_was(self, call: Call) -> bool:
         """A call that may not be made ends as it did."""
-        return self.replaying or call.info.stage not in self.asking
+        return self.replaying or not self._may_ask(call)
 
     def begin(self, items: int, command: Mapping[str, Any], ledger: Ledger | None = None) -> None:
         """The last run stays the last."""
