@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import typer
+from commandline import asking, benchmark, karenina
 from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
@@ -169,6 +170,42 @@ def test_commands_are_added_and_one_that_fails_stops_no_other(plugins: Plugins) 
     assert len(list(plugins.each(karenina_commands, app=app))) == 1
     assert CliRunner().invoke(app, ["greet"]).output == "hello\n"
     assert "no commands today" in (next(info for info in plugins.describe() if info.name == "Breaks").failure or "")
+
+
+@shows("karenina_demos")
+def test_the_demo_is_what_a_plugin_offers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Demo:
+        answering, judge = "small", "smaller"
+
+        def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
+            note(f"Getting {' and '.join(names)}")
+
+        def questions(self) -> contextlib.AbstractContextManager[Path]:
+            return contextlib.nullcontext(benchmark(tmp_path, "q1", "q2"))
+
+        def config(self, answering: str, judge: str) -> dict[str, Any]:
+            models = [{"id": id, "interface": "scripted", "model_name": id} for id in (answering, judge)]
+            return {
+                "answering_models": models[:1],
+                "parsing_models": models[1:],
+                "evaluation_mode": "rubric_only",
+            }
+
+        def agreement(self, judge: str) -> str:
+            return f"{judge} was never measured."
+
+    monkeypatch.chdir(tmp_path)
+    offers = asking()
+    offers.register(offering("karenina_demos", [Demo()]))
+
+    done = karenina("demo", "--judge", "tiny", plugins=offers)
+    none = karenina("demo", plugins=asking())
+
+    assert done.code == 0
+    assert "Getting small and tiny" in done.err
+    assert "tiny was never measured." in done.err
+    assert len((tmp_path / "karenina-demo.results.jsonl").read_text("utf-8").splitlines()) == 2
+    assert (none.code, "pip install karenina-local" in none.err) == (2, True)
 
 
 def test_a_command_of_the_core_is_not_replaced_by_a_plugin(

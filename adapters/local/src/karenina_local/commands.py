@@ -1,4 +1,4 @@
-"""The plugin that adds `karenina model` and `karenina demo`; they are loaded when the command line is built."""
+"""The plugin that adds `karenina model` and offers what `karenina demo` runs; loaded when the command line is built."""
 
 from __future__ import annotations
 
@@ -7,18 +7,28 @@ from typing import TYPE_CHECKING
 from karenina_core.hookspecs import hookimpl
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import typer
+
+    from karenina_local.demo import Demo
 
 
 class commands:  # noqa: N801 - the entry point's name
-    """Adds `model` and `demo` to the `karenina` command."""
+    """Adds `model` to the `karenina` command, and offers a demo."""
 
     @staticmethod
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
         """Called by the command before it reads its arguments."""
-        from karenina_local.demo_command import demo
         from karenina_local.model_command import model_app
 
-        app.command("demo")(demo)
         app.add_typer(model_app, name="model")
+
+    @staticmethod
+    @hookimpl
+    def karenina_demos() -> Sequence[Demo]:
+        """Offer the demo of small models."""
+        from karenina_local.demo import Demo
+
+        return [Demo()]

@@ -63,6 +63,11 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "trust",
         "List the code and the restricted values in a file, and trust exactly these, not the file and its questions.",
     ),
+    "demo": (
+        "demo_command",
+        "demo",
+        "Have a small model answer fourteen questions and a small judge read the answers. Needs no API key.",
+    ),
 }
 """The core's commands: module, function, and what is said of each in the list of all (the beginning of its help)."""
 

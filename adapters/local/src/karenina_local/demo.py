@@ -1,0 +1,71 @@
+"""What `karenina demo` runs: fourteen questions, a model that answers them, and a judge, all on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any, Final
+
+from karenina_core.errors import RunError
+from karenina_local.catalogue import CatalogueModel, model_named
+from karenina_local.errors import PullError, UnknownModel
+
+SYSTEM_PROMPT: Final = "Answer the question in one short sentence."
+MOST_ANSWER_TOKENS: Final = 96
+
+
+class Demo:
+    """The demo of this distribution."""
+
+    answering = "smollm2-135m"
+    judge = "qwen2.5-coder-0.5b"
+
+    def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
+        """Pull those of the models that are not on this machine. Raises `RunError`."""
+        try:
+            for model in [model_named(name) for name in names]:
+                _get(model, note)
+        except (PullError, UnknownModel) as error:
+            raise RunError(str(error)) from error
+
+    def questions(self) -> AbstractContextManager[Path]:
+        """Return the file of the benchmark, for as long as the context lasts."""
+        return as_file(files("karenina_local").joinpath("demo.yaml"))
+
+    def config(self, answering: str, judge: str) -> Mapping[str, Any]:
+        """Return the configuration for two models of the catalogue, or paths of GGUF files."""
+        return {
+            "answering_models": [
+                {
+                    "id": answering,
+                    "interface": "local",
+                    "model_name": answering,
+                    "system_prompt": SYSTEM_PROMPT,
+                    "max_tokens": MOST_ANSWER_TOKENS,
+                    "temperature": 0,
+                }
+            ],
+            "parsing_models": [{"id": judge, "interface": "local", "model_name": judge}],
+            "run_name": "demo",
+        }
+
+    def agreement(self, judge: str) -> str:
+        """Return how far the verdicts of this judge agreed with people; an empty text if it was not measured."""
+        return model_named(judge).agreement or ""
+
+
+def _get(model: CatalogueModel, note: Callable[[str], None]) -> None:
+    from karenina_local.model_command import progress_bar
+    from karenina_local.pulling import pull
+    from karenina_local.store import state_of
+
+    if state_of(model).installed:
+        return
+    note(
+        f"Getting {model.title}: {model.megabytes} MB, licence {model.licence}, "
+        f"SHA-256 {model.sha256[:12]}..., kept in {state_of(model).path.parent}"
+    )
+    with progress_bar(model) as report:
+        pull(model, progress=report)
