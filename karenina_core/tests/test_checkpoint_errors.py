@@ -193,6 +193,8 @@ def test_what_a_file_says_beyond_what_is_known_is_warned_about_and_kept(
         ({"answer": {"text": "x"}}, "`unread.answer` holds 'text'"),
         ({"@id": "other"}, "`unread` holds '@id'"),
         ({"properties": 1}, "`unread.properties` must be a list"),
+        ({"properties": [{"name": "author", "value": "7"}]}, "`unread.properties` holds 'author'"),
+        ({"properties": [{"name": "custom_x", "value": 7}]}, "`unread.properties` holds 'custom_x'"),
     ],
 )
 def test_what_a_checkpoint_has_no_place_for_is_refused_when_saved(

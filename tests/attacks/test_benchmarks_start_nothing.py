@@ -406,6 +406,24 @@ def test_a_trusted_relative_program_is_one_of_the_file(site: Site, server: Recor
     assert not (whole / "started").exists()
 
 
+def test_a_trusted_relative_cli_path_is_below_the_file(site: Site, server: RecordingServer) -> None:
+    """Attack: a trusted file names `./claude` as CLI, and a program of that name lies in the working directory."""
+    given = site.folder / "given"
+    given.mkdir()
+    for folder in (given, site.folder):
+        (folder / "claude").write_text(f"#!/bin/sh\ntouch '{folder}/started'\nexit 1\n")
+        (folder / "claude").chmod(0o755)
+    agent = model(server, interface="claude_agent_sdk", endpoint_api_key="k", extra={"cli_path": "./claude"})
+    site.folder, whole = given, site.folder
+    file = benchmark(site, {"answering_models": [agent], "parsing_models": [model(server)], "retry_server": 0})
+    site.folder = whole
+
+    site.karenina("run", file, "--trust-all", "--set", "retry_connection=0")
+
+    assert (given / "started").exists()
+    assert not (whole / "started").exists()
+
+
 def test_what_the_user_replaces_needs_no_trust(site: Site, server: RecordingServer) -> None:
     """No attack: a shared benchmark with endpoints, run with the user's own models, asks nothing."""
     elsewhere = {**MODEL, "endpoint_base_url": "http://192.0.2.1/v1"}

@@ -11,16 +11,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from subprocess import CompletedProcess
 
 import pytest
+from conftest import Site
 from servers import recording_server
-
-if TYPE_CHECKING:
-    from subprocess import CompletedProcess
-
-    from conftest import Site
 
 Behaviour = Callable[[socket.socket], None]
 ALLOWED = 60
@@ -81,7 +78,10 @@ def half_http2(connection: socket.socket) -> None:
     silent(connection)
 
 
-def attacked(site: Site, address: str) -> tuple[CompletedProcess[str], float, list[str]]:
+Attacked = tuple[CompletedProcess[str], float, list[str]]
+
+
+def attacked(site: Site, address: str) -> Attacked:
     """Run a benchmark with this address: what the command did, its seconds, and the requests that a model got."""
     file = site.write("genes.jsonl", json.dumps({"question": "Which gene?", "raw_answer": "BCL2"}) + "\n")
     with recording_server(lambda _: "BCL2") as server:
@@ -93,11 +93,27 @@ def attacked(site: Site, address: str) -> tuple[CompletedProcess[str], float, li
         return done, time.monotonic() - began, server.seen
 
 
-@pytest.mark.parametrize("behave", [silent, garbage, another_protocol, half_http2])
-def test_a_server_that_is_not_ray_ends_the_run_soon(site: Site, behave: Behaviour) -> None:
+SERVERS: list[Behaviour] = [silent, garbage, another_protocol, half_http2]
+
+
+@pytest.fixture(scope="module")
+def attacked_at_once(tmp_path_factory: pytest.TempPathFactory) -> dict[Behaviour, tuple[str, Attacked]]:
+    """The address of each server, and what a run with it did. Most of the time is spent waiting."""
+
+    def attack(behave: Behaviour) -> tuple[str, Attacked]:
+        with listening(behave) as address:
+            return address, attacked(Site(tmp_path_factory.mktemp("site")), address)
+
+    with ThreadPoolExecutor(len(SERVERS)) as pool:
+        return dict(zip(SERVERS, pool.map(attack, SERVERS), strict=True))
+
+
+@pytest.mark.parametrize("behave", SERVERS)
+def test_a_server_that_is_not_ray_ends_the_run_soon(
+    attacked_at_once: dict[Behaviour, tuple[str, Attacked]], behave: Behaviour
+) -> None:
     """Attack: accept connections at `ray_address`, and say nothing, random bytes, or another protocol."""
-    with listening(behave) as address:
-        done, seconds, asked = attacked(site, address)
+    address, (done, seconds, asked) = attacked_at_once[behave]
 
     assert done.returncode == 2, done.stderr
     assert f"the Ray cluster {address} (ray_address) cannot be reached: TimeoutError: no answer" in done.stderr

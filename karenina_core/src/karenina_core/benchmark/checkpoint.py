@@ -35,7 +35,7 @@ from karenina_core.templates.errors import TemplateError
 from karenina_core.templates.questions import template_source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
 
 FORMAT_VERSION = 1
 """The version of our form; a newer one is refused."""
@@ -54,6 +54,8 @@ CONTEXT: dict[str, Any] = {
 }
 _TEMPLATE_NAME = "Answer template"
 _CUSTOM = "custom_"
+_ROOT_PROPERTIES = {"workspace_root", "karenina_run_config"}
+_QUESTION_PROPERTIES = {"author", "sources", "few_shot_examples", "workspace_path"}
 _RUBRIC_LISTS = ("llm_traits", "regex_traits", "callable_traits", "metric_traits", "agentic_traits")
 
 
@@ -61,12 +63,7 @@ def checkpoint_text(benchmark: Benchmark, path: Path) -> str:
     """The benchmark as the text of a checkpoint. Raises `CheckpointError`; `path` is only named in it."""
     _check_unread(benchmark, path)
     unread = dict(benchmark.unread)
-    properties: list[Any] = [property_value(FORMAT_PROPERTY, FORMAT_VERSION)]
-    if benchmark.workspace_root is not None:
-        properties.append(property_value("workspace_root", str(benchmark.workspace_root)))
-    if benchmark.run_config:
-        properties.append(property_value("karenina_run_config", benchmark.run_config))
-    properties.extend(property_value(_CUSTOM + key, value) for key, value in benchmark.metadata.items())
+    properties = _own_properties(benchmark)
     properties.extend(_list(unread.pop("properties", None)))
     creator = unread.pop("creator", None)
     if not isinstance(creator, dict) or creator.get("name", "") != benchmark.creator:
@@ -94,22 +91,45 @@ def checkpoint_text(benchmark: Benchmark, path: Path) -> str:
         ) from error
 
 
+def _own_properties(benchmark: Benchmark) -> list[Any]:
+    found = [property_value(FORMAT_PROPERTY, FORMAT_VERSION)]
+    if benchmark.workspace_root is not None:
+        found.append(property_value("workspace_root", str(benchmark.workspace_root)))
+    if benchmark.run_config:
+        found.append(property_value("karenina_run_config", benchmark.run_config))
+    found.extend(property_value(_CUSTOM + key, value) for key, value in benchmark.metadata.items())
+    return found
+
+
 def _check_unread(benchmark: Benchmark, path: Path) -> None:
     """Raise `CheckpointError` for what is `unread` by another form's word, and has no place in a checkpoint."""
     place = "the benchmark"
     try:
         check_unread(benchmark.unread, _ROOT_KEYS - {"@context", "creator"}, {})
+        _check_unread_properties(benchmark.unread, _ROOT_PROPERTIES, _own_properties(benchmark))
         for rubric in (benchmark.global_rubric, benchmark.dynamic_rubric):
             check_unread_of_traits(rubric.traits if rubric is not None else ())
         for number, question in enumerate(benchmark, 1):
             place = _where(number, question.id)
             check_unread(question.unread, _ITEM_KEYS, {**_PARTS, "question": _QUESTION_KEYS})
+            _check_unread_properties(question.unread, _QUESTION_PROPERTIES, _question_properties(question))
             for rubric in (question.rubric, question.dynamic_rubric):
                 check_unread_of_traits(rubric.traits if rubric is not None else ())
     except CheckpointError:
         raise
     except ValueError as error:
         raise CheckpointError(path, place, str(error), "") from error
+
+
+def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written: list[Any]) -> None:
+    """Raise `ValueError` for a property that would be read as a value that the benchmark or question does not have.
+
+    `known` are the names that are read, `written` the properties of such values.
+    """
+    names = {one["name"] for one in written}
+    for name in Properties(unread.get("properties")).names():
+        if (name in known or name.startswith(_CUSTOM)) and name not in names:
+            raise ValueError(f"`unread.properties` holds {name!r}, which would be read as a value; remove it")
 
 
 def _item(question: Question, place: int, path: Path) -> dict[str, Any]:
