@@ -15,10 +15,9 @@ from karenina_core import plugins as plugin_room
 from karenina_core.adapters import AdapterSpec
 from karenina_core.finalize import FinalizeResult
 from karenina_core.plugins import Plugins
-from karenina_core.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, ToolCall, Turn, Usage
+from karenina_core.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Tool, ToolCall, Turn, Usage
 from karenina_core.results.result_set import VerificationResultSet
 from karenina_core.tool_loop import converse
-from karenina_core.tools import Tool
 
 CONFIG: Mapping[str, Any] = {
     "answering_models": [{"id": "m", "interface": "looping", "model_name": "m"}],

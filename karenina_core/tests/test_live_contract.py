@@ -26,6 +26,7 @@ from karenina_core.ports import (
     Message,
     ParserReply,
     PortError,
+    Tool,
     ToolCall,
     Turn,
     Usage,
@@ -34,7 +35,6 @@ from karenina_core.testing.contracts import LiveAgentContract, LiveContract, Liv
 from karenina_core.testing.contracts import calls as calls_module
 from karenina_core.testing.contracts import live as live_module
 from karenina_core.tool_loop import converse
-from karenina_core.tools import Tool
 
 KEY = "sk-live-4711"
 LONG = "story"

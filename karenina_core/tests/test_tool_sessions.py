@@ -15,12 +15,11 @@ from karenina_core import ModelConfig, hookimpl
 from karenina_core.adapters import AdapterConfigError
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
-from karenina_core.ports import AgentOptions, ErrorCategory, Message, PortError
+from karenina_core.ports import AgentOptions, ErrorCategory, Message, PortError, Tool
 from karenina_core.run.ports import PortHub, check_models
 from karenina_core.run.retry import RetryPolicy
 from karenina_core.testing import ScriptedModels
 from karenina_core.tool_sources import ToolSource
-from karenina_core.tools import Tool
 
 SERVERS = {"hills": "hill-server"}
 AT_ONCE = RetryPolicy(base=0.0)

@@ -21,8 +21,8 @@ from mcp_parts import Caller, call
 from servers import recording_server
 
 from karenina_core.models import ModelConfig
-from karenina_core.ports import ErrorCategory, Message, PortError, ToolCall
-from karenina_core.tools import LONGEST_RESULT, Tool, run_tool
+from karenina_core.ports import ErrorCategory, Message, PortError, Tool, ToolCall
+from karenina_core.tools import LONGEST_RESULT, run_tool
 from karenina_mcp import MCPSource
 
 if TYPE_CHECKING:

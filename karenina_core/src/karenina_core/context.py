@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple, cast
 
 from anyio import to_thread
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from karenina_core.benchmark.question import Question
     from karenina_core.config import VerificationConfig
     from karenina_core.models import ModelConfig
-    from karenina_core.plan import PlannedStage
     from karenina_core.plugins import Plugins
     from karenina_core.ports import AgentPort, LLMPort, ParserPort
     from karenina_core.rubrics import Rubric
+    from karenina_core.stage import Stage
     from karenina_core.state import Ask
     from karenina_core.trust import Trust
 
@@ -52,12 +52,51 @@ Ts = TypeVarTuple("Ts")
 logger = logging.getLogger("karenina")
 
 
+class Declared(Protocol):
+    """A stage with what it may read and write, as its plan has it (`karenina_core.plan.PlannedStage`)."""
+
+    @property
+    def stage(self) -> Stage:
+        """The stage."""
+
+    @property
+    def name(self) -> str:
+        """The stage's name."""
+
+    @property
+    def distribution(self) -> str:
+        """The distribution that has it."""
+
+    @property
+    def usage_key(self) -> str:
+        """The name under which its model calls are counted."""
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The names of the artifacts that it may read."""
+
+    @property
+    def writes(self) -> frozenset[str]:
+        """The names of the artifacts that it creates."""
+
+    @property
+    def revises(self) -> frozenset[str]:
+        """The names of the artifacts that it may replace."""
+
+    @property
+    def reads_everything(self) -> bool:
+        """Whether it may read every artifact."""
+
+    def reads_setting(self, name: str) -> bool:
+        """Return whether it may read the configuration name."""
+
+
 class VerificationContext:
     """The view of one stage on one item. Its docstrings are the contract of stages with the pipeline."""
 
     __slots__ = ("_failed_calls", "_info", "_not_kept", "_planned", "_settings", "_state", "_usage", "_with_truth")
 
-    def __init__(self, state: State, planned: PlannedStage) -> None:
+    def __init__(self, state: State, planned: Declared) -> None:
         self._state = state
         self._planned = planned
         self._usage = NO_USAGE

@@ -4,19 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from karenina_core.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, LLMReply, Message, ParserReply, PortError
 
 if TYPE_CHECKING:
-    from karenina_core.context import VerificationContext
-    from karenina_core.ports import AgentPort, LLMPort, ParserPort
+    from pathlib import Path
+
+    from karenina_core.ports import AgentPort, LLMPort, ParserPort, Usage
+
+
+class CallCounter(Protocol):
+    """What counts the calls of one stage for one item: its `VerificationContext`."""
+
+    @property
+    def call_info(self) -> CallInfo:
+        """For which item calls are made."""
+
+    def shows_truth(self, messages: Sequence[Message]) -> bool:
+        """Return whether the messages hold a prompt that shows ground truth."""
+
+    def count(self, usage: Usage) -> None:
+        """Add what a call used."""
+
+    def count_failure(self, error: PortError | None = None) -> None:
+        """Note that a call brought no reply."""
+
+    def enter_workspace(self, folder: Path) -> None:
+        """Note that agents work in the folder."""
 
 
 class _Counted:
     __slots__ = ("_context",)
 
-    def __init__(self, context: VerificationContext) -> None:
+    def __init__(self, context: CallCounter) -> None:
         self._context = context
 
     async def aclose(self) -> None:
@@ -36,7 +57,7 @@ class CountedLLM(_Counted):
 
     __slots__ = ("_port",)
 
-    def __init__(self, context: VerificationContext, port: LLMPort) -> None:
+    def __init__(self, context: CallCounter, port: LLMPort) -> None:
         super().__init__(context)
         self._port = port
 
@@ -56,7 +77,7 @@ class CountedParser(_Counted):
 
     __slots__ = ("_port",)
 
-    def __init__(self, context: VerificationContext, port: ParserPort) -> None:
+    def __init__(self, context: CallCounter, port: ParserPort) -> None:
         super().__init__(context)
         self._port = port
 
@@ -78,7 +99,7 @@ class CountedAgent(_Counted):
 
     __slots__ = ("_port",)
 
-    def __init__(self, context: VerificationContext, port: AgentPort) -> None:
+    def __init__(self, context: CallCounter, port: AgentPort) -> None:
         super().__init__(context)
         self._port = port
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 if TYPE_CHECKING:
     from karenina_core.source_folder import SourceFolder
-    from karenina_core.tools import Tool
 
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "other"]
@@ -234,6 +233,28 @@ class TurnGuard(Protocol):
 
         `trace` is what was said since the messages that the agent was given.
         """
+
+
+class Tool(Protocol):
+    """One tool. It may serve several calls at once.
+
+    `schema` is the JSON Schema of the arguments, an object.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name under which models call it: letters, digits, `_` and `-`."""
+
+    @property
+    def description(self) -> str:
+        """What it does and when to use it, for the model."""
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The JSON Schema of its arguments."""
+
+    async def call(self, arguments: Mapping[str, Any]) -> str:
+        """The result for the model. `arguments` fit the schema, and null stands where it may. Raises `ToolError`."""
 
 
 @dataclass(frozen=True, slots=True)

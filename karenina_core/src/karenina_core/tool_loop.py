@@ -25,7 +25,7 @@ from karenina_core.ports import (
 from karenina_core.tools import run_tool, size_of, tools_for
 
 if TYPE_CHECKING:
-    from karenina_core.tools import Tool
+    from karenina_core.ports import Tool
 
 CUT_OFF = (
     "this call was not carried out: the reply reached the limit of tokens while it was being written, so its "

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from karenina_core.models import ModelConfig
-    from karenina_core.tools import Tool
+    from karenina_core.ports import Tool
 
 
 class ToolSource(Protocol):

@@ -7,9 +7,9 @@ all such adapters offer the same tools, and a tool that fails is an entry of the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from karenina_core.ports import Message, ToolCall
+from karenina_core.ports import Message, Tool, ToolCall
 from karenina_core.structured.fitting import misfits, takes_null
 from karenina_core.traces.openai_chat import UNREADABLE_ARGUMENTS
 from karenina_core.wording import nearest, whole
@@ -26,28 +26,6 @@ _LONGEST_NAME: Final = 200
 
 class ToolError(Exception):
     """A call that a tool refuses or could not carry out. The message is for the model: what is wrong, what to do."""
-
-
-class Tool(Protocol):
-    """One tool. It may serve several calls at once.
-
-    `schema` is the JSON Schema of the arguments, an object.
-    """
-
-    @property
-    def name(self) -> str:
-        """The name under which models call it: letters, digits, `_` and `-`."""
-
-    @property
-    def description(self) -> str:
-        """What it does and when to use it, for the model."""
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        """The JSON Schema of its arguments."""
-
-    async def call(self, arguments: Mapping[str, Any]) -> str:
-        """The result for the model. `arguments` fit the schema, and null stands where it may. Raises `ToolError`."""
 
 
 def tools_for(options: AgentOptions) -> dict[str, Tool]:

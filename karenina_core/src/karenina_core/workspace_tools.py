@@ -19,7 +19,8 @@ from typing import IO, Any, ClassVar, Final
 from anyio import to_thread
 
 from karenina_core.no_links import NotAFile, opened_file, opened_folder, replace_file
-from karenina_core.tools import Tool, ToolError
+from karenina_core.ports import Tool
+from karenina_core.tools import ToolError
 
 MOST_CHARACTERS: Final = 50_000
 """Characters that one `read_file` gives."""

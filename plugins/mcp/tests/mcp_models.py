@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from karenina_core.models import ModelConfig
-from karenina_core.ports import Message, ToolCall
-from karenina_core.tools import Tool, run_tool
+from karenina_core.ports import Message, Tool, ToolCall
+from karenina_core.tools import run_tool
 from karenina_mcp import MCPSource
 
 T = TypeVar("T")

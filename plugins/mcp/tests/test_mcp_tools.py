@@ -9,8 +9,7 @@ import pytest
 from mcp_models import model, saying, talking, using
 
 from karenina_core.models import ModelConfig
-from karenina_core.ports import ErrorCategory, PortError
-from karenina_core.tools import Tool
+from karenina_core.ports import ErrorCategory, PortError, Tool
 
 BOTH = {"near": talking("look", "walk", "swim"), "far": talking("look", "fly")}
 ONE = {"near": BOTH["near"]}

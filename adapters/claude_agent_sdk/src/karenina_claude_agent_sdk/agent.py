@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import claude_agent_sdk
 
     from karenina_core.models import ModelConfig
-    from karenina_core.tools import Tool
+    from karenina_core.ports import Tool
 
 
 class ClaudeAgent:

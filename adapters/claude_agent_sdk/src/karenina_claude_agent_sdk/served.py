@@ -15,7 +15,7 @@ from karenina_core.ports import ToolCall
 from karenina_core.tools import LONGEST_RESULT, run_tool
 
 if TYPE_CHECKING:
-    from karenina_core.tools import Tool
+    from karenina_core.ports import Tool
 
 
 def served(tools: Mapping[str, Tool]) -> McpSdkServerConfig | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
     from karenina_core.models import ModelConfig
-    from karenina_core.tools import Tool
+    from karenina_core.ports import Tool
 
 
 class LangchainAgent:

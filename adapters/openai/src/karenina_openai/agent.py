@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from karenina_core.models import ModelConfig
-    from karenina_core.tools import Tool
+    from karenina_core.ports import Tool
 
 
 class OpenAIAgent:

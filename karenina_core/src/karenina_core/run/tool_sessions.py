@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from karenina_core.adapters import AdapterSpec
     from karenina_core.models import ModelConfig
     from karenina_core.plugins import Plugins
+    from karenina_core.ports import Tool
     from karenina_core.tool_sources import ToolSource
-    from karenina_core.tools import Tool
 
 _Key = tuple[str, str, "Path | None"]
 _OWN_FIELDS = ("mcp_urls_dict", "mcp_tool_filter", "mcp_tool_description_overrides", "mcp_server_options")
