@@ -32,7 +32,7 @@ _OTHER_FIELD: dict[TokensField, TokensField] = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
 }
-_GRACE = 1.0  # seconds after which the library gives up a request that was cancelled here
+_GRACE = 1.0  # seconds after which the library gives up a streamed request that was cancelled here
 _DRAINING = 0.5  # seconds for what follows the end of a stream, so that its connection can be used again
 _CURES = {
     **CURES,
@@ -75,8 +75,10 @@ class Client:
         self._secrets = [value for value in secrets if len(value) > 3]
         proxy = None if is_loopback(url.hostname or "") else _proxy(url.scheme, url.hostname or "")
         self._bounds = ReplyBounds.of(model)
-        longest = self._bounds.stream_seconds if extra.stream else self.timeout
-        limits = Limits(self.where, longest + _GRACE, max(self._first, self.timeout) + _GRACE, self._bounds)
+        longest, silence = self.timeout, self.timeout
+        if extra.stream:  # its limits are kept here, and told apart
+            longest, silence = self._bounds.stream_seconds + _GRACE, max(self._first, self.timeout) + _GRACE
+        limits = Limits(self.where, longest, silence, self._bounds)
         self._server = Server(f"{base_url}/chat/completions", {**headers, **own}, query, proxy, limits)
         self._closed = False
         self._dialect = _Dialect(extra.max_tokens_field or "max_tokens")
@@ -143,7 +145,7 @@ class Client:
         try:
             if self.extra.stream:
                 return await self._streamed(messages, body)
-            async with asyncio.timeout(self.timeout), self._server.send(body) as reply:
+            async with self._server.send(body) as reply:
                 return self._read(reply, await reply.body(), messages)
         except Silence as silence:
             what = "fell silent for" if silence.began else "did not begin to answer within"

@@ -19,6 +19,7 @@ from pyreqwest.exceptions import (
     RequestError,
     RequestTimeoutError,
 )
+from pyreqwest.http import Url
 from pyreqwest.proxy import ProxyBuilder
 
 if TYPE_CHECKING:
@@ -174,6 +175,7 @@ class Server:
         self._limits = limits
         self._seconds = timedelta(seconds=limits.seconds)
         self._client: tuple[int, Client] | None = None
+        self._parsed: Url | None = None
         self._closed = False
         for name, value in self._headers.items():
             if any(character in name + value for character in "\r\n\0"):
@@ -194,7 +196,9 @@ class Server:
         if self._closed:
             raise Broken("it was closed here")
         try:
-            builder = self._opened().post(self._url).body_bytes(body)
+            if self._parsed is None:
+                self._parsed = Url(self._url)
+            builder = self._opened().post(self._parsed).body_bytes(body)
             # Without a buffer a request ends when its block is left; else the library reads on in the background.
             return builder.timeout(self._seconds).streamed_read_buffer_limit(0).build_streamed()
         except (BuilderError, ValueError) as error:

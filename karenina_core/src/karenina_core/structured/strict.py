@@ -35,13 +35,13 @@ def schema_name(schema: Mapping[str, Any]) -> str:
 
 
 def _can_be_strict(schema: Any) -> bool:
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, (dict, Mapping)):  # a dict is found at once, and nearly all are
         return True
     if schema.keys().isdisjoint(_HOLDING):
         return schema.get("type") != "object"
     if schema.get("type") == "object" or "properties" in schema:
         properties = schema.get("properties")
-        if not isinstance(properties, Mapping) or set(schema.get("required", ())) != set(properties):
+        if not isinstance(properties, (dict, Mapping)) or set(schema.get("required", ())) != set(properties):
             return False
         if schema.get("additionalProperties", False) is not False:
             return False
