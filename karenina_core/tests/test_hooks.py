@@ -25,6 +25,7 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core import plugins as plugin_room
+from karenina_core.benchmark.formats import Format
 from karenina_core.cli.app import build_app
 from karenina_core.cli.hookspecs import karenina_commands
 from karenina_core.config import settings
@@ -125,6 +126,15 @@ def test_executors_are_offered_beside_the_one_of_the_core(plugins: Plugins) -> N
 
     plugins.register(offering("karenina_executors", [Elsewhere()]))
     assert [one.name for one, _ in executors(plugins)] == ["asyncio", "elsewhere"]
+
+
+@shows("karenina_formats")
+def test_formats_are_offered_beside_the_built_in_ones(plugins: Plugins) -> None:
+    def read(path: Path, _check: Any) -> Benchmark:
+        return Benchmark.create(name=path.stem)
+
+    plugins.register(offering("karenina_formats", [Format("cards", (".cards",), read)]))
+    assert Benchmark.load("capitals.cards").name == "capitals"
 
 
 @shows("karenina_prompt_instructions")

@@ -70,11 +70,14 @@ class Benchmark:
     def load(
         cls, path: str | Path, trust: Trust | Literal["all"] | None = None, *, max_bytes: int | None = None
     ) -> Benchmark:
-        """Read a benchmark: a JSON-LD checkpoint (`.jsonld`, `.json`), the readable form (`.yaml`, `.yml`), or lines.
+        """Read a benchmark: a JSON-LD checkpoint (`.jsonld`, `.json`), the readable form (`.yaml`, `.yml`), lines, a
+        table, or another format that a plugin offers.
 
-        Lines (`.jsonl`, `.ndjson`) hold a question each and are streamed: see `streamed`. A file with another ending
-        is told by its content. Nothing of it is executed. `trust` says whether it may read files outside of its own
-        folder: if the user has trusted that (the default), or always (`"all"`, for a file of one's own).
+        Lines (`.jsonl`, `.ndjson`) hold a question each and are streamed: see `streamed`. A table (`.csv`, `.tsv`,
+        `.xlsx`) has columns named like the fields of a question. A file with another ending is told by its content: a
+        checkpoint begins with a brace, and else it is YAML. Nothing of it is executed. `trust` says whether it may read
+        files outside of its own folder: if the user has trusted that (the default), or always (`"all"`, for a file of
+        one's own).
 
         At most 100 MB of it, and of each file that it names, are read; `max_bytes` or the environment variable
         `KARENINA_MAX_FILE_BYTES` sets another bound. Raises `CheckpointError`, and `RestrictedValues` for a path that

@@ -1,98 +1,76 @@
-"""Which form a file of a benchmark has, and how files are read and replaced."""
+"""Load and save benchmarks in the formats that are installed; read and replace files."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core import files, plugins
 from karenina_core.benchmark.errors import CheckpointError
+from karenina_core.benchmark.formats import format_of, formats, known_suffixes
+from karenina_core.errors import KareninaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from karenina_core.benchmark.benchmark import Benchmark
+    from karenina_core.benchmark.formats import CheckPaths, Format
+    from karenina_core.plugins import Offer
 
 logger = logging.getLogger("karenina")
 
-CheckPaths = Callable[["Path", Sequence[str]], bool | None]
-"""Called with a benchmark's file and the files that it wants to be read, before any of them is opened.
-
-It raises if they may not be read; False leaves those out that lead out of the folder.
-"""
-
-CHECKPOINT_ENDINGS = (".jsonld", ".json")
-READABLE_ENDINGS = (".yaml", ".yml")
-LINES_ENDINGS = (".jsonl", ".ndjson")
-
 
 def load(path: Path, check_paths: CheckPaths) -> Benchmark:
-    """Read a benchmark of any form. Raises `CheckpointError`, and what `check_paths` raises.
+    """Read a benchmark in any format that is installed. Raises `CheckpointError`, and what `check_paths` raises.
 
-    Plugins are loaded first: they may bring kinds of traits and primitives that the file uses.
+    Plugins are loaded first: they may bring formats, kinds of traits and primitives that the file uses.
     """
-    plugins.current()
-    ending = path.suffix.lower()
-    if ending in LINES_ENDINGS:
-        from karenina_core.benchmark.lines import read_lines
+    installed = plugins.current()
+    suffix = path.suffix.lower()
+    if any(suffix in one.value.suffixes for one in formats(installed)):
+        return _read(format_of(installed, path, suffix), path, check_paths)
+    try:
+        return _read(format_of(installed, path, _told_by_content(path)), path, check_paths)
+    except CheckpointError as error:
+        endings = known_suffixes(formats(installed))
+        cure = f"{error.cure}; or is it of another form? Endings that are known: {endings}"
+        raise CheckpointError(error.file, error.where, error.what, cure) from error
 
-        benchmark, ids = read_lines(path)
-        unread = [f"`unread` of question {id}" for id in ids]
-    else:
-        benchmark = _whole(path, ending, check_paths)
-        unread = [f"{name} (question {one.id})" for one in benchmark for name in one.unread]
+
+def _read(offer: Offer[Format], path: Path, check_paths: CheckPaths) -> Benchmark:
+    try:
+        benchmark = offer.value.read(path, check_paths)
+    except (KareninaError, ValueError):
+        raise
+    except Exception as error:
+        raise _failed(path, offer, error) from error
     benchmark.path = path
-    _warn_of_unread([*benchmark.unread, *unread], path)
     benchmark.stated_root = benchmark.workspace_root
     return benchmark
 
 
-def _whole(path: Path, ending: str, check_paths: CheckPaths) -> Benchmark:
-    text = read_text(path)
-    if not text.strip():
-        raise CheckpointError(path, "", "the file is empty", "save a benchmark to it, or write one by hand as YAML")
-    if ending in CHECKPOINT_ENDINGS or (ending not in READABLE_ENDINGS and text.lstrip().startswith("{")):
-        from karenina_core.benchmark.checkpoint import read_checkpoint
-
-        return read_checkpoint(text, path)
-    from karenina_core.benchmark.readable import read_readable
-
-    return read_readable(text, path, check_paths)
-
-
-def _warn_of_unread(found: Sequence[str], path: Path) -> None:
-    """Say what a file holds that this version does not know: it is kept, and it has no effect."""
-    if found:
-        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-        logger.warning("%s: not known, kept, and without effect: %s%s", path, ", ".join(found[:5]), more)
-
-
 def save(benchmark: Benchmark, path: Path) -> None:
-    """Write a benchmark in the form that the ending of `path` names. Raises `CheckpointError`."""
-    ending = path.suffix.lower()
-    if ending in CHECKPOINT_ENDINGS:
-        from karenina_core.benchmark.checkpoint import checkpoint_text
+    """Write a benchmark in the format that the suffix of `path` names. Raises `CheckpointError`."""
+    offer = format_of(plugins.current(), path, path.suffix.lower(), writes=True)
+    assert offer.value.write is not None, "formats without are left out"
+    replace(path, offer.value.write(benchmark, path))
 
-        replace(path, [checkpoint_text(benchmark, path)])
-    elif ending in READABLE_ENDINGS:
-        from karenina_core.benchmark.readable import readable_text
 
-        replace(path, [readable_text(benchmark, path)])
-    elif ending in LINES_ENDINGS:
-        from karenina_core.benchmark.lines import lines_of
+def _told_by_content(path: Path) -> str:
+    """Return the suffix for a file that has an unknown one: a checkpoint begins with a brace."""
+    return ".jsonld" if read_text(path).lstrip().startswith("{") else ".yaml"
 
-        replace(path, lines_of(benchmark, path))
-    else:
-        raise CheckpointError(
-            path,
-            "",
-            f"the ending {ending!r} does not say which form to write",
-            f"use {', '.join(CHECKPOINT_ENDINGS)} for a checkpoint, {', '.join(READABLE_ENDINGS)} for YAML, or "
-            f"{LINES_ENDINGS[0]} for a question a line",
-        )
+
+def _failed(path: Path, offer: Offer[Format], error: Exception) -> CheckpointError:
+    logger.debug("%s cannot be read", path, exc_info=error)
+    return CheckpointError(
+        path,
+        "",
+        f"reading {offer.value.name} failed in {offer.distribution} {offer.version}: {plugins.described(error)}",
+        f"report it to the authors of {offer.distribution}",
+    )
 
 
 def read_text(path: Path) -> str:
@@ -108,7 +86,7 @@ def of_file(error: files.FileError) -> CheckpointError:
     return CheckpointError(error.path, error.where, error.what, error.cure)
 
 
-def replace(path: Path, texts: Iterable[str]) -> None:
+def replace(path: Path, texts: Iterable[str | bytes]) -> None:
     """Replace a file by `texts` in one step: a reader sees the old file or the new one, also after a crash.
 
     A link is followed, and the mode of an existing file is kept. Raises `CheckpointError`.
@@ -118,7 +96,7 @@ def replace(path: Path, texts: Iterable[str]) -> None:
     try:
         with beside.open("xb") as file:
             for text in texts:
-                file.write(_encoded(text, path))
+                file.write(text if isinstance(text, bytes) else _encoded(text, path))
             file.flush()
             os.fsync(file.fileno())
         if target.exists():

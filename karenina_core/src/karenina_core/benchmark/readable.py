@@ -42,7 +42,7 @@ from karenina_core.templates.questions import keep_template, template_source_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from karenina_core.benchmark.files import CheckPaths
+    from karenina_core.benchmark.formats import CheckPaths
     from karenina_core.templates import Template
 
 READABLE_VERSION = 1
