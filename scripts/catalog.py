@@ -44,12 +44,15 @@ def survey(names: list[str]) -> Known:
         "executors": {},
         "hooks": {},
         "settings": {},
+        "trait_fields": {},
     }
     for settings, owner in plugins.settings_models():
         found["settings"].update(dict.fromkeys(settings.model_fields, owner))
     for offered in plugins.stages():
         stage = offered.stage
         found["stages"][stage.name] = offered.distribution
+        if stage.trait_settings is not None:
+            found["trait_fields"].update(dict.fromkeys(stage.trait_settings.model_fields, offered.distribution))
         found["stage_slots"][stage.name] = stage.slot.config_name if stage.slot is not None else None
         found["artifacts"].update({key.name: offered.distribution for key in stage.produces})
         found["prompts"].update({task.name: offered.distribution for task in stage.prompts})

@@ -275,7 +275,7 @@ def test_rubric_only_deep_judgment_with_support_is_scored() -> None:
 
 
 def test_the_benchmark_says_which_traits_are_judged_deeply() -> None:
-    wishing = SAFE.model_copy(update={"deep_judgment_enabled": True, "deep_judgment_excerpt_enabled": False})
+    wishing = SAFE.model_copy(update={"extra": {"deep_judgment_enabled": True, "deep_judgment_excerpt_enabled": False}})
     result = run(
         judging(),
         rubric=[wishing, CLEAR],

@@ -81,7 +81,6 @@ def test_a_pydantic_class_is_a_trait_of_kind_template():
         (LLMRubricTrait, {"name": "t", "kind": "boolean", "max_score": 5}, "boolean"),
         (LLMRubricTrait, {"name": "t", "kind": "score", "min_score": 5, "max_score": 5}, "below"),
         (LLMRubricTrait, {"name": "t", "higher_is_beter": True}, "higher_is_beter"),
-        (LLMRubricTrait, {"name": "t", "deep_judgment_fuzzy_match_threshold": 80}, "less than or equal to 1"),
         (CallableRubricTrait, {"name": "t"}, "neither"),
         (CallableRubricTrait, {"name": "t", "function": "a:b", "source": "def b(t): ..."}, "function and source"),
         (CallableRubricTrait, {"name": "t", "function": "os.system('x')"}, "import path"),
@@ -100,6 +99,20 @@ def test_a_pydantic_class_is_a_trait_of_kind_template():
 def test_a_wrong_trait_says_what_is_wrong(kind, fields, said):
     with pytest.raises(ValueError, match=said):
         kind(**fields)
+
+
+def test_fields_of_a_plugin_are_given_and_written_flat() -> None:
+    trait = LLMRubricTrait(name="depth", deep_judgment_enabled=True, deep_judgment_max_excerpts=None)
+
+    assert trait.extra == {"deep_judgment_enabled": True}
+    assert trait_to_json(trait) == {"type": "llm", "name": "depth", "deep_judgment_enabled": True}
+    assert LLMRubricTrait.model_validate_json(trait.model_dump_json()) == trait
+
+
+def test_fields_that_no_member_owns_are_kept_in_extra() -> None:
+    trait = LLMRubricTrait(name="depth", extra={"tasty": 3})
+
+    assert trait_from_json(trait_to_json(trait)) == trait
 
 
 def is_short(text: str) -> bool:

@@ -16,7 +16,7 @@ import pytest
 from servers import RecordingServer, recording_server
 
 from karenina_core import Benchmark, VerificationConfig
-from karenina_core.rubrics import AgenticRubricTrait, CallableRubricTrait, DynamicRubric, Rubric
+from karenina_core.rubrics import AgenticRubricTrait, CallableRubricTrait, DynamicRubric, LLMRubricTrait, Rubric
 from karenina_core.run.admission import RestrictedValues
 
 if TYPE_CHECKING:
@@ -323,6 +323,21 @@ def test_each_restricted_setting_needs_trust(site: Site, server: RecordingServer
     for name in SETTINGS:
         assert f"config.{name}" in named
     assert "secret-of-the-file" not in done.stderr
+    assert not server.seen
+
+
+@pytest.mark.parametrize("ending", ["yaml", "jsonl", "jsonld"])
+@pytest.mark.parametrize("extra", [{"deep_judgment_search_enabled": True}, {"of_nobody": 1}])
+def test_extra_fields_of_traits_need_trust(
+    site: Site, server: RecordingServer, extra: dict[str, Any], ending: str
+) -> None:
+    """Attack: a trait that has its excerpts searched on the web, or a field that no installed plugin owns."""
+    file = benchmark(site, rubric=Rubric.of(LLMRubricTrait(name="a", extra=extra)), ending=ending)
+
+    done = site.karenina("run", file, *own(server), "--set", "evaluation_mode=rubric_only")
+
+    assert done.returncode == 2
+    assert f"trait 'a', {next(iter(extra))} = " in done.stderr
     assert not server.seen
 
 

@@ -24,7 +24,8 @@ class TestModels(MarksContract):
 
 
 class TestTraits(MarksContract):
-    models = list(trait_kinds().values())
+    owned = {offered.stage.trait_settings for offered in _PLUGINS.stages()}
+    models = [*trait_kinds().values(), *(model for model in owned if model is not None)]
 
 
 class TestPrimitives(MarksContract):

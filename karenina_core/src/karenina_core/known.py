@@ -35,6 +35,7 @@ class Known(TypedDict):
     tool_sources: dict[str, str]
     executors: dict[str, str]
     settings: dict[str, str]
+    trait_fields: dict[str, str]
 
 
 @cache

@@ -76,6 +76,8 @@ class Stage:
     - `settings`: the pydantic model of the configuration fields that the stage owns (stages of one distribution may
       share one); `reads`: names of other owners that it looks at, each with the value that it has if its owner is not
       installed.
+    - `trait_settings`: the pydantic model of the fields of rubric traits that the stage owns; their values are in the
+      `extra` of a trait, and the stage checks them before a run.
     - `prompts`: what it asks models, so that it can be shown without asking.
     - `usage_key`: the name under which its model calls are counted.
     - `precedence`, `fallback`: in a slot that takes one stage, the included stage of the highest precedence stands,
@@ -94,6 +96,7 @@ class Stage:
     before: ClassVar[Set[str | Slot]] = frozenset()
     scope: ClassVar[Scope] = "item"
     settings: ClassVar[type[BaseModel] | None] = None
+    trait_settings: ClassVar[type[BaseModel] | None] = None
     reads: ClassVar[Mapping[str, object]] = MappingProxyType({})
     prompts: ClassVar[tuple[PromptTask, ...]] = ()
     usage_key: ClassVar[str | None] = None

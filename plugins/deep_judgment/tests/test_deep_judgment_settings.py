@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from karenina_core import Benchmark, VerificationConfig
+from karenina_core import Benchmark, Question, VerificationConfig
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
 from karenina_core.plan import PlanError, make_plan
@@ -17,6 +17,7 @@ from karenina_core.run.preflight import check_any_run
 from karenina_core.testing import ScriptedModels
 from karenina_core.trust import NO_TRUST
 from karenina_deep_judgment import plugin
+from karenina_deep_judgment.autofail import DeepJudgmentRubricAutoFail
 from karenina_deep_judgment.parse import DeepJudgmentParseTemplate
 from karenina_deep_judgment.settings import DeepJudgmentSettings
 from karenina_deep_judgment.tavily import TavilySearch
@@ -100,6 +101,15 @@ CUSTOM = {
         "question_specific": {"q2": {"clear": {"excerpt_enabled": False}}},
     },
 }
+
+
+def test_a_trait_with_a_wrong_wish_is_refused_before_a_run() -> None:
+    wrong = LLMRubricTrait(name="clear", deep_judgment_fuzzy_match_threshold=80)
+    question = Question(question="Why?", rubric=Rubric.of(wrong))
+    config = configured(deep_judgment_rubric_mode="enable_all")
+
+    with pytest.raises(ConfigError, match=r"trait 'clear': deep_judgment_fuzzy_match_threshold: .*less than or equal"):
+        DeepJudgmentRubricAutoFail().included(config, question)
 
 
 def how(trait: LLMRubricTrait, question: str = "q1", **settings: Any) -> tuple[Any, ...] | None:

@@ -11,6 +11,7 @@ from karenina_core.benchmark.errors import explain
 from karenina_core.benchmark.unread import check_unread
 from karenina_core.patterns import check_pattern
 from karenina_core.rubrics import RegexRubricTrait, RubricTrait, trait_from_json, trait_kinds, trait_to_json
+from karenina_core.rubrics.llm import owned_trait_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -144,10 +145,11 @@ def _trait_of(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
     kind = str(properties.take("dynamic_trait_type", "llm")) if is_dynamic else _KINDS.get(word, word)
     data: dict[str, Any] = {"type": kind, "name": rating["name"], "description": rating.get("description")}
     known = trait_kinds().get(kind)
+    fields = {*(known.model_fields if known is not None else ()), *(owned_trait_fields() if kind == "llm" else ())}
     for name in properties.names():
         if name in ("type", "name", "description", "unread") or name in data:
             continue
-        if known is None or name in known.model_fields or (kind == "callable" and name == "callable_code"):
+        if known is None or name in fields or (kind == "callable" and name == "callable_code"):
             data[name] = properties.take(name)
     own = _OWN_KEYS | (_RANGE_KEYS if kind in _WORDS else set())
     if kind in _WORDS:

@@ -22,7 +22,8 @@ from karenina_core.errors import ConfigError
 from karenina_core.from_files import FromFiles, is_plain_name, mark_of, restricted_fields, stays_below
 from karenina_core.models import SECRECY, ModelConfig
 from karenina_core.plugins import PluginError
-from karenina_core.rubrics import Rubric, trait_kinds
+from karenina_core.rubrics import LLMRubricTrait, Rubric, trait_kinds
+from karenina_core.rubrics.llm import owned_trait_fields
 from karenina_core.run.trust_store import stored_trust
 from karenina_core.templates import TemplateError, known_primitives, load_template
 from karenina_core.trust import Trust
@@ -153,6 +154,7 @@ class _Finder:
         self._folder = folder
         self._plugins = plugin_room.current()
         self._slots = settings()
+        self._trait_fields = _trait_fields()
         self._primitives = _restricting_primitives()
 
     def config(self, values: Mapping[str, Any]) -> None:
@@ -181,6 +183,17 @@ class _Finder:
         """Look at the parameters of traits."""
         for trait in rubric.traits if rubric is not None else ():
             self._fields(trait, f"trait {trait.name!r}", places)
+            for name, value in trait.extra.items() if isinstance(trait, LLMRubricTrait) else ():
+                self._trait_extra(name, value, f"trait {trait.name!r}, {name}", places)
+
+    def _trait_extra(self, name: str, value: object, where: str, places: tuple[str, ...]) -> None:
+        """Look at one value of the `extra` of a trait: one that no installed plugin owns is restricted."""
+        kind = self._trait_fields.get(name)
+        mark = mark_of(kind, name) if kind is not None else None
+        info = kind.model_fields[name] if kind is not None else None
+        default = info.get_default(call_default_factory=True) if info is not None else None
+        if not self._is_free(mark or "never", value, default):
+            self._add(where, value, (info.description if info is not None else None) or "", None, places)
 
     def template(self, question: Question) -> None:
         """Look at the parameters of the primitives in a template's source. Code needs trust of its own."""
@@ -295,9 +308,17 @@ def _restricting_primitives() -> frozenset[str]:
     return frozenset(name for name, kind in known_primitives().items() if restricted_fields(kind))
 
 
+def _trait_fields() -> dict[str, type[BaseModel]]:
+    """Return the fields of traits that installed plugins own, each with the model that declares it."""
+    models = (one.stage.trait_settings for one in plugin_room.current().stages())
+    return {name: model for model in models if model is not None for name in model.model_fields}
+
+
 def _suspects(benchmark: QuestionSource) -> Iterator[Question]:
     """Return the questions that may hold a restricted value; of a streamed file only those whose line may."""
-    fields = (name for kind in trait_kinds().values() for name in restricted_fields(kind))
+    kinds = {*trait_kinds().values(), *_trait_fields().values()}
+    fields = {"extra", *owned_trait_fields() - _trait_fields().keys()}
+    fields.update(name for kind in kinds for name in restricted_fields(kind))
     return benchmark.may_hold({*_restricting_primitives(), *fields})
 
 

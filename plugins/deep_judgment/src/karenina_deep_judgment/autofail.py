@@ -12,8 +12,8 @@ from karenina_core.trust import Trust
 from karenina_core.wording import nearest
 from karenina_deep_judgment.prompts import TRAIT_PROMPTS
 from karenina_deep_judgment.searching import check_search_tool, search_needs
-from karenina_deep_judgment.settings import DeepJudgmentSettings, deep_judgment
-from karenina_deep_judgment.wishes import searches
+from karenina_deep_judgment.settings import DeepJudgmentSettings, TraitFields, deep_judgment
+from karenina_deep_judgment.wishes import check_traits, searches
 
 logger = logging.getLogger("karenina")
 
@@ -78,12 +78,14 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
         }
     )
     settings = DeepJudgmentSettings
+    trait_settings = TraitFields
     prompts = TRAIT_PROMPTS
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Only where deep judgment of rubrics is on; a search tool that nobody offers is a problem of the plan."""
         if deep_judgment(config).deep_judgment_rubric_mode == "disabled":
             return Skip("deep_judgment_rubric_mode is disabled")
+        check_traits(question)
         if searches(config, question):
             check_search_tool(config, "deep_judgment_rubric_search_tool")
         return True

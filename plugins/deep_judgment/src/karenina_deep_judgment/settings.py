@@ -60,6 +60,31 @@ class TraitWishes(BaseModel):
     search_enabled: bool | None = Field(default=None, description="Check excerpts against a search.")
 
 
+class TraitFields(BaseModel):
+    """The wishes of a rubric trait itself; they count where `deep_judgment_rubric_mode` is `use_checkpoint`.
+
+    None leaves a number to the configuration.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    model_config = ConfigDict(frozen=True)
+
+    deep_judgment_enabled: bool = Field(default=False, description="Score it from excerpts and reasoning.")
+    deep_judgment_excerpt_enabled: bool = Field(default=True, description="Demand verbatim excerpts.")
+    deep_judgment_max_excerpts: int | None = Field(default=None, ge=1, description="Most excerpts.")
+    deep_judgment_fuzzy_match_threshold: float | None = Field(
+        default=None, ge=0, le=1, description="Similarity, 0 to 1, from which an excerpt counts as found."
+    )
+    deep_judgment_excerpt_retry_attempts: int | None = Field(
+        default=None, ge=0, description="How often missing excerpts are asked for again."
+    )
+    deep_judgment_search_enabled: bool = Field(
+        default=False,
+        description="Check excerpts against a web search.",
+        json_schema_extra={"from_files": "never"},
+    )
+
+
 class RubricWishes(BaseModel):
     """The value of `deep_judgment_rubric_config`: by trait name, for all questions and by question id.
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
+from karenina_core.errors import ConfigError
 from karenina_core.rubrics import LLMRubricTrait, RubricTrait
 from karenina_deep_judgment.quoting import Demand
-from karenina_deep_judgment.settings import DeepJudgmentSettings, deep_judgment
+from karenina_deep_judgment.settings import DeepJudgmentSettings, TraitFields, deep_judgment
 
 if TYPE_CHECKING:
     from karenina_core import Question, VerificationConfig
@@ -33,15 +36,17 @@ def judged(trait: RubricTrait, question_id: str, settings: DeepJudgmentSettings)
     match settings.deep_judgment_rubric_mode:
         case "enable_all":
             return _judged(settings, settings.deep_judgment_rubric_global_excerpts, searching)
-        case "use_checkpoint" if trait.deep_judgment_enabled:
-            return _judged(
-                settings,
-                trait.deep_judgment_excerpt_enabled,
-                trait.deep_judgment_search_enabled,
-                trait.deep_judgment_max_excerpts,
-                trait.deep_judgment_fuzzy_match_threshold,
-                trait.deep_judgment_excerpt_retry_attempts,
-            )
+        case "use_checkpoint":
+            own = fields_of(trait)
+            if own.deep_judgment_enabled:
+                return _judged(
+                    settings,
+                    own.deep_judgment_excerpt_enabled,
+                    own.deep_judgment_search_enabled,
+                    own.deep_judgment_max_excerpts,
+                    own.deep_judgment_fuzzy_match_threshold,
+                    own.deep_judgment_excerpt_retry_attempts,
+                )
         case "custom" if settings.deep_judgment_rubric_config is not None:
             wishes = settings.deep_judgment_rubric_config.of(question_id, trait.name)
             if wishes is not None and wishes.enabled:
@@ -56,12 +61,31 @@ def judged(trait: RubricTrait, question_id: str, settings: DeepJudgmentSettings)
     return None
 
 
+def fields_of(trait: LLMRubricTrait) -> TraitFields:
+    """Return what a trait itself wishes. Raises `ConfigError` if a value does not fit."""
+    try:
+        return TraitFields.model_validate(trait.extra)
+    except ValidationError as error:
+        found = [(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors(include_url=False)]
+        raise ConfigError([f"trait {trait.name!r}: {name}: {message}" for name, message in found]) from error
+
+
+def check_traits(question: Question) -> None:
+    """Raise `ConfigError` if a trait of the question has a wish that does not fit."""
+    for trait in _traits(question):
+        if isinstance(trait, LLMRubricTrait):
+            fields_of(trait)
+
+
+def _traits(question: Question) -> list[RubricTrait]:
+    rubrics = (question.rubric, question.dynamic_rubric)
+    return [trait for rubric in rubrics if rubric is not None for trait in rubric.traits]
+
+
 def searches(config: VerificationConfig, question: Question) -> bool:
     """Whether any trait of the question would be looked up."""
     settings = deep_judgment(config)
-    rubrics = (question.rubric, question.dynamic_rubric)
-    traits = [trait for rubric in rubrics if rubric is not None for trait in rubric.traits]
-    found = [judged(trait, question.id, settings) for trait in traits]
+    found = [judged(trait, question.id, settings) for trait in _traits(question)]
     return any(one is not None and one.search for one in found)
 
 
