@@ -95,7 +95,7 @@ def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path, name: str, us
 def test_a_link_to_an_endless_device_is_refused(tmp_path: Path, name: str, use: Use) -> None:
     (tmp_path / name).symlink_to("/dev/zero")
 
-    use(tmp_path, tmp_path / name).assert_refused(name)
+    use(tmp_path, tmp_path / name).assert_refused(name, "it is a device")
 
 
 def entities(before: str) -> Callable[[Path], Path]:
