@@ -25,7 +25,7 @@ from karenina_core.stage import Stage
 from karenina_core.wording import whole_values
 
 if TYPE_CHECKING:
-    from karenina_core.templates import BaseAnswer, BoundTemplate
+    from karenina_core.keys import BoundTemplate, ParsedAnswer
 
 VERIFICATION_RESULT = ArtifactKey("verification_result", VerificationResult)
 
@@ -179,7 +179,7 @@ def _without_unfit(values: dict[str, Any], error: ValidationError) -> dict[str, 
 def _parsed(state: State) -> dict[str, Any]:
     """What the judge extracted, and the truth beside it."""
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
-    answer: BaseAnswer | None = state.read(Keys.PARSED_ANSWER.name)
+    answer: ParsedAnswer | None = state.read(Keys.PARSED_ANSWER.name)
     if bound is None:
         return {}
     return {

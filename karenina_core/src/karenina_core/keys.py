@@ -6,25 +6,53 @@ A key with a section is a field of the result too (`reference` names): whoever s
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from karenina_core.artifacts import ArtifactKey
 from karenina_core.ports import Message
 
 if TYPE_CHECKING:
-    from karenina_core.templates import BaseAnswer, BoundTemplate
-
     FieldResults = dict[str, bool]
     FieldScores = dict[str, float]
     Excerpts = dict[str, list[dict[str, Any]]]
+
+
+@runtime_checkable
+class ParsedAnswer(Protocol):
+    """A template that a judge filled, as karenina-template makes it."""
+
+    def field_results(self) -> dict[str, bool]:
+        """Return by name whether each verified field is right."""
+
+
+@runtime_checkable
+class BoundTemplate(Protocol):
+    """A template that knows its question, as karenina-template makes it."""
+
+    @property
+    def template_id(self) -> str:
+        """What tells the template's source from others."""
+
+    @property
+    def judge_fields(self) -> tuple[str, ...]:
+        """The fields that a judge fills."""
+
+    def judge_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema for the judge."""
+
+    def expected(self) -> dict[str, Any]:
+        """Return the truths by field, as JSON values."""
+
+    def extracted(self, answer: Any) -> dict[str, Any]:
+        """Return what a judge extracted by field, as JSON values."""
 
 
 class ArtifactKeys:
     """The standard keys. `None` is a value of each: it says that there is nothing, for a reason that is known."""
 
     # Template (slot 1)
-    RAW_ANSWER_CLASS: Final = ArtifactKey["type[BaseAnswer] | None"]("raw_answer_class", type)
-    ANSWER_CLASS: Final = ArtifactKey["BoundTemplate"]("answer_class", cast("type[BoundTemplate]", object))
+    RAW_ANSWER_CLASS: Final = ArtifactKey["type[ParsedAnswer] | None"]("raw_answer_class", type)
+    ANSWER_CLASS: Final = ArtifactKey["BoundTemplate"]("answer_class", BoundTemplate)  # type: ignore[type-abstract]
     TEMPLATE_VALIDATION_ERROR: Final = ArtifactKey[str | None]("template_validation_error", str, "template")
 
     # Answer (slot 2)
@@ -53,7 +81,7 @@ class ArtifactKeys:
     SUFFICIENCY_REASONING: Final = ArtifactKey[str | None]("sufficiency_reasoning", str, "template")
 
     # Parsing (slot 7)
-    PARSED_ANSWER: Final = ArtifactKey["BaseAnswer"]("parsed_answer", cast("type[BaseAnswer]", object))
+    PARSED_ANSWER: Final = ArtifactKey["ParsedAnswer"]("parsed_answer", ParsedAnswer)  # type: ignore[type-abstract]
     INVESTIGATION_TRACE: Final = ArtifactKey[str | None]("investigation_trace", str, "template")
     AGENTIC_PARSING_PERFORMED: Final = ArtifactKey[bool]("agentic_parsing_performed", bool, "template")
     DEEP_JUDGMENT_PERFORMED: Final = ArtifactKey[bool]("deep_judgment_performed", bool, "deep_judgment")

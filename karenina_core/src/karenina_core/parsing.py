@@ -15,6 +15,7 @@ from karenina_core.prompts import fence
 from karenina_core.slots import Slot
 from karenina_core.stage import Skip, Stage
 from karenina_core.structured import ask
+from karenina_core.templates.keys import ANSWER_CLASS, PARSED_ANSWER
 
 if TYPE_CHECKING:
     from karenina_core.benchmark.question import Question
@@ -128,7 +129,7 @@ class ParsingStage(Stage):
 
     async def execute(self, context: VerificationContext) -> None:
         """Parse where there is something to ask, and bind what the judge says to the question's truths."""
-        bound = context.get_artifact(Keys.ANSWER_CLASS)
+        bound = context.get_artifact(ANSWER_CLASS)
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         text = ""
         if bound.judge_fields:
@@ -138,7 +139,7 @@ class ParsingStage(Stage):
                 return
             text = shown.text
         if not text.strip():
-            context.set_artifact(Keys.PARSED_ANSWER, bound.bind(dict.fromkeys(bound.judge_fields), response))
+            context.set_artifact(PARSED_ANSWER, bound.bind(dict.fromkeys(bound.judge_fields), response))
             self.without_judge(context)
             return
         try:
@@ -146,7 +147,7 @@ class ParsingStage(Stage):
         except StructuredError as error:
             context.mark_error(f"the judge's reply could not be read: {error}", Outcome.PARSE_ERROR)
             return
-        context.set_artifact(Keys.PARSED_ANSWER, answer)
+        context.set_artifact(PARSED_ANSWER, answer)
 
 
 async def fill(

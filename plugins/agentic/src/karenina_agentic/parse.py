@@ -17,6 +17,7 @@ from karenina_core.judge_input import judge_input
 from karenina_core.parsing import ParsingStage, fill, shown_hints
 from karenina_core.ports import AgentOptions
 from karenina_core.stage import ModelNeed
+from karenina_core.templates.keys import ANSWER_CLASS, PARSED_ANSWER
 from karenina_core.trust import Trust
 
 if TYPE_CHECKING:
@@ -67,14 +68,14 @@ class AgenticParseTemplate(ParsingStage):
     async def execute(self, context: VerificationContext) -> None:
         """Investigate, extract, and bind what was found to the question's truths."""
         context.set_artifact(Keys.DEEP_JUDGMENT_PERFORMED, False)
-        bound = context.get_artifact(Keys.ANSWER_CLASS)
+        bound = context.get_artifact(ANSWER_CLASS)
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         shown = self._shown_response(context, bound)
         if context.error is not None:
             return
         only_trace = _settings(context).agentic_judge_context == "trace_only"
         if not bound.judge_fields or (only_trace and not (shown or "").strip()):
-            context.set_artifact(Keys.PARSED_ANSWER, bound.bind(dict.fromkeys(bound.judge_fields), response))
+            context.set_artifact(PARSED_ANSWER, bound.bind(dict.fromkeys(bound.judge_fields), response))
             context.set_artifact(Keys.INVESTIGATION_TRACE, None)
             context.set_artifact(Keys.AGENTIC_PARSING_PERFORMED, False)
             return
@@ -129,7 +130,7 @@ class AgenticParseTemplate(ParsingStage):
         except StructuredError as error:
             context.mark_error(f"the extraction from the report could not be read: {error}", Outcome.PARSE_ERROR)
             return
-        context.set_artifact(Keys.PARSED_ANSWER, found.value)
+        context.set_artifact(PARSED_ANSWER, found.value)
         context.set_artifact(Keys.AGENTIC_PARSING_PERFORMED, True)
 
 

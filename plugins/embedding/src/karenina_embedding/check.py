@@ -13,6 +13,7 @@ from karenina_core.errors import ConfigError, StructuredError
 from karenina_core.ports import PortError
 from karenina_core.stage import ModelNeed
 from karenina_core.structured import InvalidReply, ask
+from karenina_core.templates.keys import ANSWER_CLASS, PARSED_ANSWER
 from karenina_core.trust import Trust
 from karenina_embedding.finding import ModelUnavailable, missing_library
 from karenina_embedding.models import embedder
@@ -89,7 +90,7 @@ class EmbeddingCheck(Stage):
             return Skip("the fields passed")
         if context.find_artifact(Keys.FIELD_VERIFICATION_ERROR) is not None:
             return Skip("the template's own check failed with an error")
-        bound, answer = context.get_artifact(Keys.ANSWER_CLASS), context.get_artifact(Keys.PARSED_ANSWER)
+        bound, answer = context.get_artifact(ANSWER_CLASS), context.get_artifact(PARSED_ANSWER)
         found = bound.extracted(answer)
         if all(value is None for value in found.values()):
             return Skip("the judge found no value in the answer")
@@ -102,7 +103,7 @@ class EmbeddingCheck(Stage):
     async def execute(self, context: VerificationContext) -> None:
         """Compare, ask the judge where they are near, and revise where he agrees."""
         settings = context.config.section(EmbeddingSettings)
-        bound, answer = context.get_artifact(Keys.ANSWER_CLASS), context.get_artifact(Keys.PARSED_ANSWER)
+        bound, answer = context.get_artifact(ANSWER_CLASS), context.get_artifact(PARSED_ANSWER)
         expected = canonical(expected_values(bound))
         extracted = canonical(bound.extracted(answer))
         score: float | None = None

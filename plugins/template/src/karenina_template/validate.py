@@ -5,6 +5,7 @@ from __future__ import annotations
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Slot, Stage, VerificationContext
 from karenina_core.templates import TemplateError
+from karenina_core.templates.keys import ANSWER_CLASS
 from karenina_core.templates.questions import template_of
 
 
@@ -34,7 +35,7 @@ class ValidateTemplate(Stage):
             )
             return
         context.set_artifact(Keys.RAW_ANSWER_CLASS, template.answer_class)
-        context.set_artifact(Keys.ANSWER_CLASS, template.for_question(question.id))
+        context.set_artifact(ANSWER_CLASS, template.for_question(question.id))
         context.set_artifact(Keys.TEMPLATE_VALIDATION_ERROR, None)
 
     @staticmethod

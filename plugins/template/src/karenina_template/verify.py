@@ -12,6 +12,7 @@ from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, Verif
 from karenina_core.errors import ConfigError
 from karenina_core.failed import unless_failed
 from karenina_core.stage import ModelNeed
+from karenina_core.templates.keys import ANSWER_CLASS, PARSED_ANSWER
 from karenina_core.trust import Trust
 
 if TYPE_CHECKING:
@@ -96,15 +97,15 @@ class VerifyTemplate(Stage):
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
         """Compare the fields, then search the patterns in the raw response; in a thread where that takes its time."""
-        if context.get_artifact(Keys.ANSWER_CLASS).is_slow:
+        if context.get_artifact(ANSWER_CLASS).is_slow:
             return context.in_thread(self._compare, context)
         self._compare(context)
         return None
 
     def _compare(self, context: VerificationContext) -> None:
-        answer = context.get_artifact(Keys.PARSED_ANSWER)
+        answer = context.get_artifact(PARSED_ANSWER)
         self._verify_fields(context, answer)
-        context.set_artifact(Keys.COMPOSITION_STRATEGY, context.get_artifact(Keys.ANSWER_CLASS).composition)
+        context.set_artifact(Keys.COMPOSITION_STRATEGY, context.get_artifact(ANSWER_CLASS).composition)
         patterns = answer.verify_regex(context.get_artifact(Keys.RAW_LLM_RESPONSE))
         context.set_artifact(Keys.REGEX_VALIDATIONS_PERFORMED, patterns.performed)
         context.set_artifact(Keys.REGEX_VALIDATION_RESULTS, patterns.results or None)
@@ -128,7 +129,7 @@ class VerifyTemplate(Stage):
             return
         granular, failure = None, None
         try:
-            granular = comparison.granular() if context.get_artifact(Keys.ANSWER_CLASS).is_graded else None
+            granular = comparison.granular() if context.get_artifact(ANSWER_CLASS).is_graded else None
         except Exception as error:
             failure = f"verify_granular(): {type(error).__name__}: {error}"
             context.log.warning("%s; the verdict of verify() stands", failure)
