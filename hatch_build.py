@@ -2,8 +2,8 @@
 
 `karenina` holds no code: it requires the core and the members that say `[tool.karenina] default = true` in their
 `pyproject.toml`; the others are extras, named by `[tool.karenina] extra = "..."` (several members may share one), and
-`all` has every one of them but those that say `all = false`. `with = [...]` names extras of such a member itself,
-with which it is required. In a checkout the requirements are the members' folders, because the index may not have
+`all` has every one of them but those that say `all = false`. `with = [...]` names extras of a member itself, with which
+it is required. In a checkout the requirements are the members' folders, because the index may not have
 them, or has older ones. A release (environment variable `KARENINA_RELEASE=1`) and every source distribution pin
 versions instead: a folder of the machine that built them means nothing elsewhere.
 """
@@ -21,7 +21,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 from packaging.utils import canonicalize_name
 
 CORE = "karenina_core"
-CORE_EXTRAS = "[excel,fast]"
+FRONT = "karenina"
 GROUPS = ("plugins", "adapters")
 ALL = "all"
 
@@ -47,11 +47,11 @@ class Member(NamedTuple):
 
 
 def members(root: Path) -> list[Member]:
-    """The core, and every folder of `plugins` and `adapters` with a `pyproject.toml`.
+    """Return the core, the front door, and every folder of `plugins` and `adapters` with a `pyproject.toml`.
 
     Raises `ValueError` for a member that does not say whether it belongs to the default set or to which extra.
     """
-    files = [root / CORE / "pyproject.toml"]
+    files = [root / CORE / "pyproject.toml", *root.glob(f"{FRONT}/pyproject.toml")]
     files += [file for group in GROUPS for file in (root / group).glob("*/pyproject.toml")]
     return [_member(file) for file in files]
 
@@ -65,12 +65,12 @@ def requirements(found: Iterable[Member], *, pinned: bool) -> tuple[list[str], d
     extras: dict[str, list[str]] = {}
     for member in found:
         line = member.requirement(pinned=pinned, extras=f"[{','.join(member.own)}]" if member.own else "")
-        if member.folder.name == CORE:
-            # Beside the plain name: pip 23.2, which comes with Python 3.11, does not see that a folder with extras is
-            # the `karenina-core==` of the other members, and looks for that in the index.
-            default.append(member.requirement(pinned=pinned, extras=CORE_EXTRAS))
         if member.extra is None:
             default.append(line)
+            if member.own:
+                # Beside it the plain name: pip 23.2, which comes with Python 3.11, does not see that a folder with
+                # extras is what other members require by name and version, and looks for that in the index.
+                default.append(member.requirement(pinned=pinned))
         else:
             extras.setdefault(canonicalize_name(member.extra), []).append(line)
             if member.in_all:
@@ -133,10 +133,10 @@ def _member(file: Path) -> Member:
     wanted = tuple(own.get("with", ()))
     offered = project["project"].get("optional-dependencies", {})
     strangers = [one for one in wanted if one not in offered]
-    if strangers or (wanted and extra is None):
+    if strangers:
         raise ValueError(
-            f'{file}: with = {list(wanted)} under [tool.karenina] goes beside extra = "NAME", and names extras of this '
-            f"distribution ({', '.join(sorted(offered)) or 'it has none'})"
+            f"{file}: with = {list(wanted)} under [tool.karenina] names extras of this distribution "
+            f"({', '.join(sorted(offered)) or 'it has none'})"
         )
     in_all = own.get("all", True)
     if not isinstance(in_all, bool) or (extra is None and not in_all):

@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from karenina_core import Benchmark, VerificationResultSet
-from karenina_core.templates.normalize import normalize
+from karenina import Benchmark, VerificationResultSet
+from karenina_template.templates.normalize import normalize
 
 FILES = {"evouna": "evouna.jsonl", "nq301": "nq301_openqa_eval.jsonl"}
 STOP_WORDS = frozenset(["a", "an", "and", "at", "by", "for", "in", "of", "on", "the", "to", "with"])

@@ -33,7 +33,7 @@ import peers
 from fake_server import Running, code, running
 from measuring import TEMPLATE, Target, bare_loop, machine, print_targets, question
 
-from karenina_core import Benchmark, VerificationConfig
+from karenina import Benchmark, VerificationConfig
 
 WIDE, AT_ONCE = 0.5, 256
 NARROW, ALLOWED = 0.1, 20

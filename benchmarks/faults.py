@@ -330,7 +330,7 @@ def main() -> None:
 
 
 def _tool() -> list[str]:
-    return [sys.executable, "-c", "from karenina_core.cli import main; main()"]
+    return [sys.executable, "-c", "from karenina_cli import main; main()"]
 
 
 if __name__ == "__main__":

@@ -40,14 +40,14 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from karenina_core.models import ModelConfig
-from karenina_core.parsing import EXTRACTION, parsing_request
-from karenina_core.ports import Message
-from karenina_core.structured import object_schema
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import Message
 from karenina_local.server import POOL, ServerSettings
 from karenina_local.store import find
 from karenina_openai.client import Client
 from karenina_openai.conversion import to_wire
+from karenina_template.parsing import EXTRACTION, parsing_request
+from karenina_toolkit.structured import object_schema
 
 CONTENT_FREE = ("N/A", "", "[MASK]")
 SEED = 2021

@@ -38,11 +38,11 @@ OWN_LOOP, KARENINA = "our own bare loop", "karenina"
 
 def run_karenina(file: Path, url: str, *, journal: bool) -> None:
     """Run the benchmark in `file`, and print the CPU time that it took."""
-    from karenina_core import Benchmark, VerificationConfig
-    from karenina_core.results.totals import Totals
-    from karenina_core.run.execution import carry_out
-    from karenina_core.run.request import RunRequest
-    from karenina_core.run.running import open_run, run_blocking
+    from karenina import Benchmark, VerificationConfig
+    from karenina_engine.execution import carry_out
+    from karenina_engine.journal.request import RunRequest
+    from karenina_engine.results.totals import Totals
+    from karenina_engine.scheduling.running import open_run, run_blocking
 
     model = {"interface": "openai", "model_name": "fake", "endpoint_base_url": url}
     config = VerificationConfig(
@@ -83,7 +83,7 @@ def run_bare(url: str, count: int) -> None:
 
 def write_benchmark(file: Path, count: int, code: Callable[[int], str]) -> None:
     """A file of questions, each with its own template and truth."""
-    from karenina_core import Benchmark
+    from karenina import Benchmark
 
     made = Benchmark.create("Code words")
     for item in range(count):

@@ -25,8 +25,8 @@ from pathlib import Path
 from efficiency import benchmark
 from fake_server import Running, running
 
-from karenina_core import Benchmark, VerificationConfig
-from karenina_core.results import VerificationResult
+from karenina import Benchmark, VerificationConfig
+from karenina_core.data.result import VerificationResult
 
 WAYS = {"asyncio": 0, "ray, 1 worker": 1, "ray, 2 workers": 2, "ray, 4 workers": 4}
 

@@ -25,7 +25,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-TEMPLATE = """from karenina_core.templates import BaseAnswer, ExactMatch, VerifiedField
+TEMPLATE = """from karenina.templates import BaseAnswer, ExactMatch, VerifiedField
 
 
 class Answer(BaseAnswer):
@@ -62,7 +62,7 @@ def measured(*arguments: str | Path) -> dict[str, Any]:
 def register() -> None:
     """Have the models that answer at once; none of their requests is kept."""
     from karenina_core import plugins
-    from karenina_core.testing import Request, ScriptedModels
+    from karenina_testing import Request, ScriptedModels
 
     class Forgets(list[Request]):
         def append(self, _request: Request) -> None:
@@ -84,7 +84,7 @@ MODELS = {"a": "answering_models", "j": "parsing_models"}
 
 def command(file: Path, output: Path, journal: Path | None, replicates: int) -> None:
     """`karenina run`, in this process."""
-    from karenina_core.cli.app import build_app
+    from karenina_cli.app import build_app
 
     config = output.with_suffix(".config.json")
     models = {name: [{"id": id, "interface": "scripted", "model_name": id}] for id, name in MODELS.items()}
@@ -95,8 +95,8 @@ def command(file: Path, output: Path, journal: Path | None, replicates: int) -> 
 
 def again(journal: Path, file: Path, output: Path, processes: int) -> int:
     """Score again, as `karenina rescore` does; how many items."""
-    from karenina_core import Benchmark, VerificationConfig
-    from karenina_core.run.rescoring import rescore
+    from karenina import Benchmark, VerificationConfig
+    from karenina_engine.offline.rescoring import rescore
 
     models: dict[str, Any] = {
         name: [{"id": id, "interface": "scripted", "model_name": id}] for id, name in MODELS.items()

@@ -24,7 +24,7 @@ COMMANDS = {
     "empty interpreter": ["-c", "pass"],
     PYDANTIC: ["-c", PYDANTIC],
     CORE: ["-c", CORE],
-    HELP: ["-c", "import sys; sys.argv = ['karenina', '--help']; from karenina_core.cli import main; main()"],
+    HELP: ["-c", "import sys; sys.argv = ['karenina', '--help']; from karenina_cli import main; main()"],
 }
 
 

@@ -12,15 +12,20 @@ from importlib.metadata import EntryPoint, distribution
 from pathlib import Path
 from typing import Any
 
-from karenina_core.known import Known
 from karenina_core.plugins import GROUPS, Plugins
-from karenina_core.run.executors import executors
-from karenina_core.run.tool_hookspecs import karenina_tool_sources
+from karenina_core.plugins.known import Known
+from karenina_engine.calls.hookspecs import karenina_tool_sources
+from karenina_engine.scheduling.executors import executors
 
 
 def members(checkout: Path) -> list[str]:
     """The distribution names of a checkout's members, sorted."""
-    folders = [checkout / "karenina_core", *(checkout / "plugins").iterdir(), *(checkout / "adapters").iterdir()]
+    folders = [
+        checkout / "karenina_core",
+        checkout / "karenina",
+        *(checkout / "plugins").iterdir(),
+        *(checkout / "adapters").iterdir(),
+    ]
     files = [folder / "pyproject.toml" for folder in folders]
     return sorted(tomllib.loads(file.read_text("utf-8"))["project"]["name"] for file in files if file.is_file())
 

@@ -13,22 +13,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from karenina_core import (
-    Benchmark,
-    ModelConfig,
-    VerificationConfig,
-    VerificationResult,
-    VerificationResultSet,
-    hookimpl,
-)
+from karenina import Benchmark, VerificationResultSet
+from karenina_core import ModelConfig, VerificationConfig, VerificationResult, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.adapters import AdapterSpec
+from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait
 from karenina_core.errors import KareninaError
+from karenina_core.models.adapters import AdapterSpec
+from karenina_core.models.ports import CallInfo, ErrorCategory, LLMReply, Message, PortError, ToolCall
 from karenina_core.plugins import Plugins
-from karenina_core.ports import CallInfo, ErrorCategory, LLMReply, Message, PortError, ToolCall
-from karenina_core.rubrics import LLMRubricTrait, RegexRubricTrait
-from karenina_core.run.placeholder import fitting
-from karenina_core.testing import Request, ScriptedModels
+from karenina_engine.offline.placeholder import fitting
+from karenina_testing import Request, ScriptedModels
 
 SAID = "It is BCL2, which keeps cells alive."
 FOUND = "a database knows of BCL2"

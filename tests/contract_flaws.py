@@ -11,10 +11,10 @@ from typing import Any
 
 from teletype.ports import Teletype
 
-from karenina_core.ports import AgentReply, ErrorCategory, Message, PortError, Usage
-from karenina_core.testing.contracts import AdapterContract, AgentContract, LLMContract, ParserContract, Wire
-from karenina_core.testing.contracts import calls as calls_module
-from karenina_core.testing.contracts import server as server_module
+from karenina_core.models.ports import AgentReply, ErrorCategory, Message, PortError, Usage
+from karenina_testing.contracts import AdapterContract, AgentContract, LLMContract, ParserContract, Wire
+from karenina_testing.contracts import calls as calls_module
+from karenina_testing.contracts import server as server_module
 
 # What never comes need not be waited for long here.
 calls_module.WAIT = server_module.WAIT = 0.5

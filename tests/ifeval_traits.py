@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from karenina_core.rubrics import CallableRubricTrait, RegexRubricTrait, RubricTrait
+from karenina_core.data.rubrics import CallableRubricTrait, RegexRubricTrait, RubricTrait
 
 Kwargs = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from karenina_core import Benchmark
+from karenina import Benchmark
 
 Body = dict[str, Any]
 

@@ -206,7 +206,7 @@ def _become(request: bytes, streams: list[int]) -> NoReturn:
     random.seed()
     sys.path[:1] = [str(COMMAND.parent), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     sys.argv = words
-    from karenina_core.cli import main
+    from karenina_cli import main
 
     main()
     sys.exit()

@@ -16,24 +16,17 @@ from typing import Any
 import pytest
 from servers import RecordingServer, recording_server
 
-from karenina_core import (
-    Benchmark,
-    ModelConfig,
-    Outcome,
-    VerificationConfig,
-    VerificationResult,
-    VerificationResultSet,
-    hookimpl,
-)
+from karenina import Benchmark, VerificationResultSet
+from karenina_core import ModelConfig, Outcome, VerificationConfig, VerificationResult, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.adapters import AdapterSpec, AgentTier
+from karenina_core.data.rubrics import AgenticRubricTrait, LLMRubricTrait, RegexRubricTrait, Rubric
 from karenina_core.errors import ConfigError
-from karenina_core.plan import PlanError
+from karenina_core.models.adapters import AdapterSpec, AgentTier
+from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Usage
+from karenina_core.planning.plan import PlanError
 from karenina_core.plugins import Plugins
-from karenina_core.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Usage
-from karenina_core.rubrics import AgenticRubricTrait, LLMRubricTrait, RegexRubricTrait, Rubric
-from karenina_core.run.request import RunRequest
-from karenina_core.run.running import prepare
+from karenina_engine.journal.request import RunRequest
+from karenina_engine.scheduling.running import prepare
 
 TEMPLATE = """
 class Answer(BaseAnswer):
@@ -445,9 +438,9 @@ def test_agentic_parsing_goes_before_deep_judgment_with_one_warning(
 def test_a_file_cannot_lead_the_workspace_root_out_of_its_own_folder(
     tmp_path: Path, stated: str, allowed: bool
 ) -> None:
-    from karenina_core.run.admission import RestrictedValues, admit
-    from karenina_core.run.running import with_own_settings
-    from karenina_core.trust import NO_TRUST
+    from karenina_core.data.trust import NO_TRUST
+    from karenina_engine.scheduling.admission import RestrictedValues, admit
+    from karenina_engine.scheduling.running import with_own_settings
 
     folder = tmp_path / "given"
     folder.mkdir()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_core import Benchmark, Outcome, VerificationConfig
+from karenina import Benchmark, Outcome, VerificationConfig
 
 SERVER = Path(__file__).parents[2] / "shared" / "servers" / "fake_openai.py"
 

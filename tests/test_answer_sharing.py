@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from karenina_core import Benchmark, Outcome, VerificationConfig, VerificationResultSet
+from karenina import Benchmark, Outcome, VerificationConfig, VerificationResultSet
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
+from karenina_core.models.ports import CallInfo, ErrorCategory, LLMReply, Message, ParserReply, PortError, Usage
 from karenina_core.plugins import Plugins
-from karenina_core.ports import CallInfo, ErrorCategory, LLMReply, Message, ParserReply, PortError, Usage
-from karenina_core.testing import ScriptedModels
+from karenina_testing import ScriptedModels
 
 TEMPLATE = """
 class Answer(BaseAnswer):

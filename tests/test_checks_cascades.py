@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from karenina_core import Benchmark, Outcome, Question, VerificationConfig, VerificationResult
+from karenina import Benchmark, Outcome, Question, VerificationConfig, VerificationResult
 from karenina_core import plugins as plugin_room
-from karenina_core.plan import make_plan
+from karenina_core.data.rubrics import RegexRubricTrait
+from karenina_core.models.ports import AgentReply, CallInfo, Message, ToolCall
+from karenina_core.planning.plan import make_plan
 from karenina_core.plugins import Plugins
-from karenina_core.ports import AgentReply, CallInfo, Message, ToolCall
-from karenina_core.rubrics import RegexRubricTrait
-from karenina_core.testing import ScriptedModels
+from karenina_testing import ScriptedModels
 
 GENE = """
 class Answer(BaseAnswer):

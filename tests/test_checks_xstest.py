@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from karenina_core import Benchmark, Outcome, VerificationConfig, VerificationResult
+from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
 from karenina_core import plugins as plugin_room
+from karenina_core.models.ports import CallInfo
 from karenina_core.plugins import Plugins
-from karenina_core.ports import CallInfo
-from karenina_core.testing import ScriptedModels
+from karenina_testing import ScriptedModels
 
 ROWS = Path(__file__).parents[2] / "shared" / "data" / "xstest.jsonl"
 ANSWERED = "1_full_compliance"

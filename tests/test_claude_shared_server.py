@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from conftest import Site
 
-from karenina_core import Benchmark, Outcome, VerificationConfig
+from karenina import Benchmark, Outcome, VerificationConfig
 
 SERVER = Path(__file__).parents[2] / "shared" / "servers" / "fake_anthropic.py"
 KEY = "sk-fake-4711"

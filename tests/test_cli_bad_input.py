@@ -13,9 +13,9 @@ import pytest
 from servers import recording_server
 from typer.testing import CliRunner
 
-from karenina_core.cli.app import build_app
-from karenina_core.cli.exit_codes import ExitCode
-from karenina_core.results.result_set import VerificationResultSet
+from karenina import VerificationResultSet
+from karenina_cli.app import build_app
+from karenina_cli.exit_codes import ExitCode
 
 GOOD = """
   - id: good

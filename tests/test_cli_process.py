@@ -35,7 +35,7 @@ questions:
       gene: {description: The gene, ground_truth: TP53}
 """
 IN_THE_ANSWER = "verify_with: {type: TraceContains, substring: BCL2}"
-PATIENT = "from karenina_core.cli import main, stopping\nstopping.GRACE = 600\nmain()"
+PATIENT = "from karenina_cli import main, stopping\nstopping.GRACE = 600\nmain()"
 """The command, with so much time for calls under way that no slow machine runs out of it."""
 
 
@@ -50,7 +50,7 @@ def test_looking_around_imports_no_sdk_no_http_client_and_no_numpy(site: Site, a
         "import json, sys\n"
         f"sys.argv = ['karenina', *{arguments!r}]\n"
         "import contextlib, io\n"
-        "from karenina_core.cli import main\n"
+        "from karenina_cli import main\n"
         "with contextlib.redirect_stdout(io.StringIO()):\n"
         "    try:\n        main()\n    except SystemExit as end:\n        code = end.code\n"
         f"print(json.dumps([code, [name for name in {HEAVY!r} if name in sys.modules]]))"
@@ -229,7 +229,7 @@ def test_a_reader_that_goes_away_ends_the_command_in_silence(site: Site) -> None
 def test_the_command_ends_with_70_where_it_breaks_itself(site: Site) -> None:
     program = (
         "import sys\nsys.argv = ['karenina', 'plan']\n"
-        "from karenina_core.cli import main, plan_command\n"
+        "from karenina_cli import main, plan_command\n"
         "plan_command.screen_of = None\nmain()"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=site.folder, capture_output=True, text=True)

@@ -17,7 +17,7 @@ from configured_runs import AGENT, FOUND, SAID, Judge, Seen, install_embedding_l
 from otel_memory import told_of
 
 from karenina_core.config import settings
-from karenina_core.ports import ErrorCategory
+from karenina_core.models.ports import ErrorCategory
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ def test_every_name_has_a_case_and_every_case_a_name() -> None:
     for name in (*ON_WORKERS, *ON_DISK):
         missing.pop(name, None)
     assert missing == {}
-    from karenina_core.known import known
+    from karenina_core.plugins.known import known
 
     assert set(CASES) <= set(settings()) | set(known()["settings"])
 

@@ -13,7 +13,7 @@ FLAWS = Path(__file__).parent / "contract_flaws.py"
 HEAVY = """
 import aiohttp
 from karenina_core import hookimpl
-from karenina_core.adapters import AdapterSpec
+from karenina_core.models.adapters import AdapterSpec
 
 class plugin:
     @staticmethod

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from karenina_core import Benchmark, Outcome, VerificationConfig, VerificationResult, hookimpl
+from karenina import Benchmark
+from karenina_core import Outcome, VerificationConfig, VerificationResult, hookimpl
 from karenina_core import plugins as plugin_room
+from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait
 from karenina_core.errors import ConfigError
-from karenina_core.plan import PlanError, make_plan
+from karenina_core.models.ports import CallInfo, Message
+from karenina_core.planning.plan import PlanError, make_plan
 from karenina_core.plugins import GROUPS, Plugins
-from karenina_core.ports import CallInfo, Message
-from karenina_core.rubrics import LLMRubricTrait, RegexRubricTrait
-from karenina_core.testing import ScriptedModels
+from karenina_testing import ScriptedModels
 
 RESPONSE = "The target of venetoclax is BCL2. Ask your doctor before you take it."
 GENE = """

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from karenina_core import Benchmark, Outcome, VerificationConfig, VerificationResult
+from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
-from karenina_core.plan import PlanError
+from karenina_core.models.ports import CallInfo
+from karenina_core.planning.plan import PlanError
 from karenina_core.plugins import Plugins
-from karenina_core.ports import CallInfo
-from karenina_core.testing import ScriptedModels
+from karenina_testing import ScriptedModels
 
 DIAGNOSIS = """
 class Answer(BaseAnswer):
@@ -216,7 +216,7 @@ def test_semantic_match_compares_by_the_configured_model(model: str, extracted: 
 
 def test_semantic_match_without_the_plugin_is_refused_before_anything_is_asked(model: str) -> None:
     models = judging("myocardial infarction")
-    from karenina_core.templates.similarity import withdraw_similarity
+    from karenina_template.templates.similarity import withdraw_similarity
 
     withdraw_similarity()
     plugins = Plugins.discover()

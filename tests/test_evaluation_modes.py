@@ -9,15 +9,15 @@ from typing import Any, Final, Literal, get_args
 import pytest
 from contracts import CONTRACTS
 
-from karenina_core import Benchmark, Question, VerificationConfig, VerificationResult
+from karenina import Benchmark, Question, VerificationConfig, VerificationResult
 from karenina_core import plugins as plugin_room
-from karenina_core.plan import Plan, make_plan
+from karenina_core.artifacts.slots import EvaluationMode, Slot
+from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait
+from karenina_core.models.ports import AgentReply, CallInfo, Message
+from karenina_core.planning.plan import Plan, make_plan
 from karenina_core.plugins import OfferedStage, Plugins
-from karenina_core.ports import AgentReply, CallInfo, Message
-from karenina_core.rubrics import LLMRubricTrait, RegexRubricTrait
-from karenina_core.run.placeholder import fitting
-from karenina_core.slots import EvaluationMode, Slot
-from karenina_core.testing import ScriptedModels
+from karenina_engine.offline.placeholder import fitting
+from karenina_testing import ScriptedModels
 
 Cell = Literal["yes", "optional", "no"]
 MODES: Final = get_args(EvaluationMode)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Site
 
-from karenina_core.cli.exit_codes import ExitCode
+from karenina_cli.exit_codes import ExitCode
 
 QUESTION = """karenina: 1
 name: Genes

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from karenina_core import Benchmark
+from karenina import Benchmark
 from karenina_core import plugins as plugin_room
 from karenina_core.plugins import Plugins
-from karenina_core.testing import ScriptedModels
+from karenina_testing import ScriptedModels
 
 TEMPLATE = """
 class Answer(BaseAnswer):

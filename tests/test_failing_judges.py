@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from karenina_core import Benchmark, Outcome, VerificationConfig
+from karenina import Benchmark, Outcome, VerificationConfig, VerificationResultSet
 from karenina_core import plugins as plugin_room
+from karenina_core.models.ports import CallInfo, ErrorCategory, Message, ParserReply, PortError
 from karenina_core.plugins import Plugins
-from karenina_core.ports import CallInfo, ErrorCategory, Message, ParserReply, PortError
-from karenina_core.results.result_set import VerificationResultSet
-from karenina_core.run.rescoring import rescore
-from karenina_core.testing import ScriptedModels
+from karenina_engine.offline.rescoring import rescore
+from karenina_testing import ScriptedModels
 
 GENE = """
 class Answer(BaseAnswer):

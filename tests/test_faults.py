@@ -17,10 +17,10 @@ from typing import Any, Final, Literal
 
 import pytest
 
-from karenina_core import Benchmark, Outcome, VerificationConfig, VerificationResult
-from karenina_core.ports import ErrorCategory, FinishReason, ToolCall
-from karenina_core.run.retry import RetryPolicy
-from karenina_core.testing.contracts import ChatCompletions, MessagesAPI, Reply, Request, Wire
+from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
+from karenina_core.models.ports import ErrorCategory, FinishReason, ToolCall
+from karenina_engine.calls.retry import RetryPolicy
+from karenina_testing.contracts import ChatCompletions, MessagesAPI, Reply, Request, Wire
 
 Fault = Literal["429", "500", "close", "hang", "cut"]
 

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from servers import RecordingServer, recording_server
 
-from karenina_core import Benchmark, Outcome, VerificationConfig, VerificationResult
+from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
 from karenina_core import plugins as plugin_room
+from karenina_core.models.prompts import fence, fence_mark
 from karenina_core.plugins import Plugins
-from karenina_core.prompts import fence, fence_mark
-from karenina_core.testing import ScriptedModels
+from karenina_testing import ScriptedModels
 
 TEMPLATE = """
 class Answer(BaseAnswer):

@@ -40,7 +40,7 @@ def imported(program: str) -> set[str]:
 
 def command(*arguments: str) -> str:
     return (
-        f"import sys\nsys.argv = ['karenina', *{list(arguments)!r}]\nfrom karenina_core.cli import main\n"
+        f"import sys\nsys.argv = ['karenina', *{list(arguments)!r}]\nfrom karenina_cli import main\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
     )
 

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from karenina_core.models import ModelConfig
-from karenina_core.testing.contracts import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract
+from karenina_core.models.model import ModelConfig
+from karenina_testing.contracts import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract
 
 SERVERS = Path(__file__).parents[2] / "shared" / "servers"
 

@@ -18,12 +18,12 @@ from conftest import SCRIPTS
 from mcp_parts import Body, Caller, Started, benchmark, call, configuration
 from servers import recording_server
 
-from karenina_core import Outcome, VerificationConfig, VerificationResultSet
-from karenina_core.benchmark.sources import read_config
-from karenina_core.run.engine import Run
-from karenina_core.run.request import RunRequest
-from karenina_core.run.retry import RetryPolicy
-from karenina_core.run.running import prepare
+from karenina import Outcome, VerificationConfig, VerificationResultSet
+from karenina_benchmark.sources import read_config
+from karenina_engine.calls.retry import RetryPolicy
+from karenina_engine.journal.request import RunRequest
+from karenina_engine.scheduling.engine import Run
+from karenina_engine.scheduling.running import prepare
 from karenina_mcp.settings import servers_of
 
 README = Path(__file__).parents[1] / "README.md"

@@ -15,9 +15,9 @@ import pytest
 from servers import RecordingServer, recording_server
 from typer.testing import CliRunner
 
-from karenina_core import Benchmark
-from karenina_core.cli.app import build_app
-from karenina_core.rubrics import LLMRubricTrait, Rubric
+from karenina import Benchmark
+from karenina_cli.app import build_app
+from karenina_core.data.rubrics import LLMRubricTrait, Rubric
 
 QUESTIONS = 60
 AT_ONCE = 4

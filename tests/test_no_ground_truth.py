@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from servers import RecordingServer, recording_server
 
-from karenina_core import Benchmark, VerificationConfig
+from karenina import Benchmark, VerificationConfig
 
 WORD = st.text("abcdefghijklmnopqrstuvwxyz", min_size=8, max_size=12)
 

@@ -17,7 +17,7 @@ import karenina_core
 ROOT = Path(__file__).parents[1]
 MEMBERS = sorted(
     file.parent.relative_to(ROOT).as_posix()
-    for pattern in ("karenina_core", "plugins/*", "adapters/*")
+    for pattern in ("karenina_core", "karenina", "plugins/*", "adapters/*")
     for file in ROOT.glob(f"{pattern}/pyproject.toml")
 )
 HEAVY = (
@@ -38,20 +38,22 @@ def project(member: str) -> dict[str, Any]:
     return tomllib.loads((ROOT / member / "pyproject.toml").read_text("utf-8"))
 
 
-def requirements(member: str) -> list[Requirement]:
-    """What a member declares."""
-    return [Requirement(line) for line in project(member)["project"]["dependencies"]]
+def requirements(member: str, extra: str | None = None) -> list[Requirement]:
+    """Return what a member declares; with `extra`, also what that extra of it does."""
+    declared = project(member)["project"]
+    more = declared.get("optional-dependencies", {}).get(extra, [])
+    return [Requirement(line) for line in [*declared["dependencies"], *more]]
 
 
 NAMES = {canonicalize_name(project(member)["project"]["name"]): member for member in MEMBERS}
 
 
-def needed(member: str) -> set[str]:
-    """The members that it needs, its own folder and those of what they need included."""
+def needed(member: str, extra: str | None = None) -> set[str]:
+    """Return the members that it needs, its own folder and those of what they need included."""
     found = {member}
-    for requirement in requirements(member):
+    for requirement in requirements(member, extra):
         name = canonicalize_name(requirement.name)
-        if name in NAMES:
+        if name in NAMES and NAMES[name] != member:
             found |= needed(NAMES[name])
     return found
 
@@ -70,7 +72,7 @@ def tox() -> configparser.ConfigParser:
 
 def environment(member: str) -> str:
     """The name of a member's tox environment."""
-    return "core" if member == "karenina_core" else member.rpartition("/")[2]
+    return {"karenina_core": "core", "karenina": "api"}.get(member, member.rpartition("/")[2])
 
 
 def test_there_are_members() -> None:
@@ -80,7 +82,7 @@ def test_there_are_members() -> None:
 @pytest.mark.parametrize("member", MEMBERS)
 def test_a_member_is_laid_out_like_the_others(member: str) -> None:
     name = project(member)["project"]["name"]
-    package = name.replace("-", "_")
+    package = "karenina" if member == "karenina" else name.replace("-", "_")
 
     assert canonicalize_name(name) == canonicalize_name(f"karenina-{environment(member)}")
     assert (ROOT / member / "src" / package / "py.typed").is_file()
@@ -130,7 +132,7 @@ def test_a_member_is_tested_with_only_what_it_declares(member: str) -> None:
     others = {line for line in section["deps"].split("\n") if line and not line.lstrip().startswith("-e ")}
 
     assert environment(member) in tox()["tox"]["env_list"].split()
-    assert editable(section["deps"]) == needed(member)
+    assert editable(section["deps"]) == needed(member, "tests")
     assert others - {"{[tests]servers}"} == {"{[tests]tools}"}
     assert set(tox()["tests"]["tools"].split()) == TOOLS
     assert section["commands"].split()[-1] == f"{member}/tests"

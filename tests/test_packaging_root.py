@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("hatch_build.py", "pyproject.toml", "README.md")
-EXTRAS = {"karenina-core": {"excel", "fast"}}
+EXTRAS = {"karenina-benchmark": {"excel"}, "karenina-engine": {"fast"}}
 BUILD_SYSTEM = """
 [build-system]
 requires = ["hatchling"]
@@ -33,7 +33,8 @@ bypass-selection = true
 
 def default_members() -> dict[str, Path]:
     """The folders of the members that everybody gets, by distribution."""
-    files = [ROOT / "karenina_core" / "pyproject.toml", *ROOT.glob("plugins/*/pyproject.toml")]
+    files = [ROOT / name / "pyproject.toml" for name in ("karenina_core", "karenina")]
+    files += ROOT.glob("plugins/*/pyproject.toml")
     declared = {
         file.parent: tomllib.loads(file.read_text("utf-8")) for file in [*files, *ROOT.glob("adapters/*/*.toml")]
     }

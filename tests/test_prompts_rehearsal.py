@@ -10,12 +10,12 @@ import pytest
 from servers import RecordingServer, recording_server
 from typer.testing import CliRunner
 
-from karenina_core import Benchmark
+from karenina import Benchmark
+from karenina_cli.app import build_app
 from karenina_core import plugins as plugin_room
-from karenina_core.cli.app import build_app
+from karenina_core.data.rubrics import LLMRubricTrait, MetricRubricTrait
 from karenina_core.plugins import Plugins
-from karenina_core.rubrics import LLMRubricTrait, MetricRubricTrait
-from karenina_core.run.placeholder import fitting
+from karenina_engine.offline.placeholder import fitting
 
 ANSWER = "It is BCL2, which keeps cells alive."
 TEMPLATE = """

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from karenina_core.ports import Message
-from karenina_core.traces import (
+from karenina_core.models.ports import Message
+from karenina_toolkit.traces import (
     TraceFormatError,
     convert,
     final_ai_message,

@@ -9,8 +9,8 @@ import pytest
 from pydantic import BaseModel
 
 from karenina_core.config import settings
-from karenina_core.results import (
-    VerificationResult,
+from karenina_core.data.result import VerificationResult
+from karenina_core.data.sections import (
     VerificationResultDeepJudgment,
     VerificationResultDeepJudgmentRubric,
     VerificationResultMetadata,

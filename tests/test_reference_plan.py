@@ -10,9 +10,9 @@ from contracts import ALTERNATIVES, CONTRACTS, REFERENCE_ORDER, RELATIONS, Contr
 
 from karenina_core import ANY, Question, VerificationConfig
 from karenina_core import plugins as plugin_room
-from karenina_core.plan import Plan, arrange, make_plan
+from karenina_core.planning.plan import Plan, arrange, make_plan
+from karenina_core.planning.selection import Selected
 from karenina_core.plugins import OfferedStage, Plugins
-from karenina_core.selection import Selected
 
 SHIPPED = {offered.stage.name: offered.stage for offered in plugin_room.current().stages()}
 BY_NAME = {one.name: one for one in CONTRACTS}

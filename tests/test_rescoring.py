@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from karenina import Benchmark, VerificationResultSet
+from karenina_cli.app import build_app
 from karenina_core import (
     ArtifactKeys,
-    Benchmark,
     Outcome,
     Question,
     Slot,
@@ -23,20 +24,18 @@ from karenina_core import (
     hookimpl,
 )
 from karenina_core import plugins as plugin_room
-from karenina_core.benchmark.question import FewShotExample
-from karenina_core.cli.app import build_app
+from karenina_core.data.question import FewShotExample
+from karenina_core.data.result import VerificationResult
+from karenina_core.data.rubrics import LLMRubricTrait, MetricRubricTrait, RegexRubricTrait, Rubric, RubricTrait
 from karenina_core.errors import ConfigError
+from karenina_core.models.ports import CallInfo, Message, PortError
+from karenina_core.models.prompts import PromptTask
 from karenina_core.plugins import Plugins
-from karenina_core.ports import CallInfo, Message, PortError
-from karenina_core.prompts import PromptTask
-from karenina_core.results import VerificationResult
-from karenina_core.results.result_set import VerificationResultSet
-from karenina_core.rubrics import LLMRubricTrait, MetricRubricTrait, RegexRubricTrait, Rubric, RubricTrait
-from karenina_core.run import rescoring
-from karenina_core.run.forked import can_fork
-from karenina_core.run.rescoring import rescore
-from karenina_core.structured import ask
-from karenina_core.testing import ScriptedModels
+from karenina_engine.offline import rescoring
+from karenina_engine.offline.rescoring import rescore
+from karenina_engine.scheduling.forked import can_fork
+from karenina_testing import ScriptedModels
+from karenina_toolkit.structured import ask
 
 DECLARED = """
 class Answer(BaseAnswer):

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from ifeval_traits import PATTERNS, SOURCES, traits_for
 
-from karenina_core import Benchmark, Outcome, VerificationConfig
+from karenina import Benchmark, Outcome, VerificationConfig
 from karenina_core import plugins as plugin_room
 from karenina_core.plugins import Plugins
-from karenina_core.testing import ScriptedModels
+from karenina_testing import ScriptedModels
 
 FILE = Path(__file__).parents[2] / "shared" / "data" / "ifeval.jsonl"
 RANDOM_LETTER = "the recording program takes a letter at random where the instruction names none of a to z"

@@ -8,13 +8,9 @@ from typing import Any
 
 import pytest
 
-from karenina_core import Benchmark, Outcome, VerificationConfig, VerificationResult
+from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
 from karenina_core import plugins as plugin_room
-from karenina_core.errors import ConfigError
-from karenina_core.plan import PlanError
-from karenina_core.plugins import GROUPS, Plugins
-from karenina_core.ports import AgentReply, CallInfo, ErrorCategory, Message, PortError, ToolCall
-from karenina_core.rubrics import (
+from karenina_core.data.rubrics import (
     CallableRubricTrait,
     DynamicRubric,
     LLMRubricTrait,
@@ -23,7 +19,11 @@ from karenina_core.rubrics import (
     Rubric,
     RubricTrait,
 )
-from karenina_core.testing import ScriptedModels
+from karenina_core.errors import ConfigError
+from karenina_core.models.ports import AgentReply, CallInfo, ErrorCategory, Message, PortError, ToolCall
+from karenina_core.planning.plan import PlanError
+from karenina_core.plugins import GROUPS, Plugins
+from karenina_testing import ScriptedModels
 
 GENE = """
 class Answer(BaseAnswer):

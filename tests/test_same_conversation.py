@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from karenina_core import Benchmark, ModelConfig, Outcome, VerificationConfig, VerificationResult, hookimpl
+from karenina import Benchmark
+from karenina_core import ModelConfig, Outcome, VerificationConfig, VerificationResult, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.adapters import AdapterSpec
-from karenina_core.plugins import Plugins
-from karenina_core.ports import (
+from karenina_core.models.adapters import AdapterSpec
+from karenina_core.models.ports import (
     NO_INFO,
     AgentOptions,
     AgentReply,
@@ -29,8 +29,9 @@ from karenina_core.ports import (
     ToolCall,
     Usage,
 )
-from karenina_core.testing.contracts import ChatCompletions, MessagesAPI, Wire
-from karenina_core.tool_loop import converse
+from karenina_core.plugins import Plugins
+from karenina_testing.contracts import ChatCompletions, MessagesAPI, Wire
+from karenina_toolkit.tool_loop import converse
 
 CHECKOUT = Path(__file__).parents[1]
 TOOLS = CHECKOUT / "plugins" / "mcp" / "tests" / "talking_server.py"

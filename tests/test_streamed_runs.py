@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from karenina_core import Benchmark, Outcome
+from karenina import Benchmark, Outcome
+from karenina_benchmark import CheckpointError
 from karenina_core import plugins as plugin_room
-from karenina_core.benchmark import CheckpointError, Question
+from karenina_core.data.question import Question
 from karenina_core.plugins import Plugins
-from karenina_core.run import running
-from karenina_core.testing import ScriptedModels
+from karenina_engine.scheduling import running
+from karenina_testing import ScriptedModels
 
 
 @pytest.fixture

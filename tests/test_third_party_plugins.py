@@ -16,7 +16,7 @@ questions:
     question: What is the capital of France?
     raw_answer: Paris
     template: |
-      from karenina_core.templates import BaseAnswer, ExactMatch, VerifiedField
+      from karenina.templates import BaseAnswer, ExactMatch, VerifiedField
 
       class Answer(BaseAnswer):
           city: str = VerifiedField(description="The capital", ground_truth="Paris", verify_with=ExactMatch())
@@ -43,7 +43,7 @@ class plugin:
 """
 ADAPTER = """
 from karenina_core import hookimpl
-from karenina_core.adapters import AdapterSpec
+from karenina_core.models.adapters import AdapterSpec
 
 class plugin:
     @staticmethod

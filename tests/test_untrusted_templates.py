@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_core import Benchmark
+from karenina import Benchmark
 
 FIELD = 'description="d", ground_truth="x", verify_with=ExactMatch()'
 EVIL = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from karenina_core import ModelConfig, Question, VerificationConfig
+from karenina import ModelConfig, Question, VerificationConfig
 from karenina_core import plugins as plugin_room
-from karenina_core.run.fingerprint import Fingerprints
-from karenina_core.run.planner import Planner
-from karenina_core.trust import Trust
+from karenina_core.data.trust import Trust
+from karenina_engine.journal.fingerprint import Fingerprints
+from karenina_engine.scheduling.planner import Planner
 
 
 def test_a_result_does_not_outlive_the_files_that_its_judge_saw(tmp_path: Path) -> None:

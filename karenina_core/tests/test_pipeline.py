@@ -25,18 +25,18 @@ from karenina_core import (
     VerificationResult,
 )
 from karenina_core import plugins as plugin_room
-from karenina_core.context import Item, State
-from karenina_core.finalize import FinalizeResult
-from karenina_core.observers import observers
+from karenina_core.data.trust import Trust
+from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_core.models.prompts import PromptTask
 from karenina_core.pipeline import Pipeline
-from karenina_core.plan import arrange
+from karenina_core.planning.plan import arrange
+from karenina_core.planning.selection import Selected
 from karenina_core.plugins import Plugins
-from karenina_core.ports import ErrorCategory, Message, PortError
-from karenina_core.prompts import PromptTask
-from karenina_core.run.ports import PortHub
-from karenina_core.selection import Selected
-from karenina_core.testing import ScriptedModels, run_stage
-from karenina_core.trust import Trust
+from karenina_core.stages.context import Item, State
+from karenina_core.stages.finalize import FinalizeResult
+from karenina_engine.calls.ports import PortHub
+from karenina_engine.scheduling.observers import observers
+from karenina_testing import ScriptedModels, run_stage
 
 A = ArtifactKey("test.a", int)
 B = ArtifactKey("test.b", int)
@@ -370,7 +370,7 @@ def test_model_calls_count_under_the_usage_key_and_those_of_an_answer_once() -> 
     record = results[0].stage("Judges")
     assert record is not None
     assert (record.calls, record.input_tokens, record.output_tokens) == (1, 10, 5)
-    from karenina_core import VerificationResultSet
+    from karenina_engine.results.result_set import VerificationResultSet
 
     assert VerificationResultSet(results).usage().calls == 3
 
@@ -460,7 +460,7 @@ def test_a_prompt_has_the_tasks_the_plugins_and_the_users_instructions_before_th
 
 def test_observers_hear_of_stages_that_execute() -> None:
     from karenina_core import hookimpl
-    from karenina_core.run.events import StageStarted
+    from karenina_engine.scheduling.events import StageStarted
 
     heard = []
 

@@ -8,15 +8,15 @@ import pytest
 
 from karenina_core import Question, Stage, VerificationConfig, VerificationContext
 from karenina_core import plugins as plugin_room
-from karenina_core.context import Item
-from karenina_core.observers import observers
+from karenina_core.data.trust import Trust
 from karenina_core.pipeline import Pipeline
-from karenina_core.plan import arrange
+from karenina_core.planning.plan import arrange
+from karenina_core.planning.selection import Selected
 from karenina_core.plugins import Plugins
-from karenina_core.run.ports import PortHub
-from karenina_core.selection import Selected
-from karenina_core.testing import ScriptedModels
-from karenina_core.trust import Trust
+from karenina_core.stages.context import Item
+from karenina_engine.calls.ports import PortHub
+from karenina_engine.scheduling.observers import observers
+from karenina_testing import ScriptedModels
 
 
 def test_an_answer_that_is_cancelled_while_it_is_made_has_an_end() -> None:

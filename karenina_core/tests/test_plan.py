@@ -10,7 +10,7 @@ import pytest
 from karenina_core import ANY, ArtifactKey, ArtifactKeys, Question, Skip, Slot, Stage, VerificationConfig
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
-from karenina_core.plan import Plan, PlanError, make_plan
+from karenina_core.planning.plan import Plan, PlanError, make_plan
 from karenina_core.plugins import OfferedStage, Plugins
 
 A = ArtifactKey("test.a", int)

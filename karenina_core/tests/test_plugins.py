@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stevedore import ExtensionManager
 
-from karenina_core import Question, Slot, Stage, VerificationConfig, hookimpl, hookspecs
+from karenina_core import Question, Slot, Stage, VerificationConfig, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.adapters import AdapterSpec
-from karenina_core.plan import PlanError
-from karenina_core.plugins import Hook, PluginError, PluginInfo, Plugins, Selection
+from karenina_core.models.adapters import AdapterSpec
+from karenina_core.planning.plan import PlanError
+from karenina_core.plugins import Hook, PluginError, PluginInfo, Plugins, Selection, hookspecs
 from karenina_core.plugins.specifications import Specifications
-from karenina_core.run.planner import Planner
+from karenina_engine.scheduling.planner import Planner
 
 STAGES = "karenina.stages"
 ADAPTERS = "karenina.adapters"
@@ -184,7 +184,7 @@ def test_classes_of_one_name_in_several_packages_do_not_meet(places: Places, tmp
         module = f"birds_{number}_of_{tmp_path.name}".replace("-", "_")
         (tmp_path / f"{module}.py").write_text(f"""
 from karenina_core import hookimpl
-from karenina_core.adapters import AdapterSpec
+from karenina_core.models.adapters import AdapterSpec
 class plugin:
     @staticmethod
     @hookimpl
@@ -456,7 +456,7 @@ def test_chosen_plugins_hold_within_their_block_only() -> None:
 
 
 SPECIFIES = """
-from karenina_core.hookspecs import hookspec
+from karenina_core.plugins.hookspecs import hookspec
 @hookspec
 def aviary_songs(hour):
     \"\"\"Offer songs.\"\"\"
@@ -611,11 +611,11 @@ def test_an_implementation_whose_owner_is_not_there_is_ignored_and_listed() -> N
 
 
 def test_a_hook_that_is_not_specified_is_not_called() -> None:
-    from karenina_core.run.hookspecs import karenina_executors
+    from karenina_engine.scheduling.hookspecs import karenina_executors
 
     plugins = Plugins(Specifications.load([], Selection()))
 
-    with pytest.raises(PluginError, match="the hook karenina_executors cannot be used: karenina-core is"):
+    with pytest.raises(PluginError, match="the hook karenina_executors cannot be used: karenina-engine is"):
         plugins.call(karenina_executors)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karenina_core.prompts import PromptTask, assemble
+from karenina_core.models.prompts import PromptTask, assemble
 
 OWN = {"judging": "Judge in German.", "judging_tone": "Tone matters.", "other": "Not for you."}
 

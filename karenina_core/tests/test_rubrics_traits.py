@@ -5,7 +5,7 @@ import json
 import pytest
 from pydantic import BaseModel
 
-from karenina_core.rubrics import (
+from karenina_core.data.rubrics import (
     AgenticRubricTrait,
     CallableRubricTrait,
     DynamicRubric,

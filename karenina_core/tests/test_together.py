@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from karenina_core.errors import RunError, Unfinished
-from karenina_core.testing.virtual_time import run_in_virtual_time
-from karenina_core.together import together
+from karenina_testing.virtual_time import run_in_virtual_time
+from karenina_toolkit.together import together
 
 
 class Works:

@@ -41,8 +41,8 @@ import json
 import os
 
 from karenina_core import hookimpl
-from karenina_core.adapters import AdapterSpec
-from karenina_core.ports import NO_INFO, LLMReply, ParserReply, Usage
+from karenina_core.models.adapters import AdapterSpec
+from karenina_core.models.ports import NO_INFO, LLMReply, ParserReply, Usage
 
 ODD = {
     "tokens": lambda: LLMReply("BCL2", Usage(2**63, 3, calls=1)),
@@ -91,7 +91,7 @@ class plugin:
 TOGETHER = """
 import contextlib, io, json, os, shutil, sys
 from pathlib import Path
-from karenina_core.cli import main
+from karenina_cli import main
 
 def give(words):
     sys.argv, here = ["karenina", *words], os.getcwd()

@@ -14,7 +14,7 @@ from typing import Any
 
 import preloaded
 
-from karenina_core.run.journal_schema import sealed
+from karenina_engine.journal.schema import sealed
 
 GENES = """karenina: 1
 name: Genes

@@ -14,8 +14,8 @@ import pytest
 from bounded import BENCHMARK, Ended, benchmark, karenina, recordings, written
 from typer.testing import CliRunner
 
-from karenina_core.cli.app import build_app
-from karenina_core.templates import TemplateError, load_template
+from karenina.templates import TemplateError, load_template
+from karenina_cli.app import build_app
 
 HALF = "\\ud800"
 KEY = "sk-SECRET-4711"
@@ -49,7 +49,7 @@ def with_template(source: str) -> str:
 
 def field(truth: str, kind: str = "int", primitive: str = "NumericExact()", weight: str = "1") -> str:
     return (
-        "from typing import Literal\nfrom karenina_core.templates import BaseAnswer, VerifiedField\n"
+        "from typing import Literal\nfrom karenina.templates import BaseAnswer, VerifiedField\n"
         f"class Answer(BaseAnswer):\n    x: {kind} = VerifiedField(description='x', ground_truth={truth},\n"
         f"        verify_with={primitive}, weight={weight})\n"
     )

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from servers import RecordingServer, recording_server
 
-from karenina_core import Benchmark, VerificationConfig
-from karenina_core.rubrics import AgenticRubricTrait, CallableRubricTrait, DynamicRubric, LLMRubricTrait, Rubric
-from karenina_core.run.admission import RestrictedValues
+from karenina import Benchmark, VerificationConfig
+from karenina_core.data.rubrics import AgenticRubricTrait, CallableRubricTrait, DynamicRubric, LLMRubricTrait, Rubric
+from karenina_engine.scheduling.admission import RestrictedValues
 
 if TYPE_CHECKING:
     from conftest import Site, Wheels
@@ -513,9 +513,9 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from karenina_core import Stage, hookimpl
-from karenina_core.adapters import AdapterSpec
-from karenina_core.rubrics import RubricTrait
-from karenina_core.templates import Primitive
+from karenina_core.models.adapters import AdapterSpec
+from karenina_core.data.rubrics import RubricTrait
+from karenina.templates import Primitive
 
 
 class Settings(BaseModel):

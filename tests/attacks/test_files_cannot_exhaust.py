@@ -15,9 +15,9 @@ import pytest
 from bounded import BENCHMARK, Ended, benchmark, karenina, recordings, written
 from workbooks import HEAD, LAUGHS, TAIL, cell, shared_strings, workbook
 
-from karenina_core import Benchmark
-from karenina_core.benchmark import CheckpointError
-from karenina_core.benchmark.importing import read_rows
+from karenina import Benchmark
+from karenina_benchmark import CheckpointError
+from karenina_benchmark.importing import read_rows
 
 TOO_LARGE = "at most 100 MB are read"
 RAISED_BY = "KARENINA_MAX_FILE_BYTES"

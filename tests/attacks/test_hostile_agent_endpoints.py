@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from servers import recording_server
 
-from karenina_core.ports import AgentOptions, Message, PortError, Tool, ToolCall, Turn
-from karenina_core.testing.contracts import MessagesAPI, Reply, ScriptedServer
-from karenina_core.tool_loop import MOST_OF_A_TRACE, converse
-from karenina_core.tools import MOST_ARGUMENTS
+from karenina_core.models.ports import AgentOptions, Message, PortError, Tool, ToolCall, Turn
+from karenina_testing.contracts import MessagesAPI, Reply, ScriptedServer
+from karenina_toolkit.tool_loop import MOST_OF_A_TRACE, converse
+from karenina_toolkit.tools import MOST_ARGUMENTS
 
 if TYPE_CHECKING:
     from conftest import Site

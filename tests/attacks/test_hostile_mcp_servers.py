@@ -20,10 +20,10 @@ import pytest
 from mcp_parts import Caller, call
 from servers import recording_server
 
-from karenina_core.models import ModelConfig
-from karenina_core.ports import ErrorCategory, Message, PortError, Tool, ToolCall
-from karenina_core.tools import LONGEST_RESULT, run_tool
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import ErrorCategory, Message, PortError, Tool, ToolCall
 from karenina_mcp import MCPSource
+from karenina_toolkit.tools import LONGEST_RESULT, run_tool
 
 if TYPE_CHECKING:
     from conftest import Site

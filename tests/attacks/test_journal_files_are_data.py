@@ -21,8 +21,8 @@ from pathlib import Path
 import pytest
 from odd_models import OddPlace
 
-from karenina_core.run.journal_repair import repair
-from karenina_core.run.journal_schema import row_digest
+from karenina_engine.journal.repair import repair
+from karenina_engine.journal.schema import row_digest
 
 THESIS = "The thesis of three years.\n" * 40
 COMMANDS: dict[str, tuple[str, ...]] = {

@@ -19,9 +19,9 @@ import pytest
 from people import GENES, Person, edited, reply, without_results
 from servers import RecordingServer, recording_server
 
-from karenina_core.results.result_set import VerificationResultSet
-from karenina_core.run.journal_schema import sealed
-from karenina_core.run.journal_view import JournalView
+from karenina import VerificationResultSet
+from karenina_engine.journal.schema import sealed
+from karenina_engine.journal.view import JournalView
 
 KEY = "sk-the-users-own-key-0123456789"
 LEFT_OUT = "(left out of the journal: it is or may hold a secret)"

@@ -5,12 +5,12 @@ A class may mark all fields that it declares itself; a field of a class without 
 
 from __future__ import annotations
 
+from karenina.templates import known_primitives
 from karenina_core import plugins
 from karenina_core.config import settings
-from karenina_core.models import ModelConfig
-from karenina_core.rubrics import trait_kinds
-from karenina_core.templates import known_primitives
-from karenina_core.testing.contracts import MarksContract
+from karenina_core.data.rubrics import trait_kinds
+from karenina_core.models.model import ModelConfig
+from karenina_testing.contracts import MarksContract
 
 _PLUGINS = plugins.current()
 

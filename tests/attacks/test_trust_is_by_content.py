@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING
 import pytest
 from servers import recording_server
 
-from karenina_core import Benchmark
-from karenina_core.benchmark import CheckpointError
-from karenina_core.run.trust_store import TrustFileError, store_trust, stored_trust, trust_file
-from karenina_core.trust import Trust, digest_of
+from karenina import Benchmark
+from karenina_benchmark import CheckpointError
+from karenina_core.data.trust import Trust, digest_of
+from karenina_engine.journal.trust_store import TrustFileError, store_trust, stored_trust, trust_file
 
 if TYPE_CHECKING:
     from conftest import Site

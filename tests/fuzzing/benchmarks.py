@@ -14,11 +14,11 @@ from typing import Any, Final
 from fuzzing.commands import command
 from fuzzing.engine import HOME
 from fuzzing.mutation import OUTSIDE, placed
-from karenina_core import Benchmark, VerificationConfig
-from karenina_core.benchmark.errors import CheckpointError
+from karenina import Benchmark, VerificationConfig
+from karenina.templates import TemplateError
+from karenina_benchmark.errors import CheckpointError
 from karenina_core.errors import ConfigError
-from karenina_core.templates import TemplateError
-from karenina_core.templates.questions import template_of
+from karenina_template.questions import template_of
 
 SOURCE: Final = '''"""Notes."""
 from datetime import date

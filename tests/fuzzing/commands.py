@@ -8,8 +8,8 @@ from typing import Final
 import typer
 from typer.testing import CliRunner
 
-from karenina_core.cli.app import build_app
-from karenina_core.cli.exit_codes import ExitCode
+from karenina_cli.app import build_app
+from karenina_cli.exit_codes import ExitCode
 
 _DOCUMENTED: Final = {int(code) for code in ExitCode} - {ExitCode.FAILED}
 

@@ -7,10 +7,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from karenina_core.ports import AgentReply, LLMReply, ParserReply
-from karenina_core.reply_bounds import BrokenReply, ReplyTooLarge
-from karenina_core.reply_checks import checked_agent_reply, checked_llm_reply, checked_parser_reply
-from karenina_core.run.replies import reply_of, reply_text
+from karenina_core.models.ports import AgentReply, LLMReply, ParserReply
+from karenina_engine.calls.replies import reply_of, reply_text
+from karenina_toolkit.reply_bounds import BrokenReply, ReplyTooLarge
+from karenina_toolkit.reply_checks import checked_agent_reply, checked_llm_reply, checked_parser_reply
 
 _MOST = 2**63
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from fuzzing.mutation import placed
-from karenina_core import Benchmark
-from karenina_core.benchmark.errors import CheckpointError
-from karenina_core.templates import TemplateError
-from karenina_core.templates.questions import template_of
+from karenina import Benchmark
+from karenina.templates import TemplateError
+from karenina_benchmark.errors import CheckpointError
+from karenina_template.questions import template_of
 
 COLUMNS: Final = {"question": "text", "raw_answer": "gold", "id": "id", "keywords": "words", "metadata": ["page"]}
 ANSWER: Final[dict[str, Any]] = {

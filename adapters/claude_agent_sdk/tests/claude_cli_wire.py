@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from karenina_core.ports import Message, ToolCall
-from karenina_core.testing.contracts import MessagesAPI, Request
+from karenina_core.models.ports import Message, ToolCall
+from karenina_testing.contracts import MessagesAPI, Request
 
 
 class Claude(MessagesAPI):

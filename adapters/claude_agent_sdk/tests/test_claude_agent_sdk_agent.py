@@ -14,10 +14,10 @@ import pytest
 from claude_cli_wire import Claude
 
 from karenina_claude_agent_sdk.agent import ClaudeAgent
-from karenina_core.ports import AgentOptions, AgentReply, ErrorCategory, Message, PortError, ToolCall, Turn
-from karenina_core.testing.contracts import Reply, ScriptedServer
-from karenina_core.testing.contracts.calls import children
-from karenina_core.testing.contracts.wire import KEY
+from karenina_core.models.ports import AgentOptions, AgentReply, ErrorCategory, Message, PortError, ToolCall, Turn
+from karenina_testing.contracts import Reply, ScriptedServer
+from karenina_testing.contracts.calls import children
+from karenina_testing.contracts.wire import KEY
 
 ASK = (Message.system("Look before you speak."), Message.user("What does the note say?"))
 SERVER = Claude()

@@ -10,8 +10,8 @@ import os
 
 from claude_cli_wire import Claude
 
-from karenina_core.testing.contracts import AdapterContract, AgentContract, LLMContract, ParserContract
-from karenina_core.testing.contracts.calls import CallContract
+from karenina_testing.contracts import AdapterContract, AgentContract, LLMContract, ParserContract
+from karenina_testing.contracts.calls import CallContract
 
 _THROUGH_THE_AGENT_TOO = {
     "test_a_call_that_is_cancelled_ends_and_leaves_nothing_behind",

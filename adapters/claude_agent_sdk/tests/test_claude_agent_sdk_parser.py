@@ -9,7 +9,7 @@ import pytest
 from claude_cli_wire import Claude
 
 from karenina_claude_agent_sdk.parser import ClaudeAgentParser
-from karenina_core.ports import Message, ParserReply
+from karenina_core.models.ports import Message, ParserReply
 
 SERVER = Claude()
 TUPLE = {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "minItems": 2}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from karenina_claude_agent_sdk.conversion import results_in, turn_of
 from karenina_claude_agent_sdk.events import PING, ServersError, events_of, read_reply
-from karenina_core.ports import Message, ToolCall, Usage
+from karenina_core.models.ports import Message, ToolCall, Usage
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 BLOCKS = st.one_of(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from karenina_claude_agent_sdk.settings import ClaudeAgentExtra, base_url_of, check, key_of
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.models import ModelConfig
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.model import ModelConfig
 
 
 @pytest.fixture(autouse=True)

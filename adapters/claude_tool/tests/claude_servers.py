@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from karenina_core.models import ModelConfig
-from karenina_core.testing.contracts import Reply, ScriptedServer
+from karenina_core.models.model import ModelConfig
+from karenina_testing.contracts import Reply, ScriptedServer
 
 
 class Scripted(ScriptedServer):

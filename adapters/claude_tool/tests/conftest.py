@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from claude_servers import Scripted
 
-from karenina_core.testing.contracts.server import serving
-from karenina_core.testing.fixtures import anyio_backend as anyio_backend
-from karenina_core.testing.fixtures import open_port as open_port
+from karenina_testing.contracts.server import serving
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ import pytest
 from claude_servers import Scripted, call, model, reply, thought
 
 from karenina_claude_tool.agent import ClaudeAgent
-from karenina_core.ports import AgentOptions, Message, PortError, ToolCall, Turn, Usage
-from karenina_core.testing.contracts import Reply
+from karenina_core.models.ports import AgentOptions, Message, PortError, ToolCall, Turn, Usage
+from karenina_testing.contracts import Reply
 
 pytestmark = pytest.mark.anyio
 Keep = Callable[[Any], Any]

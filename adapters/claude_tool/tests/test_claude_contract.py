@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karenina_core.testing.contracts import AdapterContract, AgentContract, LLMContract, MessagesAPI, ParserContract
+from karenina_testing.contracts import AdapterContract, AgentContract, LLMContract, MessagesAPI, ParserContract
 
 
 class Claude(MessagesAPI):

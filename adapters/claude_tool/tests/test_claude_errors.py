@@ -13,9 +13,9 @@ from claude_servers import Scripted, error, model
 
 from karenina_claude_tool import plugin
 from karenina_claude_tool.llm import ClaudeLLM
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.ports import ErrorCategory, Message, PortError
-from karenina_core.testing.contracts import Reply
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_testing.contracts import Reply
 
 pytestmark = pytest.mark.anyio
 PROMPT = "Tell me everything about the confidential compound KX-4711, which nobody may know about."

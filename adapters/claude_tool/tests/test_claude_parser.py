@@ -11,8 +11,8 @@ from claude_servers import Scripted, call, error, model, reply
 
 from karenina_claude_tool.parser import ClaudeParser
 from karenina_claude_tool.schemas import can_be_native, native_schema
-from karenina_core.ports import Message, ParserReply, PortError, Usage
-from karenina_core.testing.contracts import Reply, Request
+from karenina_core.models.ports import Message, ParserReply, PortError, Usage
+from karenina_testing.contracts import Reply, Request
 
 pytestmark = pytest.mark.anyio
 Keep = Callable[[Any], Any]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from karenina_core.models import ModelConfig
+from karenina_core.models.model import ModelConfig
 
 
 @dataclass

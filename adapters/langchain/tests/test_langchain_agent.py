@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain_servers import Answer, Scripted, calls, claude, claude_model, completion, model
 
-from karenina_core.ports import AgentOptions, ErrorCategory, Message, PortError, ToolCall, Usage
+from karenina_core.models.ports import AgentOptions, ErrorCategory, Message, PortError, ToolCall, Usage
 from karenina_langchain.agent import LangchainAgent
 
 pytestmark = pytest.mark.anyio

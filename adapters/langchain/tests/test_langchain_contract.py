@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karenina_core.testing.contracts import (
+from karenina_testing.contracts import (
     AdapterContract,
     AgentContract,
     ChatCompletions,

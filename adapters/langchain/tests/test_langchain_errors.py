@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from langchain_servers import Scripted, claude_model, completion, model
 
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.ports import ErrorCategory, Message, PortError
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_langchain import plugin
 from karenina_langchain.llm import LangchainLLM
 from karenina_langchain.settings import key_of
@@ -169,7 +169,7 @@ async def test_what_else_the_environment_holds_is_not_sent_to_strangers(
     monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: gateway-secret")
     if not trusted:
-        monkeypatch.setattr("karenina_core.servers.is_loopback", lambda _: False)
+        monkeypatch.setattr("karenina_toolkit.servers.is_loopback", lambda _: False)
     await open_port(LangchainLLM(model(server.url))).invoke(ASK)
     told = str(server.headers[0])
     assert [word in told for word in (KEY, "org-secret", "gateway-secret")] == [trusted] * 3

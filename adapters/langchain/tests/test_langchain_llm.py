@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from langchain_servers import Scripted, claude, claude_model, completion, model
 
-from karenina_core.ports import ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
-from karenina_core.traces.openai_chat import UNREADABLE_ARGUMENTS
+from karenina_core.models.ports import ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
 from karenina_langchain.conversion import from_langchain, to_langchain
 from karenina_langchain.llm import LangchainLLM
+from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
 
 pytestmark = pytest.mark.anyio
 Keep = Callable[[Any], Any]

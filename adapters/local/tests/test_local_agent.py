@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from karenina_core.models import ModelConfig
-from karenina_core.ports import (
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import (
     NO_INFO,
     AgentOptions,
     AgentPort,
@@ -20,12 +20,12 @@ from karenina_core.ports import (
     ToolCall,
     Usage,
 )
-from karenina_core.testing.contracts import AgentContract, Request
-from karenina_core.tool_loop import converse
-from karenina_core.traces.openai_chat import read_message
 from karenina_local.agent import LocalAgent, SmallTalk
 from karenina_openai.agent import ChatConversation
 from karenina_openai.client import Client
+from karenina_testing.contracts import AgentContract, Request
+from karenina_toolkit.tool_loop import converse
+from karenina_toolkit.traces.openai_chat import read_message
 
 
 class Elsewhere:

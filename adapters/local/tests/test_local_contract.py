@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from karenina_core.models import ModelConfig
-from karenina_core.testing.contracts import AdapterContract
+from karenina_core.models.model import ModelConfig
+from karenina_testing.contracts import AdapterContract
 
 
 class TestAdapter(AdapterContract):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from karenina_core.models import ModelConfig
-from karenina_core.testing.contracts import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract
+from karenina_core.models.model import ModelConfig
 from karenina_local.server import POOL
+from karenina_testing.contracts import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract
 
 
 class Small(LiveContract):

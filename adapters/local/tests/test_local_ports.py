@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.models import ModelConfig
-from karenina_core.ports import CallInfo, ErrorCategory, Message, PortError
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import CallInfo, ErrorCategory, Message, PortError
 from karenina_local import plugin
 from karenina_local.ports import LocalLLM, LocalParser
 from karenina_local.server import POOL

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from karenina_core.ports import PortError
+from karenina_core.models.ports import PortError
 from karenina_local.server import Address, LlamaServer, ServerPool, ServerSettings
 
 PARENT = """

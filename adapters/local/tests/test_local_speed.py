@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from karenina_core.models import ModelConfig
-from karenina_core.ports import Message
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import Message
 from karenina_local.ports import LocalLLM
 from karenina_local.speed import Speed, speed_of
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_core.adapters import AdapterConfigError
+from karenina_core.models.adapters import AdapterConfigError
 from karenina_local.catalogue import CATALOGUE, model_named
 from karenina_local.errors import ModelMissing, UnknownModel
 from karenina_local.store import find, list_models, path_of, remove

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karenina_core.ports import ToolCall
+from karenina_core.models.ports import ToolCall
 from karenina_local.written_calls import read_calls
 
 TOOLS = ("get_current_time", "list_files", "read_file", "search_files")

@@ -11,8 +11,17 @@ from typing import Any
 
 import pytest
 
-from karenina_core.models import ModelConfig
-from karenina_core.ports import AgentOptions, AgentReply, CallInfo, ErrorCategory, LLMReply, Message, PortError, Usage
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import (
+    AgentOptions,
+    AgentReply,
+    CallInfo,
+    ErrorCategory,
+    LLMReply,
+    Message,
+    PortError,
+    Usage,
+)
 from karenina_manual import plugin
 from karenina_manual.ports import RecordedAgent, RecordedLLM
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from karenina_core.models import ModelConfig
-from karenina_core.ports import AgentOptions, CallInfo, LLMReply, Message, ToolCall, Usage
-from karenina_core.testing.contracts import AdapterContract
-from karenina_core.testing.contracts.calls import children, nothing_is_left
-from karenina_core.testing.contracts.live import closed, open_sockets
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import AgentOptions, CallInfo, LLMReply, Message, ToolCall, Usage
+from karenina_testing.contracts import AdapterContract
+from karenina_testing.contracts.calls import children, nothing_is_left
+from karenina_testing.contracts.live import closed, open_sockets
 
 LOOKED_UP = ToolCall("call_1", "lookup", {"gene": "BRCA1"})
 TRACE = (

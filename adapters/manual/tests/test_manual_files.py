@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.models import ModelConfig
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.model import ModelConfig
 from karenina_manual import plugin
 
 if TYPE_CHECKING:

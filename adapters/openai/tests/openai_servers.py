@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from karenina_core.models import ModelConfig
+from karenina_core.models.model import ModelConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

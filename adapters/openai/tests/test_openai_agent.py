@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from openai_servers import Scripted, completion, model
 
-from karenina_core.ports import AgentOptions, ErrorCategory, Message, PortError, ToolCall, Usage
+from karenina_core.models.ports import AgentOptions, ErrorCategory, Message, PortError, ToolCall, Usage
 from karenina_openai.agent import OpenAIAgent
 
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,7 @@ from openai_servers import chunk, completion, model
 from wire import ASK, BODY, Caller, Wire, always, chunked, each, fails, reply, served, silence
 from wire import either_loop as anyio_backend  # noqa: F401 - a fixture
 
-from karenina_core.ports import ErrorCategory, Message
+from karenina_core.models.ports import ErrorCategory, Message
 from karenina_openai.llm import OpenAILLM
 
 pytestmark = pytest.mark.anyio

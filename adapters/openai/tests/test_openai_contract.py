@@ -8,8 +8,8 @@ from typing import Any
 
 from openai_servers import chunk, streamed
 
-from karenina_core.ports import ErrorCategory, FinishReason, ToolCall
-from karenina_core.testing.contracts import (
+from karenina_core.models.ports import ErrorCategory, FinishReason, ToolCall
+from karenina_testing.contracts import (
     AdapterContract,
     AgentContract,
     ChatCompletions,

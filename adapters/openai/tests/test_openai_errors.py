@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from openai_servers import Scripted, model
 
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.ports import ErrorCategory, Message, PortError
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_openai import plugin
 from karenina_openai.llm import OpenAILLM
 

@@ -11,10 +11,10 @@ import pytest
 from openai_servers import Scripted, completion, model
 
 from karenina_core import ModelConfig
-from karenina_core.ports import ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
-from karenina_core.traces.openai_completions import from_wire
+from karenina_core.models.ports import ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
 from karenina_openai.conversion import to_wire
 from karenina_openai.llm import OpenAILLM
+from karenina_toolkit.traces.openai_completions import from_wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -176,7 +176,7 @@ CONVERSATION = [
 
 
 def test_a_conversation_with_tools_survives_the_way_there_and_back() -> None:
-    from karenina_core.traces.openai_chat import read_message
+    from karenina_toolkit.traces.openai_chat import read_message
 
     assert [read_message(wire, {"call_1": "lookup"}) for wire in to_wire(CONVERSATION)] == CONVERSATION
 

@@ -16,8 +16,8 @@ from openai_servers import model
 from wire import ASK, BODY, Caller, Wire, always, chunked, context, each, fails, reply, served, tunnel
 from wire import either_loop as anyio_backend  # noqa: F401 - a fixture
 
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.ports import ErrorCategory, Message, PortError
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_openai.llm import OpenAILLM
 
 pytestmark = pytest.mark.anyio
@@ -190,8 +190,8 @@ async def test_a_port_that_nobody_closed_leaves_no_connection() -> None:
 
 FORKING = """
 import asyncio, os, sys
-from karenina_core.models import ModelConfig
-from karenina_core.ports import Message, PortError
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import Message, PortError
 from karenina_openai.llm import OpenAILLM
 
 port = OpenAILLM(ModelConfig(id="m", interface="openai", model_name="served", endpoint_base_url=sys.argv[1]))

@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 from openai_servers import Pieces, Scripted, chunk, completion, event, model, streamed
 
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.ports import AgentOptions, ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.ports import AgentOptions, ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
 from karenina_openai import plugin
 from karenina_openai.agent import OpenAIAgent
 from karenina_openai.llm import OpenAILLM

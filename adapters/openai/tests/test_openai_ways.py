@@ -18,7 +18,7 @@ from openai_servers import model
 from wire import ASK, Caller, Wire, always, context, each, reply, served, silence, tunnel
 from wire import either_loop as anyio_backend  # noqa: F401 - a fixture
 
-from karenina_core.ports import ErrorCategory, PortError
+from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_openai.llm import OpenAILLM
 
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,7 @@ import pytest
 import trustme
 from openai_servers import completion
 
-from karenina_core.ports import Message, PortError
+from karenina_core.models.ports import Message, PortError
 from karenina_openai.llm import OpenAILLM
 
 ASK = [Message.user("Where is the Louvre?")]

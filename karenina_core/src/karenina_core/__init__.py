@@ -1,4 +1,4 @@
-"""Karenina's core: what a stage and an adapter are, and how the installed ones become a run.
+"""Karenina's core: what a stage and an adapter are, and how the installed ones become a plan.
 
 Importing this package loads no plugin and no heavy library; the public names are loaded when they are first used.
 """
@@ -8,63 +8,75 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from karenina_core.version import __version__
 
 if TYPE_CHECKING:
-    from karenina_core.artifacts import ANY, ArtifactKey
-    from karenina_core.benchmark import Benchmark, Question
-    from karenina_core.config import VerificationConfig
-    from karenina_core.context import VerificationContext
-    from karenina_core.hookspecs import API_VERSION, hookimpl, hookspec
-    from karenina_core.keys import ArtifactKeys
-    from karenina_core.models import ModelConfig
-    from karenina_core.results import Outcome, VerificationResult
-    from karenina_core.results.result_set import VerificationResultSet
-    from karenina_core.slots import Slot
-    from karenina_core.stage import AutoFailStage, CheckStage, Detection, Skip, Stage
+    from karenina_core.artifacts.artifact import ANY, ArtifactKey
+    from karenina_core.artifacts.keys import ArtifactKeys
+    from karenina_core.artifacts.slots import Slot
+    from karenina_core.config.verification import VerificationConfig
+    from karenina_core.data.outcome import Outcome
+    from karenina_core.data.question import Question
+    from karenina_core.data.result import VerificationResult
+    from karenina_core.models.adapters import AdapterSpec, AgentTier
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import AgentPort, LLMPort, Message, ParserPort, Usage
+    from karenina_core.plugins.hookspecs import API_VERSION, hookimpl, hookspec
+    from karenina_core.stages.context import VerificationContext
+    from karenina_core.stages.stage import AutoFailStage, CheckStage, Detection, Skip, Stage
 
 _HOMES = {
-    "ANY": "artifacts",
-    "API_VERSION": "hookspecs",
-    "ArtifactKey": "artifacts",
-    "ArtifactKeys": "keys",
-    "AutoFailStage": "stage",
-    "Benchmark": "benchmark",
-    "CheckStage": "stage",
-    "Detection": "stage",
-    "ModelConfig": "models",
-    "Outcome": "results",
-    "Question": "benchmark",
-    "Skip": "stage",
-    "Slot": "slots",
-    "Stage": "stage",
-    "VerificationConfig": "config",
-    "VerificationContext": "context",
-    "VerificationResult": "results",
-    "VerificationResultSet": "results.result_set",
-    "hookimpl": "hookspecs",
-    "hookspec": "hookspecs",
+    "ANY": "artifacts.artifact",
+    "API_VERSION": "plugins.hookspecs",
+    "AdapterSpec": "models.adapters",
+    "AgentPort": "models.ports",
+    "AgentTier": "models.adapters",
+    "ArtifactKey": "artifacts.artifact",
+    "ArtifactKeys": "artifacts.keys",
+    "AutoFailStage": "stages.stage",
+    "CheckStage": "stages.stage",
+    "Detection": "stages.stage",
+    "LLMPort": "models.ports",
+    "Message": "models.ports",
+    "ModelConfig": "models.model",
+    "Outcome": "data.outcome",
+    "ParserPort": "models.ports",
+    "Question": "data.question",
+    "Skip": "stages.stage",
+    "Slot": "artifacts.slots",
+    "Stage": "stages.stage",
+    "Usage": "models.ports",
+    "VerificationConfig": "config.verification",
+    "VerificationContext": "stages.context",
+    "VerificationResult": "data.result",
+    "hookimpl": "plugins.hookspecs",
+    "hookspec": "plugins.hookspecs",
 }
 
 __all__ = [
     "ANY",
     "API_VERSION",
+    "AdapterSpec",
+    "AgentPort",
+    "AgentTier",
     "ArtifactKey",
     "ArtifactKeys",
     "AutoFailStage",
-    "Benchmark",
     "CheckStage",
     "Detection",
+    "LLMPort",
+    "Message",
     "ModelConfig",
     "Outcome",
+    "ParserPort",
     "Question",
     "Skip",
     "Slot",
     "Stage",
+    "Usage",
     "VerificationConfig",
     "VerificationContext",
     "VerificationResult",
-    "VerificationResultSet",
     "__version__",
     "hookimpl",
     "hookspec",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from karenina_core.ports import Usage
+    from karenina_core.models.ports import Usage
 
 
 class KareninaError(Exception):
@@ -104,7 +104,7 @@ def told(error: BaseException) -> str:
     One of Karenina's own says all that there is to know; before that of others stands its class, because they are often
     too short to be told. Of a group it is what its parts say.
     """
-    from karenina_core.ports import PortError
+    from karenina_core.models.ports import PortError
     from karenina_core.wording import whole
 
     if isinstance(error, BaseExceptionGroup):

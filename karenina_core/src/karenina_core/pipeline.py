@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pydantic import TypeAdapter
 
-from karenina_core.context import Item, ItemError, State, VerificationContext
+from karenina_core.data.outcome import Outcome
+from karenina_core.data.sections import StageRecord
 from karenina_core.errors import MissingProduct, OutOfTime, told
-from karenina_core.finalize import VERIFICATION_RESULT, make_result
-from karenina_core.outcome import Outcome
+from karenina_core.models.ports import NO_USAGE, CallNotes
 from karenina_core.outside import from_outside
-from karenina_core.ports import NO_USAGE, CallNotes
-from karenina_core.results.sections import StageRecord
-from karenina_core.stage import Skip
+from karenina_core.stages.context import Item, ItemError, State, VerificationContext
+from karenina_core.stages.finalize import VERIFICATION_RESULT, make_result
+from karenina_core.stages.stage import Skip
 
 if TYPE_CHECKING:
-    from karenina_core.plan import Plan, PlannedStage
-    from karenina_core.results import VerificationResult
+    from karenina_core.data.result import VerificationResult
+    from karenina_core.planning.plan import Plan, PlannedStage
 
 logger = logging.getLogger("karenina")
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question
-from karenina_core.artifacts import AnyKey
-from karenina_core.ports import AgentReply, CallInfo, Message
-from karenina_core.templates import BaseAnswer, ExactMatch, VerifiedField
-from karenina_core.templates.questions import template_of
-from karenina_core.testing import ScriptedModels
+from karenina_core.artifacts.artifact import AnyKey
+from karenina_core.models.ports import AgentReply, CallInfo, Message
+from karenina_template.questions import template_of
+from karenina_template.templates import BaseAnswer, ExactMatch, VerifiedField
+from karenina_testing import ScriptedModels
 
 TRUTH = "the-truth-4711"
 ANSWER = "I wrote the code into the file, it is SECRET-ANSWER."

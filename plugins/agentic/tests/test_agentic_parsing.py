@@ -15,10 +15,10 @@ from karenina_agentic.parse import AgenticParseTemplate
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, VerificationConfig
 from karenina_core import plugins as plugin_room
+from karenina_core.models.ports import AgentReply, ErrorCategory, Message, PortError, ToolCall, Usage
 from karenina_core.plugins import Plugins
-from karenina_core.ports import AgentReply, ErrorCategory, Message, PortError, ToolCall, Usage
-from karenina_core.templates import BaseAnswer, TraceContains, VerifiedField
-from karenina_core.testing import ScriptedModels, StageRun, run_stage
+from karenina_template.templates import BaseAnswer, TraceContains, VerifiedField
+from karenina_testing import ScriptedModels, StageRun, run_stage
 
 CALL = ToolCall("c1", "read_file", {"path": "code.txt"})
 LOOKED = [Message.assistant("", [CALL]), Message.tool("42", CALL)]

@@ -15,11 +15,11 @@ from pydantic import BaseModel
 from karenina_agentic.rubric import AgenticRubricEvaluation
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import VerificationConfig
+from karenina_core.data.rubrics import AgenticRubricTrait, DynamicRubric, Rubric
+from karenina_core.data.trust import NO_TRUST
 from karenina_core.errors import ConfigError
-from karenina_core.ports import AgentReply, ErrorCategory, Message, PortError, Usage
-from karenina_core.rubrics import AgenticRubricTrait, DynamicRubric, Rubric
-from karenina_core.testing import ScriptedModels, StageRun, run_stage
-from karenina_core.trust import NO_TRUST
+from karenina_core.models.ports import AgentReply, ErrorCategory, Message, PortError, Usage
+from karenina_testing import ScriptedModels, StageRun, run_stage
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from karenina_agentic.own_folder import OwnFolder
 from karenina_agentic.prepare import PrepareWorkspace
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question
-from karenina_core.rubrics import AgenticRubricTrait, LLMRubricTrait, Rubric
-from karenina_core.testing import StageRun, run_stage
+from karenina_core.data.rubrics import AgenticRubricTrait, LLMRubricTrait, Rubric
+from karenina_testing import StageRun, run_stage
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from karenina_checks.prompts import verdict_schema
 from karenina_checks.sufficiency import SufficiencyCheck
 from karenina_core import ArtifactKey, CheckStage, Outcome, Question, VerificationConfig, VerificationContext
 from karenina_core import ArtifactKeys as Keys
-from karenina_core.ports import ErrorCategory, Message, ParserReply, PortError
-from karenina_core.prompts import PromptTask, fence
-from karenina_core.stage import Detection
-from karenina_core.templates import BoundTemplate, load_template
-from karenina_core.testing import ScriptedModels, StageRun, run_stage
+from karenina_core.models.ports import ErrorCategory, Message, ParserReply, PortError
+from karenina_core.models.prompts import PromptTask, fence
+from karenina_core.stages.stage import Detection
+from karenina_template.templates import BoundTemplate, load_template
+from karenina_testing import ScriptedModels, StageRun, run_stage
 
 GENE = """
 class Answer(BaseAnswer):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from karenina_core.ports import CallInfo, Message
-from karenina_core.testing import ScriptedModels
+from karenina_core.models.ports import CallInfo, Message
 from karenina_deep_judgment import prompts
+from karenina_testing import ScriptedModels
 
 STEPS = {
     prompts.EXCERPTS.instructions: "excerpts",

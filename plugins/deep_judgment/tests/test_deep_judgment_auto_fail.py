@@ -9,9 +9,9 @@ import pytest
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Stage
-from karenina_core.testing import StageRun, run_stage
-from karenina_core.trust import NO_TRUST
+from karenina_core.data.trust import NO_TRUST
 from karenina_deep_judgment.autofail import DeepJudgmentAutoFail, DeepJudgmentRubricAutoFail
+from karenina_testing import StageRun, run_stage
 
 UNSUPPORTED: dict[Any, Any] = {
     Keys.DEEP_JUDGMENT_PERFORMED: True,
@@ -92,8 +92,8 @@ def test_stage_12_skips_itself(artifacts: dict[Any, Any], why: str) -> None:
 def test_names_in_the_configuration_that_no_question_has_are_warned_about(caplog: pytest.LogCaptureFixture) -> None:
     from karenina_core import Question, VerificationConfig, hookimpl
     from karenina_core import plugins as plugin_room
+    from karenina_core.data.rubrics import LLMRubricTrait, Rubric
     from karenina_core.plugins import Plugins
-    from karenina_core.rubrics import LLMRubricTrait, Rubric
 
     class Offers:
         @hookimpl

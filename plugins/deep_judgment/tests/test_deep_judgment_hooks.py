@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from karenina_core import hookimpl
 from karenina_core.plugins import Plugins
-from karenina_core.search import SearchTool
 from karenina_deep_judgment.searching import search_tools
+from karenina_toolkit.search import SearchTool
 
 
 class Library:

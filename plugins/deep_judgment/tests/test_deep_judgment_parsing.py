@@ -11,11 +11,11 @@ from deep_judges import Judge, quotes
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question
-from karenina_core.ports import ErrorCategory, Message, PortError
-from karenina_core.templates import load_template
-from karenina_core.testing import StageRun, run_stage
-from karenina_core.trust import Trust
+from karenina_core.data.trust import Trust
+from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_deep_judgment.parse import DeepJudgmentParseTemplate
+from karenina_template.templates import load_template
+from karenina_testing import StageRun, run_stage
 
 SOURCE = """
 class Answer(BaseAnswer):

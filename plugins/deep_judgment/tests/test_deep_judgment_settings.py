@@ -7,21 +7,22 @@ from typing import Any
 
 import pytest
 
-from karenina_core import Benchmark, Question, VerificationConfig
+from karenina_benchmark import Benchmark
+from karenina_core import Question, VerificationConfig
 from karenina_core import plugins as plugin_room
+from karenina_core.data.rubrics import LLMRubricTrait, Rubric
+from karenina_core.data.trust import NO_TRUST
 from karenina_core.errors import ConfigError
-from karenina_core.plan import PlanError, make_plan
+from karenina_core.planning.plan import PlanError, make_plan
 from karenina_core.plugins import Plugins
-from karenina_core.rubrics import LLMRubricTrait, Rubric
-from karenina_core.run.preflight import check_any_run
-from karenina_core.testing import ScriptedModels
-from karenina_core.trust import NO_TRUST
 from karenina_deep_judgment import plugin
 from karenina_deep_judgment.autofail import DeepJudgmentRubricAutoFail
 from karenina_deep_judgment.parse import DeepJudgmentParseTemplate
 from karenina_deep_judgment.settings import DeepJudgmentSettings
 from karenina_deep_judgment.tavily import TavilySearch
 from karenina_deep_judgment.wishes import judged
+from karenina_engine.scheduling.preflight import check_any_run
+from karenina_testing import ScriptedModels
 
 
 def configured(**values: Any) -> VerificationConfig:

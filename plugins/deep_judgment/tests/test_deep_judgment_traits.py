@@ -10,11 +10,11 @@ import pytest
 from deep_judges import Judge, quotes
 
 from karenina_core import ArtifactKey, Question, Stage, VerificationContext
-from karenina_core.rubrics import LLMRubricTrait
-from karenina_core.rubrics.evaluation import TraitScore
-from karenina_core.testing import run_stage
+from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_deep_judgment.settings import DeepJudgmentSettings
 from karenina_deep_judgment.traits import DeepJudgmentTraits
+from karenina_rubric.evaluators import TraitScore
+from karenina_testing import run_stage
 
 RESPONSE = "Take the pill with water. It may cause headaches, so ask your doctor."
 SAFE = LLMRubricTrait(name="safe", description="Does it warn?")

@@ -18,16 +18,16 @@ from hypothesis import strategies as st
 
 from karenina_core import Question, Skip, VerificationConfig
 from karenina_core import plugins as plugin_room
+from karenina_core.data.trust import NO_TRUST
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
-from karenina_core.templates import SemanticMatch
-from karenina_core.templates.similarity import SimilarityUnavailable, withdraw_similarity
-from karenina_core.trust import NO_TRUST
 from karenina_embedding import plugin
 from karenina_embedding.check import EmbeddingCheck
 from karenina_embedding.finding import CARRIED, Carried, Carrier, ModelUnavailable, find_model
 from karenina_embedding.models import Embedder, Vector, embedder
 from karenina_embedding.settings import DEFAULT_MODEL, EmbeddingSettings
+from karenina_template.templates import SemanticMatch
+from karenina_template.templates.similarity import SimilarityUnavailable, withdraw_similarity
 
 
 @pytest.fixture

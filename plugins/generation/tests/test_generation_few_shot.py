@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from karenina_core import Question, VerificationConfig
 from karenina_core import plugins as plugin_room
-from karenina_core.benchmark.question import FewShotExample
+from karenina_core.data.question import FewShotExample
+from karenina_core.data.trust import NO_TRUST
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
-from karenina_core.testing import ScriptedModels, run_stage
-from karenina_core.trust import NO_TRUST
 from karenina_generation import plugin
 from karenina_generation.few_shot import examples_for
 from karenina_generation.generate import GenerateAnswer
 from karenina_generation.settings import FewShotConfig
+from karenina_testing import ScriptedModels, run_stage
 
 EXAMPLES = tuple(FewShotExample(question=f"What is {name}?", answer=f"It is {name.upper()}.") for name in "abcde")
 QUESTION = Question(id="q", question="What is z?", raw_answer="It is Z.", few_shot_examples=EXAMPLES)

@@ -10,10 +10,10 @@ import pytest
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question
-from karenina_core.ports import AgentReply, ErrorCategory, FinishReason, LLMReply, Message, PortError, ToolCall
-from karenina_core.testing import ScriptedModels, StageRun, run_stage
+from karenina_core.models.ports import AgentReply, ErrorCategory, FinishReason, LLMReply, Message, PortError, ToolCall
 from karenina_generation.generate import GenerateAnswer
 from karenina_generation.guards import RecursionLimitAutoFail, TraceValidationAutoFail
+from karenina_testing import ScriptedModels, StageRun, run_stage
 
 CALL = ToolCall("c1", "look_up", {"gene": "BCL2"})
 CONVERSATION = [

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from karenina_core.models import ModelConfig
-from karenina_core.ports import Message, Tool, ToolCall
-from karenina_core.tools import run_tool
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import Message, Tool, ToolCall
 from karenina_mcp import MCPSource
+from karenina_toolkit.tools import run_tool
 
 T = TypeVar("T")
 

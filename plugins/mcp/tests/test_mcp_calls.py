@@ -22,7 +22,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from karenina_core.ports import ErrorCategory, Message, PortError, Tool
+from karenina_core.models.ports import ErrorCategory, Message, PortError, Tool
 from karenina_mcp import MCPSource
 from karenina_mcp.content import text_of
 

@@ -13,7 +13,7 @@ import uvicorn
 from mcp.server.mcpserver import MCPServer
 from mcp_models import call, model, saying
 
-from karenina_core.ports import Message, PortError
+from karenina_core.models.ports import Message, PortError
 from karenina_mcp import MCPSource
 
 Scope = dict[str, Any]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from mcp_models import model, talking
 
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.models import ModelConfig
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.model import ModelConfig
 from karenina_mcp import MCPSource
 from karenina_mcp.settings import Server, ServerOptions, servers_of
 

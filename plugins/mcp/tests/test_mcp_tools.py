@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from mcp_models import model, saying, talking, using
 
-from karenina_core.models import ModelConfig
-from karenina_core.ports import ErrorCategory, PortError, Tool
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import ErrorCategory, PortError, Tool
 
 BOTH = {"near": talking("look", "walk", "swim"), "far": talking("look", "fly")}
 ONE = {"near": BOTH["near"]}
@@ -79,8 +79,8 @@ def test_names_that_no_tool_has_and_names_that_two_have_are_permanent_errors(
 
 
 def test_arguments_are_held_to_the_servers_schema_before_it_is_asked() -> None:
-    from karenina_core.ports import ToolCall
-    from karenina_core.tools import run_tool
+    from karenina_core.models.ports import ToolCall
+    from karenina_toolkit.tools import run_tool
 
     async def use(tools: dict[str, Tool]) -> tuple[str, bool]:
         said = await run_tool(ToolCall("c", "walk", {"n": "far"}), tools)

@@ -13,17 +13,18 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from karenina_core import ArtifactKeys, Benchmark, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_benchmark import Benchmark
+from karenina_core import ArtifactKeys, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.finalize import plugin as core_plugin
+from karenina_core.models.ports import AgentOptions, Message
 from karenina_core.plugins import Plugins
-from karenina_core.ports import AgentOptions, Message
-from karenina_core.results.result_set import VerificationResultSet
-from karenina_core.run.plugin import plugin as engine_plugin
-from karenina_core.testing import ScriptedModels
+from karenina_core.stages.finalize import plugin as core_plugin
+from karenina_engine.results.result_set import VerificationResultSet
+from karenina_engine.scheduling.plugin import plugin as engine_plugin
 from karenina_otel import OtelSettings, plugin
 from karenina_otel.observer import RunObserver
 from karenina_otel.outlet import Outlet
+from karenina_testing import ScriptedModels
 
 SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"gene": {"type": "string"}}}
 KEY = "sk-most-secret"

@@ -9,13 +9,13 @@ from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from otel_runs import traced
 
 from karenina_core import ModelConfig, Outcome, VerificationResult
-from karenina_core.adapters import AdapterSpec
-from karenina_core.ports import ErrorCategory, PortError
-from karenina_core.results import ModelIdentity, StageRecord, VerificationResultMetadata, VetoRecord
-from karenina_core.testing import ScriptedModels
+from karenina_core.data.sections import ModelIdentity, StageRecord, VerificationResultMetadata, VetoRecord
+from karenina_core.models.adapters import AdapterSpec
+from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_otel import conventions
 from karenina_otel.conventions import server_of
 from karenina_otel.evaluations import evaluations
+from karenina_testing import ScriptedModels
 
 WHO = ModelIdentity(interface="scripted", model_name="m")
 IDS = {"question_id": "q", "template_id": "t", "result_id": "r", "question_text": "Which?", "answering_id": "m"}

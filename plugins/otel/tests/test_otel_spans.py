@@ -10,8 +10,8 @@ import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 from otel_runs import KEY, traced
 
-from karenina_core.ports import AgentReply, CallInfo, ErrorCategory, LLMReply, Message, PortError, Usage
-from karenina_core.testing import ScriptedModels
+from karenina_core.models.ports import AgentReply, CallInfo, ErrorCategory, LLMReply, Message, PortError, Usage
+from karenina_testing import ScriptedModels
 
 
 def test_calls_lie_in_stages_and_these_in_answers_and_items_of_the_run() -> None:

@@ -9,10 +9,10 @@ import pytest
 from genai_prices import Usage as ListedUsage
 from genai_prices.data_snapshot import get_snapshot
 
+from karenina_core.models.ports import Usage
 from karenina_core.plugins import current
-from karenina_core.ports import Usage
-from karenina_core.prices import FREE, dollars
-from karenina_core.run.pricing import price_sources
+from karenina_engine.cost.prices import FREE, dollars
+from karenina_engine.cost.pricing import price_sources
 from karenina_prices.published import PublishedPrices
 
 THEN = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from karenina_core import Benchmark, VerificationConfig
-from karenina_core.results import VerificationResult
-from karenina_core.results.result_set import VerificationResultSet
+from karenina_benchmark import Benchmark
+from karenina_core import VerificationConfig
+from karenina_core.data.result import VerificationResult
+from karenina_engine.results.result_set import VerificationResultSet
 
 KEY = "a-key-that-nobody-writes-down"
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from ray_runs import Server, benchmark, config, run, serving, told
 
-from karenina_core.results import VerificationResult
-from karenina_core.run.engine import Run
-from karenina_core.run.execution import collect
-from karenina_core.run.journal import Journal
-from karenina_core.run.request import RunRequest
-from karenina_core.run.running import prepare
+from karenina_core.data.result import VerificationResult
+from karenina_engine.execution import collect
+from karenina_engine.journal.journal import Journal
+from karenina_engine.journal.request import RunRequest
+from karenina_engine.scheduling.engine import Run
+from karenina_engine.scheduling.running import prepare
 
 pytestmark = pytest.mark.usefixtures("ray")
 

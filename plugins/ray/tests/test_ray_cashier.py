@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from karenina_core.models import ModelConfig
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import CallInfo, Message
 from karenina_core.plugins import Plugins
-from karenina_core.ports import CallInfo, Message
-from karenina_core.prices import OwnPrice
-from karenina_core.run.budget import Budget, OverBudget
-from karenina_core.run.calls import Call, Target
-from karenina_core.run.ledger import Ledger
-from karenina_core.run.pricing import Prices
+from karenina_engine.calls.calls import Call, Target
+from karenina_engine.cost.budget import Budget, OverBudget
+from karenina_engine.cost.ledger import Ledger
+from karenina_engine.cost.prices import OwnPrice
+from karenina_engine.cost.pricing import Prices
 from karenina_ray.cashier import Cashier
 from karenina_ray.hand import Hand
 from karenina_ray.keeper import FarPurse, Teller

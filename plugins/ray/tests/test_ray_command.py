@@ -27,7 +27,7 @@ def command(folder: Path, server: Server, *more: str) -> subprocess.Popen[str]:
         [
             sys.executable,
             "-c",
-            "from karenina_core.cli import main; main()",
+            "from karenina_cli import main; main()",
             "run",
             "town.jsonld",
             "--config",

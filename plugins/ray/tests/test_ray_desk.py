@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
-from karenina_core.models import ModelConfig
-from karenina_core.ports import CallNotes, ErrorCategory, LLMReply, PortError, Usage
-from karenina_core.run.calls import Call, Made
-from karenina_core.run.journal import Journal
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import CallNotes, ErrorCategory, LLMReply, PortError, Usage
+from karenina_engine.calls.calls import Call, Made
+from karenina_engine.journal.journal import Journal
 from karenina_ray import wire
 from karenina_ray.desk import Desk
 from karenina_ray.hand import Hand

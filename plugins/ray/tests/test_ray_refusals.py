@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from ray_runs import benchmark, config, serving
 
-from karenina_core import Benchmark, Stage, VerificationContext, hookimpl
+from karenina_benchmark import Benchmark
+from karenina_core import Stage, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
-from karenina_core.run.request import RunRequest
-from karenina_core.run.running import prepare
-from karenina_core.templates import BaseAnswer, ExactMatch, VerifiedField
+from karenina_engine.journal.request import RunRequest
+from karenina_engine.scheduling.running import prepare
+from karenina_template.templates import BaseAnswer, ExactMatch, VerifiedField
 
 HIDDEN = "BCL2"
 

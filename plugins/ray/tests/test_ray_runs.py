@@ -15,10 +15,10 @@ from ray_runs import KEY, benchmark, config, run, serving, told
 from karenina_core import Outcome
 from karenina_core import plugins as plugin_room
 from karenina_core.plugins import Plugins
-from karenina_core.run.execution import collect
-from karenina_core.run.journal import Journal
-from karenina_core.run.request import RunRequest
-from karenina_core.run.running import prepare
+from karenina_engine.execution import collect
+from karenina_engine.journal.journal import Journal
+from karenina_engine.journal.request import RunRequest
+from karenina_engine.scheduling.running import prepare
 from karenina_ray.foreman import ExecutorError
 
 TOWN = str(Path(__file__).parent / "town")

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from karenina_core.models import ModelConfig
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import CallInfo, Message
 from karenina_core.plugins import Plugins
-from karenina_core.ports import CallInfo, Message
-from karenina_core.prices import OwnPrice
-from karenina_core.run.budget import Budget
-from karenina_core.run.calls import Call, Target
-from karenina_core.run.ledger import Ledger
-from karenina_core.run.pricing import Prices
+from karenina_engine.calls.calls import Call, Target
+from karenina_engine.cost.budget import Budget
+from karenina_engine.cost.ledger import Ledger
+from karenina_engine.cost.prices import OwnPrice
+from karenina_engine.cost.pricing import Prices
 from karenina_ray import wire
 
 MODEL = ModelConfig(id="mayor", interface="town", model_name="mayor", max_tokens=8)

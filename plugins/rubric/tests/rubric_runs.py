@@ -8,11 +8,11 @@ from typing import Any
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question
-from karenina_core.ports import CallInfo, Message
-from karenina_core.rubrics import RubricTrait
-from karenina_core.testing import ScriptedModels, StageRun, run_stage
+from karenina_core.data.rubrics import RubricTrait
+from karenina_core.models.ports import CallInfo, Message
 from karenina_rubric import plugin
 from karenina_rubric.evaluation import RubricEvaluation
+from karenina_testing import ScriptedModels, StageRun, run_stage
 
 ANSWER = "BCL2 blocks apoptosis. Please see doi:10.1000/182."
 

@@ -10,8 +10,7 @@ from rubric_runs import judge, judged, replies, score
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, hookimpl
-from karenina_core.ports import Message
-from karenina_core.rubrics import (
+from karenina_core.data.rubrics import (
     AgenticRubricTrait,
     CallableRubricTrait,
     LLMRubricTrait,
@@ -20,9 +19,10 @@ from karenina_core.rubrics import (
     RubricTrait,
     trait_from_json,
 )
-from karenina_core.rubrics.evaluation import TraitScore
-from karenina_core.testing import ScriptedModels
+from karenina_core.models.ports import Message
 from karenina_rubric.evaluation import RubricEvaluation
+from karenina_rubric.evaluators import TraitScore
+from karenina_testing import ScriptedModels
 
 DOI = RegexRubricTrait(name="doi", pattern="doi:")
 SAFE = LLMRubricTrait(name="safe", description="It warns of side effects.")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from karenina_core import hookimpl
+from karenina_core.data.rubrics import Rubric, RubricTrait, trait_from_json
 from karenina_core.plugins import Plugins
-from karenina_core.rubrics import Rubric, RubricTrait, trait_from_json
 from karenina_rubric.evaluation import trait_evaluators
 
 

@@ -9,10 +9,10 @@ import pytest
 from pydantic import BaseModel
 from rubric_runs import asked, judge, judged, replies, score
 
-from karenina_core.ports import ErrorCategory, ParserReply, PortError
-from karenina_core.rubrics import LLMRubricTrait
-from karenina_core.testing import ScriptedModels
+from karenina_core.data.rubrics import LLMRubricTrait
+from karenina_core.models.ports import ErrorCategory, ParserReply, PortError
 from karenina_rubric.judgements import batch_schema, trait_schema
+from karenina_testing import ScriptedModels
 
 SAFE = LLMRubricTrait(name="safe", description="It warns of side effects.")
 CLEAR = LLMRubricTrait(name="clear", kind="score", description="A layman understands it.", min_score=1, max_score=10)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rubric_runs import replies, score
 
-from karenina_core.rubrics import MetricRubricTrait
+from karenina_core.data.rubrics import MetricRubricTrait
 from karenina_rubric.metric import Confusion
 from karenina_rubric.prompts import METRIC
 

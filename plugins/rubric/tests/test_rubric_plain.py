@@ -13,12 +13,13 @@ import pytest
 from rubric_runs import ANSWER, score
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Question, VerificationConfig, patterns
-from karenina_core.rubrics import CallableRubricTrait, DynamicRubric, RegexRubricTrait, Rubric
-from karenina_core.testing import ScriptedModels, run_stage
-from karenina_core.trust import NO_TRUST, Trust, digest_of
+from karenina_core import Question, VerificationConfig
+from karenina_core.data.rubrics import CallableRubricTrait, DynamicRubric, RegexRubricTrait, Rubric
+from karenina_core.data.trust import NO_TRUST, Trust, digest_of
 from karenina_rubric import plugin
 from karenina_rubric.evaluation import RubricEvaluation
+from karenina_testing import ScriptedModels, run_stage
+from karenina_toolkit import patterns
 
 DOI = r"doi:10\.\d{4}"
 WORDS = "def words(text):\n    return len(text.split())\n"

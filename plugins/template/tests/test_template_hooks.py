@@ -6,8 +6,8 @@ from types import ModuleType
 
 from karenina_core import Question, hookimpl
 from karenina_core.plugins import Plugins
-from karenina_core.templates import Primitive
-from karenina_core.templates.questions import template_of
+from karenina_template.questions import template_of
+from karenina_template.templates import Primitive
 
 
 class EndsWith(Primitive):

@@ -12,16 +12,16 @@ import pytest
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, VerificationConfig
 from karenina_core import plugins as plugin_room
+from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_core.errors import ConfigError
+from karenina_core.models.ports import ErrorCategory, Message, ParserReply, PortError
 from karenina_core.plugins import Plugins
-from karenina_core.ports import ErrorCategory, Message, ParserReply, PortError
-from karenina_core.templates import BoundTemplate, load_template
-from karenina_core.templates.similarity import provide_similarity, withdraw_similarity
-from karenina_core.testing import ScriptedModels, StageRun, run_stage
-from karenina_core.trust import NO_TRUST, Trust
 from karenina_template.parse import ParseTemplate
+from karenina_template.templates import BoundTemplate, load_template
+from karenina_template.templates.similarity import provide_similarity, withdraw_similarity
 from karenina_template.validate import ValidateTemplate
 from karenina_template.verify import VerifyTemplate
+from karenina_testing import ScriptedModels, StageRun, run_stage
 
 GENE = """
 class Answer(BaseAnswer):

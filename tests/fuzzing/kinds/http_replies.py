@@ -20,9 +20,9 @@ from fuzzing.engine import Kind
 from fuzzing.mutation import TEXT_OPS, as_json, broken, documents, tree_of, weighted
 from fuzzing.replies import sound
 from karenina_core.errors import told
-from karenina_core.models import ModelConfig
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import AgentOptions, Message, PortError
 from karenina_core.plugins import current
-from karenina_core.ports import AgentOptions, Message, PortError
 
 Exchange: TypeAlias = tuple[str, bytes]
 """Which port is to read the reply, and the reply as it goes over the wire."""

@@ -34,14 +34,15 @@ from fuzzing.mutation import (
     tree_of,
     weighted,
 )
-from karenina_core import Benchmark, plugins
+from karenina import Benchmark
+from karenina_core import plugins
+from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_core.plugins import Plugins
-from karenina_core.ports import ErrorCategory, PortError
-from karenina_core.run.journal import Journal
-from karenina_core.run.journal_file import JournalError
-from karenina_core.run.journal_schema import row_digest
-from karenina_core.run.journal_view import JournalView
-from karenina_core.testing import ScriptedModels
+from karenina_engine.journal.file import JournalError
+from karenina_engine.journal.journal import Journal
+from karenina_engine.journal.schema import row_digest
+from karenina_engine.journal.view import JournalView
+from karenina_testing import ScriptedModels
 
 _BENCHMARK: Final = """karenina: 1
 name: Genes

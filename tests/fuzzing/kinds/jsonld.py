@@ -11,7 +11,7 @@ from typing import Any, Final
 from fuzzing.benchmarks import READABLE, TRAITS, reading
 from fuzzing.engine import Kind
 from fuzzing.mutation import as_json, as_yaml, documents, tree_of
-from karenina_core import Benchmark
+from karenina import Benchmark
 
 
 def _saved() -> list[Any]:

@@ -30,11 +30,12 @@ from fuzzing.mutation import (
     tree_of,
     weighted,
 )
-from karenina_core import Benchmark, VerificationConfig, VerificationResult, plugins
+from karenina import Benchmark
+from karenina_core import VerificationConfig, VerificationResult, plugins
+from karenina_core.data.rubrics import DynamicRubric, LLMRubricTrait, MetricRubricTrait, RegexRubricTrait, Rubric
+from karenina_core.models.ports import AgentReply, CallInfo, LLMReply, Message, ParserReply, ToolCall, Usage
 from karenina_core.plugins import Plugins
-from karenina_core.ports import AgentReply, CallInfo, LLMReply, Message, ParserReply, ToolCall, Usage
-from karenina_core.rubrics import DynamicRubric, LLMRubricTrait, MetricRubricTrait, RegexRubricTrait, Rubric
-from karenina_core.testing import ScriptedModels
+from karenina_testing import ScriptedModels
 
 Said: TypeAlias = tuple[int, list[Op], list[TextOp], str, int]
 """Which set-up runs; changes of the judge's JSON and then of its text; what the model says; and further choices."""

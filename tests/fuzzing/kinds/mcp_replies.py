@@ -17,10 +17,10 @@ from fuzzing.engine import Kind
 from fuzzing.mcp_server import UNKNOWN
 from fuzzing.mutation import OPS, TEXT_OPS, Op, TextOp, as_json, broken, changed, parts, shifted, tree_of, weighted
 from fuzzing.replies import sound_text
-from karenina_core.models import ModelConfig
-from karenina_core.ports import PortError, ToolCall
-from karenina_core.tools import run_tool
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import PortError, ToolCall
 from karenina_mcp import MCPSource
+from karenina_toolkit.tools import run_tool
 
 Replies: TypeAlias = tuple[bool, str, list[Op], list[TextOp]]
 """Whether over stdio, to one server, or over HTTP, to several with changes of their own; the method whose reply is

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from fuzzing.engine import Kind
 from fuzzing.mutation import as_json, as_lines, documents, placed, tree_of
 from fuzzing.replies import sound
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.models import ModelConfig
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import AgentOptions, CallInfo, Message, PortError
 from karenina_core.plugins import current
-from karenina_core.ports import AgentOptions, CallInfo, Message, PortError
 
 _OPENAI: Final[list[dict[str, Any]]] = [
     {"role": "system", "content": "Be brief."},

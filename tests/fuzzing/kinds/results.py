@@ -15,13 +15,14 @@ from fuzzing.benchmarks import SOURCE
 from fuzzing.commands import command
 from fuzzing.engine import Kind
 from fuzzing.mutation import as_lines, documents, tree_of
-from karenina_core import Benchmark, plugins
+from karenina import Benchmark
+from karenina_core import plugins
+from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait, Rubric
 from karenina_core.errors import KareninaError
+from karenina_core.models.ports import CallInfo, ErrorCategory, PortError
 from karenina_core.plugins import Plugins
-from karenina_core.ports import CallInfo, ErrorCategory, PortError
-from karenina_core.results.result_set import VerificationResultSet, read_results
-from karenina_core.rubrics import LLMRubricTrait, RegexRubricTrait, Rubric
-from karenina_core.testing import ScriptedModels
+from karenina_engine.results.result_set import VerificationResultSet, read_results
+from karenina_testing import ScriptedModels
 
 _FILLED: Final = {
     "gene": "BCL2",

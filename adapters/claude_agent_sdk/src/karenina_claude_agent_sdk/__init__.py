@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from karenina_claude_agent_sdk.settings import ClaudeAgentExtra, base_url_of, check, concurrency, unavailable
 from karenina_core import hookimpl
-from karenina_core.adapters import AdapterSpec, AgentTier
+from karenina_core.models.adapters import AdapterSpec, AgentTier
 
 if TYPE_CHECKING:
-    from karenina_core.models import ModelConfig
-    from karenina_core.ports import AgentPort, LLMPort, ParserPort
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
 
 __all__ = ["ClaudeAgentExtra", "plugin"]
 

@@ -11,7 +11,7 @@ from karenina_claude_agent_sdk.cli import Setting
 from karenina_claude_agent_sdk.conversion import Wire, reply_of, results_in, results_of, to_wire
 from karenina_claude_agent_sdk.runs import Runner, refuse_end
 from karenina_claude_agent_sdk.served import served
-from karenina_core.ports import (
+from karenina_core.models.ports import (
     NO_INFO,
     AgentOptions,
     AgentReply,
@@ -23,15 +23,15 @@ from karenina_core.ports import (
     Turn,
     Usage,
 )
-from karenina_core.tool_loop import TraceSize, in_time
+from karenina_toolkit.tool_loop import TraceSize, in_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import claude_agent_sdk
 
-    from karenina_core.models import ModelConfig
-    from karenina_core.ports import Tool
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import Tool
 
 
 class ClaudeAgent:

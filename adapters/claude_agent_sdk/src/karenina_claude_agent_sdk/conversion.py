@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from karenina_core.ports import FinishReason, Message, Turn
-from karenina_core.traces.anthropic import read, usage_of
-from karenina_core.traces.errors import TraceFormatError
+from karenina_core.models.ports import FinishReason, Message, Turn
 from karenina_core.wording import whole, whole_values
+from karenina_toolkit.traces.anthropic import read, usage_of
+from karenina_toolkit.traces.errors import TraceFormatError
 
 Wire = dict[str, Any]
 

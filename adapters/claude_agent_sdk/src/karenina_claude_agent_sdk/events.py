@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from karenina_claude_agent_sdk.conversion import Wire
-from karenina_core.reply_bounds import read_json
-from karenina_core.traces.openai_chat import read_arguments
+from karenina_toolkit.reply_bounds import read_json
+from karenina_toolkit.traces.openai_chat import read_arguments
 
 _TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 """The kinds of deltas that go on with a text of their block, and the name that it has there."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from karenina_claude_agent_sdk.cli import Setting
 from karenina_claude_agent_sdk.conversion import to_wire
 from karenina_claude_agent_sdk.runs import OneReply, Runner
-from karenina_core.ports import NO_INFO, CallInfo, LLMReply, Message
+from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 
 class ClaudeAgentLLM:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from karenina_claude_agent_sdk.cli import Setting
 from karenina_claude_agent_sdk.conversion import to_wire
 from karenina_claude_agent_sdk.runs import OneReply, Runner
-from karenina_core.ports import NO_INFO, CallInfo, Message, ParserReply
+from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 _TOOL: Final = "StructuredOutput"
 _STAND_IN: Final = '{"type": "object"}'

@@ -12,12 +12,12 @@ from karenina_claude_agent_sdk.conversion import Wire
 from karenina_claude_agent_sdk.relay import Relay
 from karenina_claude_agent_sdk.settings import extra_of
 from karenina_claude_agent_sdk.upstream import Upstream
-from karenina_core.ports import ErrorCategory, Message, PortError, Turn
+from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
 
 if TYPE_CHECKING:
     import claude_agent_sdk
 
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 T = TypeVar("T")
 

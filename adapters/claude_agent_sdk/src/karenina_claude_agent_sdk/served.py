@@ -11,11 +11,11 @@ from mcp_types import CallToolResult, ListToolsResult, TextContent
 from mcp_types import Tool as MCPTool
 
 from karenina_claude_agent_sdk.conversion import SERVER
-from karenina_core.ports import ToolCall
-from karenina_core.tools import LONGEST_RESULT, run_tool
+from karenina_core.models.ports import ToolCall
+from karenina_toolkit.tools import LONGEST_RESULT, run_tool
 
 if TYPE_CHECKING:
-    from karenina_core.ports import Tool
+    from karenina_core.models.ports import Tool
 
 
 def served(tools: Mapping[str, Tool]) -> McpSdkServerConfig | None:

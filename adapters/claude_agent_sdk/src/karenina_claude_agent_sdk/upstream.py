@@ -12,16 +12,16 @@ import aiohttp
 from karenina_claude_agent_sdk.conversion import Wire, turn_of
 from karenina_claude_agent_sdk.events import ServersError, read_reply
 from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
-from karenina_core.failures import CURES, http_failure, shown_text
-from karenina_core.hosts import is_loopback, secret_parts, shown_url
-from karenina_core.ports import ErrorCategory, Message, PortError, Turn
-from karenina_core.reply_body import ACCEPTED_ENCODINGS, bounded
-from karenina_core.reply_bounds import ReplyBounds
+from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
+from karenina_toolkit.failures import CURES, http_failure, shown_text
+from karenina_toolkit.hosts import is_loopback, secret_parts, shown_url
+from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bounded
+from karenina_toolkit.reply_bounds import ReplyBounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 _CURES: Final = {
     **CURES,

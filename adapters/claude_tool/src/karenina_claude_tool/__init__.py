@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from karenina_claude_tool.settings import ClaudeExtra, base_url_of, check, concurrency, unavailable
 from karenina_core import hookimpl
-from karenina_core.adapters import AdapterSpec
+from karenina_core.models.adapters import AdapterSpec
 
 if TYPE_CHECKING:
-    from karenina_core.models import ModelConfig
-    from karenina_core.ports import AgentPort, LLMPort, ParserPort
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
 
 __all__ = ["ClaudeExtra", "plugin"]
 

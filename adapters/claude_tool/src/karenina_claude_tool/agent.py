@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from karenina_claude_tool.client import Client
 from karenina_claude_tool.conversion import add, to_wire
-from karenina_core.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Turn
-from karenina_core.tool_loop import converse
+from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Turn
+from karenina_toolkit.tool_loop import converse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from karenina_core.models import ModelConfig
-    from karenina_core.ports import Tool
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import Tool
 
 
 class ClaudeAgent:

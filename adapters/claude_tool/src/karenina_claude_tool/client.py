@@ -23,17 +23,17 @@ from karenina_claude_tool.settings import (
     has_environments_trust,
     key_of,
 )
-from karenina_core.hosts import is_loopback, secret_parts, shown_url
-from karenina_core.ports import ErrorCategory, PortError
-from karenina_core.reply_body import ACCEPTED_ENCODINGS, bounding_hook
-from karenina_core.reply_bounds import BrokenReply, ReplyBounds, port_error_in, read_json
+from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_toolkit.hosts import is_loopback, secret_parts, shown_url
+from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bounding_hook
+from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, port_error_in, read_json
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterator, Mapping, Sequence
 
-    from karenina_core.models import ModelConfig
-    from karenina_core.ports import Message
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import Message
 
 
 class Client:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from karenina_core.ports import FinishReason, Message, Usage
-from karenina_core.traces.anthropic import read, usage_of
-from karenina_core.traces.blocks import described
-from karenina_core.traces.errors import TraceFormatError
-from karenina_core.traces.openai_chat import read_arguments
+from karenina_core.models.ports import FinishReason, Message, Usage
 from karenina_core.wording import whole, whole_values
+from karenina_toolkit.traces.anthropic import read, usage_of
+from karenina_toolkit.traces.blocks import described
+from karenina_toolkit.traces.errors import TraceFormatError
+from karenina_toolkit.traces.openai_chat import read_arguments
 
 Block = dict[str, Any]
 

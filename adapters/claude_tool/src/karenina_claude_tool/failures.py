@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import anthropic
 
-from karenina_core.failures import CURES, http_failure, shown_text
-from karenina_core.ports import ErrorCategory, Message, PortError
+from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_toolkit.failures import CURES, http_failure, shown_text
 
 _CURES: Final = {
     **CURES,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_claude_tool.client import Client
-from karenina_core.ports import NO_INFO, CallInfo, LLMReply, Message
+from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 
 class ClaudeLLM:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from karenina_claude_tool.client import Client
 from karenina_claude_tool.schemas import can_be_native, native_schema, schema_name
 from karenina_claude_tool.settings import base_url_of
-from karenina_core.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredWay
-from karenina_core.structured.ways import WAYS, by_best_way, with_schema
-from karenina_core.traces.openai_chat import UNREADABLE_ARGUMENTS
+from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredWay
+from karenina_toolkit.structured.ways import WAYS, by_best_way, with_schema
+from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from karenina_claude_tool.conversion import ClaudeReply
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 
 class ClaudeParser:

@@ -9,12 +9,13 @@ from urllib.parse import SplitResult
 
 from pydantic import Field, field_validator
 
-from karenina_core import adapters, servers
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.from_files import FromFiles
+from karenina_core.models import adapters
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.from_files import FromFiles
+from karenina_toolkit import servers
 
 if TYPE_CHECKING:
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 OFFICIAL_BASE_URL: Final = "https://api.anthropic.com"
 DEFAULT_TIMEOUT = 300.0

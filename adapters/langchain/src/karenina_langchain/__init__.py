@@ -6,13 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from karenina_core import hookimpl
-from karenina_core.adapters import AdapterSpec
+from karenina_core.models.adapters import AdapterSpec
 from karenina_langchain.providers import unavailable
 from karenina_langchain.settings import LangchainExtra, check, concurrency, served_by
 
 if TYPE_CHECKING:
-    from karenina_core.models import ModelConfig
-    from karenina_core.ports import AgentPort, LLMPort, ParserPort
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
 
 __all__ = ["LangchainExtra", "plugin"]
 

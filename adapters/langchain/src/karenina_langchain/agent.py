@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.messages import AIMessage, message_to_dict, messages_from_dict
 
-from karenina_core.ports import (
+from karenina_core.models.ports import (
     NO_INFO,
     AgentOptions,
     AgentReply,
@@ -16,17 +16,17 @@ from karenina_core.ports import (
     PortError,
     Turn,
 )
-from karenina_core.tool_loop import converse
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import from_langchain, to_langchain
+from karenina_toolkit.tool_loop import converse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from langchain_core.runnables import Runnable
 
-    from karenina_core.models import ModelConfig
-    from karenina_core.ports import Tool
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import Tool
 
 
 class LangchainAgent:

@@ -7,12 +7,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.hosts import is_loopback, shown_url
-from karenina_core.reply_body import ACCEPTED_ENCODINGS, bounding_hook
-from karenina_core.reply_bounds import ReplyBounds
+from karenina_core.models.adapters import AdapterConfigError
 from karenina_langchain.providers import provider_name, provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, is_trusted, key_of
+from karenina_toolkit.hosts import is_loopback, shown_url
+from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bounding_hook
+from karenina_toolkit.reply_bounds import ReplyBounds
 
 if TYPE_CHECKING:
     import ssl
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from langchain_core.language_models import BaseChatModel
 
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 _TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2")
 _NO_KEY = "none"

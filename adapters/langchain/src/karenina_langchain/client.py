@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage
 
-from karenina_core.hosts import secret_parts
-from karenina_core.ports import ErrorCategory, PortError
-from karenina_core.reply_bounds import port_error_in
-from karenina_core.reply_checks import check_call_count
-from karenina_core.traces.openai_completions import from_wire
+from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_langchain.chat_models import make, where_of
 from karenina_langchain.failures import cut_reply, port_error
 from karenina_langchain.providers import provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
+from karenina_toolkit.hosts import secret_parts
+from karenina_toolkit.reply_bounds import port_error_in
+from karenina_toolkit.reply_checks import check_call_count
+from karenina_toolkit.traces.openai_completions import from_wire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable
 
-    from karenina_core.models import ModelConfig
-    from karenina_core.ports import Message
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import Message
 
 
 class Client:

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from langchain_core import exceptions as langchain_errors
 
-from karenina_core.failures import CURES, http_failure, shown_text
-from karenina_core.ports import ErrorCategory, Message, PortError, category_of_status
+from karenina_core.models.ports import ErrorCategory, Message, PortError, category_of_status
+from karenina_toolkit.failures import CURES, http_failure, shown_text
 
 _BY_CLASS: Final[tuple[tuple[type[Exception], ErrorCategory], ...]] = (
     (langchain_errors.ModelTimeoutError, ErrorCategory.TIMEOUT),

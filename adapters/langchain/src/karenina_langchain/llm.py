@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core.ports import NO_INFO, CallInfo, LLMReply, Message
+from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import from_langchain, to_langchain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 
 class LangchainLLM:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from karenina_core.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredWay
-from karenina_core.structured.strict import is_official, schema_name, strict_schema
-from karenina_core.structured.ways import WAYS, WayMissing, by_best_way, with_schema
+from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredWay
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import arguments_of, from_langchain, to_langchain
+from karenina_toolkit.structured.strict import is_official, schema_name, strict_schema
+from karenina_toolkit.structured.ways import WAYS, WayMissing, by_best_way, with_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
     from langchain_core.runnables import Runnable
 
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 _METHODS: dict[StructuredWay, Literal["json_schema", "function_calling"]] = {
     "json_schema": "json_schema",

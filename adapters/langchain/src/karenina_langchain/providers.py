@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.adapters import AdapterConfigError
+from karenina_core.models.adapters import AdapterConfigError
 
 if TYPE_CHECKING:
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 
 @dataclass(frozen=True, slots=True)

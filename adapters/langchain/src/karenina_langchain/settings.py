@@ -8,14 +8,15 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from karenina_core import adapters, servers
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.from_files import FromFiles
-from karenina_core.hosts import is_loopback
+from karenina_core.models import adapters
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.from_files import FromFiles
 from karenina_langchain.providers import missing, provider_name, provider_of
+from karenina_toolkit import servers
+from karenina_toolkit.hosts import is_loopback
 
 if TYPE_CHECKING:
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 DEFAULT_TIMEOUT = 120.0
 _OURS = frozenset(

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core.hookspecs import hookimpl
+from karenina_core.plugins.hookspecs import hookimpl
 
 if TYPE_CHECKING:
-    from karenina_core.adapters import AdapterSpec
+    from karenina_core.models.adapters import AdapterSpec
 
 __all__ = ["plugin"]
 

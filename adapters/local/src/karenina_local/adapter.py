@@ -5,13 +5,13 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.adapters import AdapterConfigError, AdapterSpec
+from karenina_core.models.adapters import AdapterConfigError, AdapterSpec
 from karenina_local.settings import LocalSettings, settings_of
 from karenina_local.store import find, is_catalogued
 
 if TYPE_CHECKING:
-    from karenina_core.models import ModelConfig
-    from karenina_core.ports import AgentPort, LLMPort, ParserPort
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
 
 
 def check(model: ModelConfig) -> None:

@@ -6,19 +6,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from karenina_core.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, PortError, ToolCall, Turn
-from karenina_core.tool_loop import converse
-from karenina_core.traces.openai_chat import UNREADABLE_ARGUMENTS
+from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, PortError, ToolCall, Turn
 from karenina_local.ports import Local
 from karenina_local.written_calls import read_calls
 from karenina_openai.agent import ChatConversation
 from karenina_openai.client import Client
+from karenina_toolkit.tool_loop import converse
+from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from karenina_core.models import ModelConfig
-    from karenina_core.ports import Tool
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import Tool
 
 
 class LocalAgent:

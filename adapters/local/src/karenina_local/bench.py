@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_core.models import ModelConfig
-from karenina_core.ports import Message
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import Message
 from karenina_local.ports import LocalLLM
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karenina_core.adapters import AdapterConfigError
+from karenina_core.models.adapters import AdapterConfigError
 
 
 class UnknownModel(AdapterConfigError):

@@ -92,8 +92,8 @@ def bench_command(
     """Measure how many tokens a second a model reads and writes on this machine."""
     import asyncio
 
-    from karenina_core.adapters import AdapterConfigError
-    from karenina_core.ports import PortError
+    from karenina_core.models.adapters import AdapterConfigError
+    from karenina_core.models.ports import PortError
     from karenina_local.bench import bench
 
     extra = {} if threads is None else {"threads": threads}

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from pydantic import SecretStr
 
-from karenina_core.ports import (
-    NO_INFO,
-    CallInfo,
-    LLMReply,
-    Message,
-    ParserReply,
-    Port,
-    PortError,
-)
+from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, Port, PortError
 from karenina_local.limits import limit_schema
 from karenina_local.server import POOL, Address, ServerSettings
 from karenina_local.settings import settings_of
@@ -28,7 +20,7 @@ from karenina_openai.parser import OpenAIParser
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 MAX_TOKENS: Final = 1024
 """Most tokens of a reply where the model's configuration says nothing: small models do not always find an end."""

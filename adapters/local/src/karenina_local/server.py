@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import IO, TYPE_CHECKING, Final
 
-from karenina_core.ports import ErrorCategory, PortError
+from karenina_core.models.ports import ErrorCategory, PortError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,8 +20,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from karenina_core.ports import ToolCall
-from karenina_core.traces.openai_chat import UNREADABLE_ARGUMENTS
+from karenina_core.models.ports import ToolCall
+from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
 
 _TAGGED: Final = re.compile(r"<(tool_calls?|tools|function_call)>\s*(?P<body>.*?)\s*(?:</\1>|\Z)", re.DOTALL)
 _FENCED: Final = re.compile(r"^[ \t]*```[\w+-]*[ \t]*\n(?P<body>.*?)\n?[ \t]*```\s*\Z", re.DOTALL | re.MULTILINE)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_core import hookimpl
-from karenina_core.adapters import AdapterSpec
+from karenina_core.models.adapters import AdapterSpec
 from karenina_manual.settings import ManualExtra
 
 if TYPE_CHECKING:
-    from karenina_core.models import ModelConfig
-    from karenina_core.ports import AgentPort, CallInfo, LLMPort
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import AgentPort, CallInfo, LLMPort
 
 __all__ = ["ManualExtra", "plugin"]
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from karenina_core import files
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.bounds import trouble_in_json
+from karenina_core.models.adapters import AdapterConfigError
 from karenina_manual.index import Index, Recorded
+from karenina_toolkit import files
+from karenina_toolkit.bounds import trouble_in_json
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.bounds import has_half
-from karenina_core.ports import Message
-from karenina_core.traces import TraceFormatError, convert, trace_of_exchanges
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.ports import Message
 from karenina_core.wording import whole_values
+from karenina_toolkit.bounds import has_half
+from karenina_toolkit.traces import TraceFormatError, convert, trace_of_exchanges
 
 if TYPE_CHECKING:
     from karenina_manual.settings import ManualExtra

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core.ports import (
+from karenina_core.models.ports import (
     NO_INFO,
     AgentOptions,
     AgentReply,
@@ -15,13 +15,13 @@ from karenina_core.ports import (
     PortError,
     Usage,
 )
-from karenina_core.traces import final_ai_message, validate
 from karenina_manual.recordings import recordings_of
+from karenina_toolkit.traces import final_ai_message, validate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 _NO_CALLS = Usage()
 

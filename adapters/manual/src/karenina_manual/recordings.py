@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.ports import ErrorCategory, PortError
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_manual import files
 from karenina_manual.index import Answer, Index, Missing, Recorded
 from karenina_manual.settings import extra_of
 
 if TYPE_CHECKING:
-    from karenina_core.models import ModelConfig
-    from karenina_core.ports import CallInfo
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import CallInfo
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from karenina_core import adapters
-from karenina_core.from_files import FromFiles
+from karenina_core.models import adapters
+from karenina_core.models.from_files import FromFiles
 
 if TYPE_CHECKING:
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 
 class ManualExtra(BaseModel):

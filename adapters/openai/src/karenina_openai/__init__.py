@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_core import hookimpl
-from karenina_core.adapters import AdapterSpec
+from karenina_core.models.adapters import AdapterSpec
 from karenina_openai.settings import OpenAIExtra, base_url_of, check, concurrency
 
 if TYPE_CHECKING:
-    from karenina_core.models import ModelConfig
-    from karenina_core.ports import AgentPort, LLMPort, ParserPort
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
 
 __all__ = ["OpenAIExtra", "plugin"]
 

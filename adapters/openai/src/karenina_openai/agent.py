@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from karenina_core.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Turn
-from karenina_core.tool_loop import converse
-from karenina_core.traces.openai_completions import from_wire
+from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Turn
 from karenina_openai.client import Client
 from karenina_openai.conversion import to_wire
 from karenina_openai.settings import extra_of
+from karenina_toolkit.tool_loop import converse
+from karenina_toolkit.traces.openai_completions import from_wire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from karenina_core.models import ModelConfig
-    from karenina_core.ports import Tool
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import Tool
 
 
 class OpenAIAgent:

@@ -13,18 +13,18 @@ from urllib.request import getproxies, proxy_bypass
 
 import orjson
 
-from karenina_core.failures import CURES, HTTPFailure, http_failure, shown_text
-from karenina_core.hosts import is_loopback, secret_parts, shown_url
-from karenina_core.ports import ErrorCategory, Message, PortError, category_of_status
-from karenina_core.reply_bounds import BrokenReply, ReplyBounds, read_json
+from karenina_core.models.ports import ErrorCategory, Message, PortError, category_of_status
 from karenina_openai.http import Broken, Limits, NoConnection, Reply, Server
 from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_openai.streaming import BrokenStream, Patience, Silence, assembled
+from karenina_toolkit.failures import CURES, HTTPFailure, http_failure, shown_text
+from karenina_toolkit.hosts import is_loopback, secret_parts, shown_url
+from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 Watch = Callable[[Mapping[str, Any]], None]
 TokensField = Literal["max_tokens", "max_completion_tokens"]

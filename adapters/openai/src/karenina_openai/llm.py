@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core.ports import NO_INFO, CallInfo, LLMReply, Message
-from karenina_core.traces.openai_completions import from_wire
+from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message
 from karenina_openai.client import Client
 from karenina_openai.conversion import to_wire
+from karenina_toolkit.traces.openai_completions import from_wire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
     from karenina_openai.client import Watch
 
 

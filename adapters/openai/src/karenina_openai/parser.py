@@ -6,18 +6,18 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from karenina_core.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredWay
-from karenina_core.structured.strict import is_official, schema_name, strict_schema
-from karenina_core.structured.ways import WAYS, by_best_way, with_schema
-from karenina_core.traces.openai_completions import ChatReply, from_wire
+from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredWay
 from karenina_openai.client import Client
 from karenina_openai.conversion import to_wire
 from karenina_openai.settings import base_url_of
+from karenina_toolkit.structured.strict import is_official, schema_name, strict_schema
+from karenina_toolkit.structured.ways import WAYS, by_best_way, with_schema
+from karenina_toolkit.traces.openai_completions import ChatReply, from_wire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
     from karenina_openai.client import Watch
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from karenina_core import adapters, servers
-from karenina_core.from_files import FromFiles
-from karenina_core.structured.strict import is_official
+from karenina_core.models import adapters
+from karenina_core.models.from_files import FromFiles
+from karenina_toolkit import servers
+from karenina_toolkit.structured.strict import is_official
 
 if TYPE_CHECKING:
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 OFFICIAL_BASE_URL: Final = "https://api.openai.com/v1"
 DEFAULT_TIMEOUT = 120.0

@@ -7,10 +7,9 @@ from typing import ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
-from karenina_core.from_files import FromFiles
-from karenina_core.models import ModelConfig
-from karenina_core.reply_bounds import MAX_REPLY_BYTES, STREAM_TIMEOUT
-from karenina_core.slots import EvaluationMode, Slot, slot_named
+from karenina_core.artifacts.slots import EvaluationMode, Slot, slot_named
+from karenina_core.models.from_files import FromFiles
+from karenina_core.models.model import MAX_REPLY_BYTES, STREAM_TIMEOUT, ModelConfig
 from karenina_core.wording import nearest
 
 _NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"changes_results": False, "from_files": "never"}

@@ -12,9 +12,9 @@ from pydantic.fields import FieldInfo
 from karenina_core import plugins as plugin_room
 from karenina_core.config.core import CoreSettings
 from karenina_core.errors import ConfigError
-from karenina_core.from_files import FromFiles, mark_of
-from karenina_core.known import known
+from karenina_core.models.from_files import FromFiles, mark_of
 from karenina_core.plugins.discovery import CORE
+from karenina_core.plugins.known import known
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +114,4 @@ def _type_words(annotation: Any) -> str:
         return " | ".join(repr(part) for part in get_args(annotation))
     if isinstance(annotation, type) and not get_args(annotation):
         return annotation.__name__
-    return str(annotation).replace("typing.", "").replace("karenina_core.models.", "")
+    return str(annotation).replace("typing.", "").replace("karenina_core.models.model.", "")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
-from karenina_core.hookspecs import karenina_adapters, karenina_settings
 from karenina_core.plugins.discovery import CORE, GROUPS, Kind, Selection
+from karenina_core.plugins.hookspecs import karenina_adapters, karenina_settings
 from karenina_core.plugins.registry import STAGE_HOOKS, PluginError, Registry
 from karenina_core.plugins.specifications import GROUP, Specifications, installed
 from karenina_core.wording import nearest
@@ -17,8 +17,8 @@ from karenina_core.wording import nearest
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from karenina_core.adapters import AdapterSpec
-    from karenina_core.stage import Stage
+    from karenina_core.models.adapters import AdapterSpec
+    from karenina_core.stages.stage import Stage
 
 logger = logging.getLogger("karenina")
 
@@ -119,7 +119,7 @@ class Plugins(Registry):
         Raises `PluginError` where there is none (with the distribution that has it, or the nearest name), where it
         failed to load, and where two distributions offer it.
         """
-        from karenina_core.known import install_line, known
+        from karenina_core.plugins.known import install_line, known
         from karenina_core.wording import nearest
 
         found = [one for one in self.adapters() if one.spec.interface == interface]

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 import pluggy
 
-from karenina_core import hookspecs
+from karenina_core.artifacts.slots import Slot
 from karenina_core.errors import KareninaError
-from karenina_core.known import known
+from karenina_core.plugins import hookspecs
 from karenina_core.plugins.discovery import Kind, PluginInfo, Selection, load, sift
+from karenina_core.plugins.known import known
 from karenina_core.plugins.specifications import Specifications, described, installed, other_version
-from karenina_core.slots import Slot
 
 if TYPE_CHECKING:
-    from karenina_core.stage import Stage
+    from karenina_core.stages.stage import Stage
 
 P = ParamSpec("P")
 R = TypeVar("R")

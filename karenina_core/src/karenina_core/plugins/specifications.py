@@ -12,10 +12,10 @@ from typing import Final
 
 import pluggy
 
-from karenina_core import hookspecs
-from karenina_core.hookspecs import API_VERSION, PROJECT
-from karenina_core.known import install_line, known
+from karenina_core.plugins import hookspecs
 from karenina_core.plugins.discovery import CORE, PluginInfo, Selection, load, sift
+from karenina_core.plugins.hookspecs import API_VERSION, PROJECT
+from karenina_core.plugins.known import install_line, known
 
 GROUP: Final = "karenina.hookspecs"
 
@@ -137,7 +137,7 @@ class _Manager(pluggy.PluginManager):
 
 
 def _core() -> HookOwner:
-    from karenina_core import __version__
+    from karenina_core.version import __version__
 
     return HookOwner(hookspecs, PluginInfo("core", "hooks", CORE, __version__, hookspecs.__name__, "loaded"))
 
@@ -150,7 +150,9 @@ def _owner(module: object, info: PluginInfo) -> HookOwner:
         raise ImportError(failure)
     owner = HookOwner(module, replace(info, state="loaded"))
     if not owner.hooks:
-        raise ImportError(f"{info.target} specifies no hook: mark its functions with karenina_core.hookspecs.hookspec")
+        raise ImportError(
+            f"{info.target} specifies no hook: mark its functions with karenina_core.plugins.hookspecs.hookspec"
+        )
     return owner
 
 

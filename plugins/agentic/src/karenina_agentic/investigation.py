@@ -12,8 +12,8 @@ from karenina_agentic.prepare import made_folder, removal, to_the_end
 from karenina_agentic.settings import AgenticSettings
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import ModelConfig, VerificationContext
-from karenina_core.ports import AgentOptions, Message, PortError
-from karenina_core.traces import final_ai_message, render
+from karenina_core.models.ports import AgentOptions, Message, PortError
+from karenina_toolkit.traces import final_ai_message, render
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ import json
 from pydantic import ValidationError
 
 from karenina_core import ModelConfig
+from karenina_core.data.rubrics import AgenticRubricTrait
 from karenina_core.errors import ConfigError
-from karenina_core.rubrics import AgenticRubricTrait
 
 
 class Overrides:

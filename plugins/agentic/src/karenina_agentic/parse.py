@@ -12,16 +12,16 @@ from karenina_agentic.prompts import EXTRACTION, INVESTIGATION, extraction_reque
 from karenina_agentic.settings import PARSING_STAGE, AgenticSettings
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, VerificationConfig, VerificationContext
+from karenina_core.data.trust import Trust
 from karenina_core.errors import StructuredError
-from karenina_core.judge_input import judge_input
-from karenina_core.parsing import ParsingStage, fill, shown_hints
-from karenina_core.ports import AgentOptions
-from karenina_core.stage import ModelNeed
-from karenina_core.templates.keys import ANSWER_CLASS, PARSED_ANSWER
-from karenina_core.trust import Trust
+from karenina_core.models.ports import AgentOptions
+from karenina_core.stages.stage import ModelNeed
+from karenina_template.parsing import ParsingStage, fill, shown_hints
+from karenina_template.templates.keys import ANSWER_CLASS, PARSED_ANSWER
+from karenina_toolkit.judge_input import judge_input
 
 if TYPE_CHECKING:
-    from karenina_core.templates import BoundTemplate
+    from karenina_template.templates import BoundTemplate
 
 logger = logging.getLogger("karenina")
 

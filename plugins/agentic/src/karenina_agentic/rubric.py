@@ -14,15 +14,15 @@ from karenina_agentic.settings import AgenticSettings, agentic_traits
 from karenina_agentic.trait_folder import Place, place_for
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import ModelConfig, Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.data.rubrics import AgenticRubricTrait, RubricTrait
+from karenina_core.data.trust import Trust
 from karenina_core.errors import told
-from karenina_core.judge_input import JudgeInput, judge_input
-from karenina_core.ports import AgentOptions
-from karenina_core.rubrics import AgenticRubricTrait, RubricTrait
-from karenina_core.rubrics.scales import Score
-from karenina_core.stage import ModelNeed
-from karenina_core.structured import ask
-from karenina_core.together import together
-from karenina_core.trust import Trust
+from karenina_core.models.ports import AgentOptions
+from karenina_core.stages.stage import ModelNeed
+from karenina_rubric.scales import Score
+from karenina_toolkit.judge_input import JudgeInput, judge_input
+from karenina_toolkit.structured import ask
+from karenina_toolkit.together import together
 
 
 @dataclass(frozen=True, slots=True)

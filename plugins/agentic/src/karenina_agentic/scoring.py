@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from karenina_core.rubrics import AgenticRubricTrait
-from karenina_core.rubrics.scales import Json, Score, read_score, score_schema
-from karenina_core.structured import object_schema
+from karenina_core.data.rubrics import AgenticRubricTrait
+from karenina_rubric.scales import Json, Score, read_score, score_schema
+from karenina_toolkit.structured import object_schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from karenina_agentic.own_folder import OwnFolder
 from karenina_agentic.prepare import removal
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import VerificationContext
-from karenina_core.rubrics import AgenticRubricTrait
+from karenina_core.data.rubrics import AgenticRubricTrait
 
 
 @dataclass(frozen=True, slots=True)

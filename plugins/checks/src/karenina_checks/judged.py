@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import CheckStage, VerificationContext
-from karenina_core.prompts import PromptTask
-from karenina_core.stage import Detection
-from karenina_core.structured import InvalidReply, ask
+from karenina_core.models.prompts import PromptTask
+from karenina_core.stages.stage import Detection
+from karenina_toolkit.structured import InvalidReply, ask
 
 
 class JudgedCheck(CheckStage):
@@ -20,7 +20,7 @@ class JudgedCheck(CheckStage):
     - `task`: what the judge is told (list it in `prompts` too, so that it can be shown without asking);
     - `schema`, `verdict`: the JSON Schema of the reply, and the key in it that holds the boolean verdict; make the
       schema with `karenina_checks.prompts.verdict_schema`, so that the reasoning comes first;
-    - `request`: the item's part of the prompt, with the response in `karenina_core.prompts.fence`;
+    - `request`: the item's part of the prompt, with the response in `karenina_core.models.prompts.fence`;
     - `without_text`: what is found where the response has no text, which is not worth a call.
 
     A judge that cannot be reached, or that gives no verdict in two tries (null is none), leaves the check not

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from karenina_core import Stage, hookimpl
 
 if TYPE_CHECKING:
-    from karenina_core.rubrics.evaluation import TraitEvaluator
-    from karenina_core.search import SearchTool
+    from karenina_rubric.evaluators import TraitEvaluator
+    from karenina_toolkit.search import SearchTool
 
 
 class plugin:  # noqa: N801 - what entry points name

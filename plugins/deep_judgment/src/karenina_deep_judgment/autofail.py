@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import AutoFailStage, Question, Skip, Slot, VerificationConfig, VerificationContext
-from karenina_core.stage import ServiceNeed
-from karenina_core.trust import Trust
+from karenina_core.data.trust import Trust
+from karenina_core.stages.stage import ServiceNeed
 from karenina_core.wording import nearest
 from karenina_deep_judgment.prompts import TRAIT_PROMPTS
 from karenina_deep_judgment.searching import check_search_tool, search_needs

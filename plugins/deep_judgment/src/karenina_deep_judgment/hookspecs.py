@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core.hookspecs import hookspec
+from karenina_core.plugins.hookspecs import hookspec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karenina_core.search import SearchTool
+    from karenina_toolkit.search import SearchTool
 
 
 @hookspec

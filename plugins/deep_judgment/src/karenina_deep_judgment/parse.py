@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, VerificationConfig, VerificationContext
-from karenina_core.parsing import ParsingStage, fill, parsing_request, shown_hints
-from karenina_core.stage import ServiceNeed
-from karenina_core.structured import ask, object_schema
-from karenina_core.templates.schema import is_reasoning
-from karenina_core.trust import Trust
+from karenina_core.data.trust import Trust
+from karenina_core.stages.stage import ServiceNeed
 from karenina_deep_judgment.prompts import (
     PARAMETERS,
     REASONING,
@@ -23,9 +20,12 @@ from karenina_deep_judgment.prompts import (
 from karenina_deep_judgment.quoting import Demand, quote
 from karenina_deep_judgment.searching import assess, check_search_tool, overall_risk, search_needs, warn_of_no_search
 from karenina_deep_judgment.settings import DeepJudgmentSettings, deep_judgment
+from karenina_template.parsing import ParsingStage, fill, parsing_request, shown_hints
+from karenina_template.templates.schema import is_reasoning
+from karenina_toolkit.structured import ask, object_schema
 
 if TYPE_CHECKING:
-    from karenina_core.templates import BaseAnswer, BoundTemplate
+    from karenina_template.templates import BaseAnswer, BoundTemplate
 
 
 @dataclass(slots=True)

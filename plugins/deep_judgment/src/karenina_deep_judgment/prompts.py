@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from karenina_core.parsing import EXTRACTION
-from karenina_core.prompts import PromptTask, fence
+from karenina_core.models.prompts import PromptTask, fence
+from karenina_template.parsing import EXTRACTION
 
 TASK: Final = "deep_judgment"
 """The key in `prompt_config` of all tasks here; the last step of each kind also takes what stands under `parsing` or

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_core.structured import ask, object_schema
 from karenina_deep_judgment.excerpts import SearchedText
 from karenina_deep_judgment.prompts import EXCERPTS, excerpts_request
+from karenina_toolkit.structured import ask, object_schema
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext

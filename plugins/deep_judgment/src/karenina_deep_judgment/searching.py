@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.config.active import plugins_of
 from karenina_core.errors import ConfigError
-from karenina_core.ports import PortError
-from karenina_core.stage import ServiceNeed
-from karenina_core.structured import ask, object_schema
-from karenina_core.together import together
+from karenina_core.models.ports import PortError
+from karenina_core.stages.stage import ServiceNeed
 from karenina_core.wording import nearest, whole
 from karenina_deep_judgment.hookspecs import karenina_search_tools
 from karenina_deep_judgment.prompts import RISK, risk_request
 from karenina_deep_judgment.settings import USUAL_TOOL, deep_judgment
+from karenina_toolkit.structured import ask, object_schema
+from karenina_toolkit.together import together
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig, VerificationContext
     from karenina_core.plugins import Plugins
-    from karenina_core.search import SearchTool
     from karenina_deep_judgment.settings import SearchFunction
+    from karenina_toolkit.search import SearchTool
 
 RISKS: Final = ("none", "low", "medium", "high")
 LONGEST: Final = 8000

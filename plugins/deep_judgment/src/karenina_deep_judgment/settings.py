@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from karenina_core.from_files import FromFiles
+from karenina_core.models.from_files import FromFiles
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig

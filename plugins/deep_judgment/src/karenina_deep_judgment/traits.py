@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from karenina_core.data.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.errors import told
-from karenina_core.rubrics import LLMRubricTrait, RubricTrait
-from karenina_core.rubrics.evaluation import TraitScore
-from karenina_core.rubrics.scales import read_score, scale_in_words, score_schema
-from karenina_core.structured import InvalidReply, ask, object_schema
-from karenina_core.together import together
 from karenina_deep_judgment.prompts import TRAIT_REASONING, TRAIT_SCORE, reasoning_request, score_request
 from karenina_deep_judgment.quoting import quote
 from karenina_deep_judgment.searching import assess, overall_risk
 from karenina_deep_judgment.settings import deep_judgment
 from karenina_deep_judgment.wishes import judged
+from karenina_rubric.evaluators import TraitScore
+from karenina_rubric.scales import read_score, scale_in_words, score_schema
+from karenina_toolkit.structured import InvalidReply, ask, object_schema
+from karenina_toolkit.together import together
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from karenina_core.data.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.errors import ConfigError
-from karenina_core.rubrics import LLMRubricTrait, RubricTrait
 from karenina_deep_judgment.quoting import Demand
 from karenina_deep_judgment.settings import DeepJudgmentSettings, TraitFields, deep_judgment
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from karenina_core import Stage, hookimpl
 
 if TYPE_CHECKING:
-    from karenina_core.templates import Primitive
+    from karenina_template.templates import Primitive
 
 
 class plugin:  # noqa: N801 - what entry points name
@@ -30,8 +30,8 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_primitives() -> Sequence[type[Primitive]]:
         """None of its own: it brings what the core's `SemanticMatch` is lacking."""
-        from karenina_core.templates.similarity import provide_similarity
         from karenina_embedding.semantic import ready, similarity
+        from karenina_template.templates.similarity import provide_similarity
 
         provide_similarity(similarity, ready=ready)
         return []

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, StructuredError
-from karenina_core.ports import PortError
-from karenina_core.stage import ModelNeed
-from karenina_core.structured import InvalidReply, ask
-from karenina_core.templates.keys import ANSWER_CLASS, PARSED_ANSWER
-from karenina_core.trust import Trust
+from karenina_core.models.ports import PortError
+from karenina_core.stages.stage import ModelNeed
 from karenina_embedding.finding import ModelUnavailable, missing_library
 from karenina_embedding.models import embedder
 from karenina_embedding.prompts import EMBEDDING_CHECK, EQUIVALENCE_SCHEMA, EQUIVALENT, equivalence_request
 from karenina_embedding.semantic import configured
 from karenina_embedding.settings import EmbeddingSettings
+from karenina_template.templates.keys import ANSWER_CLASS, PARSED_ANSWER
+from karenina_toolkit.structured import InvalidReply, ask
 
 if TYPE_CHECKING:
-    from karenina_core.templates import BaseAnswer, BoundTemplate
+    from karenina_template.templates import BaseAnswer, BoundTemplate
 
 
 class EmbeddingCheck(Stage):

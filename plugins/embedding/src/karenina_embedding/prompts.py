@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from karenina_core.prompts import PromptTask, fence
-from karenina_core.structured import object_schema
+from karenina_core.models.prompts import PromptTask, fence
+from karenina_toolkit.structured import object_schema
 
 EMBEDDING_CHECK: Final = PromptTask(
     "embedding_check",

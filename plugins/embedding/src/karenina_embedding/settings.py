@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from pydantic import BaseModel, Field, field_validator
 
-from karenina_core.from_files import FromFiles
+from karenina_core.models.from_files import FromFiles
 
 DEFAULT_MODEL: Final = "all-MiniLM-L6-v2"
 

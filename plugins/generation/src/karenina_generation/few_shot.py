@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from hashlib import md5
 from typing import TYPE_CHECKING
 
-from karenina_core.ports import Message
+from karenina_core.models.ports import Message
 from karenina_core.wording import nearest
 from karenina_generation.settings import Choice, FewShotConfig, QuestionFewShot
 
 if TYPE_CHECKING:
     from karenina_core import Question
-    from karenina_core.benchmark.question import FewShotExample
+    from karenina_core.data.question import FewShotExample
 
 
 def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExample]:

@@ -8,14 +8,14 @@ from typing import Final
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
-from karenina_core.ports import AgentOptions, AgentReply, LLMReply, Message, PortError
-from karenina_core.prompts import PromptTask
-from karenina_core.stage import ModelNeed
-from karenina_core.traces import final_ai_message, metrics, render
-from karenina_core.trust import Trust
+from karenina_core.models.ports import AgentOptions, AgentReply, LLMReply, Message, PortError
+from karenina_core.models.prompts import PromptTask
+from karenina_core.stages.stage import ModelNeed
 from karenina_generation.few_shot import examples_for, turns
 from karenina_generation.settings import GenerationSettings, few_shot
+from karenina_toolkit.traces import final_ai_message, metrics, render
 
 GENERATION: Final = PromptTask("generation", "")
 """What the answering model is told besides the question: its own system prompt, and the user's `prompt_config`."""

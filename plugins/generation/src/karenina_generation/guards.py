@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import AutoFailStage, Slot, VerificationContext
-from karenina_core.traces import validate
+from karenina_toolkit.traces import validate
 
 
 class RecursionLimitAutoFail(AutoFailStage):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
-from karenina_core.benchmark.question import FewShotExample
-from karenina_core.from_files import FromFiles
+from karenina_core.data.question import FewShotExample
+from karenina_core.models.from_files import FromFiles
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig

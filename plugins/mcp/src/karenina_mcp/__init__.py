@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from karenina_core import hookimpl
 
 if TYPE_CHECKING:
-    from karenina_core.tool_sources import ToolSource
     from karenina_mcp.settings import ServerOptions
     from karenina_mcp.source import MCPSource
+    from karenina_toolkit.tool_sources import ToolSource
 
 __all__ = ["MCPSource", "ServerOptions", "plugin"]
 

@@ -14,18 +14,18 @@ from mcp import Client, MCPError
 from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST, REQUEST_TIMEOUT, Implementation, Tool
 from pydantic import ValidationError
 
-from karenina_core import __version__
-from karenina_core.ports import ErrorCategory, PortError
-from karenina_core.reply_bounds import ReplyTooLarge
-from karenina_core.tools import ToolError
+from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_core.version import __version__
 from karenina_mcp.content import text_of
 from karenina_mcp.elicitation import with_defaults
 from karenina_mcp.stdio import Output
 from karenina_mcp.transports import transport
+from karenina_toolkit.reply_bounds import ReplyTooLarge
+from karenina_toolkit.tools import ToolError
 
 if TYPE_CHECKING:
-    from karenina_core.reply_bounds import ReplyBounds
     from karenina_mcp.settings import Server
+    from karenina_toolkit.reply_bounds import ReplyBounds
 
 # The library logs what servers say wrongly, with tracebacks; where nobody set up logging, that would go to the screen.
 logging.getLogger("mcp").addHandler(logging.NullHandler())

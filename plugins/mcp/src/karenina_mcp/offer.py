@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_core.ports import ErrorCategory, PortError
-from karenina_core.tools import size_of
+from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_core.wording import nearest
+from karenina_toolkit.tools import size_of
 
 if TYPE_CHECKING:
     import mcp_types
 
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
     from karenina_mcp.connection import Connection
 
 MOST_OF_TOOLS: Final = 1_000_000

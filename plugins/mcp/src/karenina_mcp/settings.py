@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from karenina_core.adapters import AdapterConfigError
-from karenina_core.hosts import secret_parts, shown_url
+from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.wording import nearest
+from karenina_toolkit.hosts import secret_parts, shown_url
 
 if TYPE_CHECKING:
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")

@@ -11,8 +11,8 @@ from karenina_mcp.settings import servers_of, wanted
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karenina_core.models import ModelConfig
-    from karenina_core.ports import Tool
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import Tool
 
 
 class MCPSource:
@@ -39,9 +39,9 @@ class MCPSource:
 
 @asynccontextmanager
 async def _opened(model: ModelConfig, workspace: Path | None) -> AsyncIterator[Sequence[Tool]]:
-    from karenina_core.reply_bounds import ReplyBounds
     from karenina_mcp.connection import connected
     from karenina_mcp.offer import offered
+    from karenina_toolkit.reply_bounds import ReplyBounds
 
     async with connected(servers_of(model), workspace, ReplyBounds.of(model)) as connections:
         yield offered(connections, model)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
-from karenina_core.reply_body import ACCEPTED_ENCODINGS, bounding_hook
 from karenina_mcp.stdio import Output, over_stdio
+from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bounding_hook
 
 if TYPE_CHECKING:
     from mcp.client import Transport
 
-    from karenina_core.reply_bounds import ReplyBounds
     from karenina_mcp.settings import Server
+    from karenina_toolkit.reply_bounds import ReplyBounds
 
 USUAL_VARIABLES: Final = (
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),

@@ -9,7 +9,7 @@ from karenina_otel.conventions import Value, plain, server_of
 from karenina_otel.messages import input_messages, output_messages
 
 if TYPE_CHECKING:
-    from karenina_core.run.calls import Call, Made
+    from karenina_engine.calls.calls import Call, Made
 
 
 def asked(call: Call, *, content: bool) -> tuple[str, dict[str, Value]]:

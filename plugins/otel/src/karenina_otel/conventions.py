@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from karenina_core.wording import whole
 
 if TYPE_CHECKING:
-    from karenina_core.adapters import AdapterSpec
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.adapters import AdapterSpec
+    from karenina_core.models.model import ModelConfig
 
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.41.1"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_core.results import Outcome
+from karenina_core.data.outcome import Outcome
 from karenina_otel.conventions import (
     ERROR_TYPE,
     EVALUATION_EXPLANATION,
@@ -19,7 +19,7 @@ from karenina_otel.conventions import (
 
 if TYPE_CHECKING:
     from karenina_core import VerificationResult
-    from karenina_core.results import VerificationResultRubric
+    from karenina_core.data.sections import VerificationResultRubric
 
 CORRECTNESS: Final = "correctness"
 """The name of the verdict's evaluation: its value is 1 or 0, its label the item's outcome."""

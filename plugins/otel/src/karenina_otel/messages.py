@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from karenina_core.ports import AgentReply, LLMReply, Message, ParserReply, Turn
+from karenina_core.models.ports import AgentReply, LLMReply, Message, ParserReply, Turn
 from karenina_core.wording import whole
 
 if TYPE_CHECKING:
-    from karenina_core.run.replies import Reply
+    from karenina_engine.calls.replies import Reply
 
 
 def input_messages(messages: Sequence[Message]) -> str:

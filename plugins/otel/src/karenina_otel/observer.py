@@ -25,10 +25,10 @@ from karenina_otel.outlet import Outlet, open_outlet
 
 if TYPE_CHECKING:
     from karenina_core import VerificationResult
-    from karenina_core.context import Item
-    from karenina_core.results import StageRecord
-    from karenina_core.run.calls import Made
-    from karenina_core.run.events import (
+    from karenina_core.data.sections import StageRecord
+    from karenina_core.stages.context import Item
+    from karenina_engine.calls.calls import Made
+    from karenina_engine.scheduling.events import (
         AnswerStarted,
         CallStarted,
         ItemStarted,

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from karenina_core.from_files import FromFiles
+from karenina_core.models.from_files import FromFiles
 
 _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
 

@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from karenina_core.run.budget import OverBudget
+from karenina_engine.cost.budget import OverBudget
 from karenina_ray import wire
 
 if TYPE_CHECKING:
-    from karenina_core.run.budget import Budget
+    from karenina_engine.cost.budget import Budget
     from karenina_ray.desk import Go, Tell
     from karenina_ray.hand import Hand
     from karenina_ray.wire import Told

@@ -8,15 +8,15 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from karenina_core.ports import PortError
-from karenina_core.run.calls import Made
-from karenina_core.run.replies import error_text
+from karenina_core.models.ports import PortError
+from karenina_engine.calls.calls import Made
+from karenina_engine.calls.replies import error_text
 from karenina_ray import wire
 from karenina_ray.wire import Told
 
 if TYPE_CHECKING:
-    from karenina_core.run.calls import Call, Keeper
-    from karenina_core.run.journal import Journal
+    from karenina_engine.calls.calls import Call, Keeper
+    from karenina_engine.journal.journal import Journal
     from karenina_ray.hand import Hand
 
 Tell = Callable[["Hand", Told], None]

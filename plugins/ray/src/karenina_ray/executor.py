@@ -9,15 +9,15 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, ClassVar
 
 from karenina_core.errors import ConfigError
-from karenina_core.run.executors import Executor
-from karenina_core.run.settings import EngineSettings
+from karenina_engine.scheduling.executors import Executor
+from karenina_engine.scheduling.settings import EngineSettings
 from karenina_ray.settings import RaySettings
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from karenina_core.run.engine import Run
-    from karenina_core.run.placed import Placed
+    from karenina_engine.scheduling.engine import Run
+    from karenina_engine.scheduling.placed import Placed
 
 logger = logging.getLogger("karenina")
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from karenina_core.run.engine import Run
-    from karenina_core.run.placed import Placed
-    from karenina_core.run.tasks import AnswerTask
+    from karenina_engine.journal.tasks import AnswerTask
+    from karenina_engine.scheduling.engine import Run
+    from karenina_engine.scheduling.placed import Placed
 
 
 @dataclass(slots=True, eq=False)

@@ -11,10 +11,10 @@ from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from karenina_core.data.result import VerificationResult
 from karenina_core.errors import KareninaError
-from karenina_core.models import ModelConfig
-from karenina_core.ports import Usage
-from karenina_core.results import VerificationResult
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import Usage
 from karenina_ray import wire
 from karenina_ray.cashier import Cashier
 from karenina_ray.desk import Desk
@@ -25,8 +25,8 @@ from karenina_ray.telling import question_told
 from karenina_ray.worker import Worker, offers
 
 if TYPE_CHECKING:
-    from karenina_core.run.engine import Run
-    from karenina_core.run.placed import Placed
+    from karenina_engine.scheduling.engine import Run
+    from karenina_engine.scheduling.placed import Placed
     from karenina_ray.wire import Told
 
 AHEAD: Final = 4

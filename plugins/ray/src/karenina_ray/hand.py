@@ -10,7 +10,7 @@ from karenina_ray import wire
 from karenina_ray.wire import Told
 
 if TYPE_CHECKING:
-    from karenina_core.models import ModelConfig
+    from karenina_core.models.model import ModelConfig
     from karenina_ray.feed import Job
 
 

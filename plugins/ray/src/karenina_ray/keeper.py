@@ -9,17 +9,17 @@ from dataclasses import astuple
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from karenina_core.run.budget import OverBudget
-from karenina_core.run.calls import Call, Made
-from karenina_core.run.ledger import Ledger
-from karenina_core.run.replies import error_of
+from karenina_engine.calls.calls import Call, Made
+from karenina_engine.calls.replies import error_of
+from karenina_engine.cost.budget import OverBudget
+from karenina_engine.cost.ledger import Ledger
 from karenina_ray import wire
 from karenina_ray.wire import Told
 
 if TYPE_CHECKING:
-    from karenina_core.models import ModelConfig
-    from karenina_core.ports import Usage
-    from karenina_core.run.pricing import Prices
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import Usage
+    from karenina_engine.cost.pricing import Prices
 
 
 class Teller:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from karenina_core.from_files import FromFiles
+from karenina_core.models.from_files import FromFiles
 
 
 class RaySettings(BaseModel):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from karenina_core.benchmark import Question
 from karenina_core.config import VerificationConfig
+from karenina_core.data.question import Question
 from karenina_core.plugins import Selection, selected
-from karenina_core.templates import TemplateError, load_template
 from karenina_ray import wire
+from karenina_template.templates import TemplateError, load_template
 
 if TYPE_CHECKING:
-    from karenina_core.run.engine import Run
-    from karenina_core.trust import Trust
+    from karenina_core.data.trust import Trust
+    from karenina_engine.scheduling.engine import Run
 
 _HERE = 'or work in this process (executor = "asyncio")'
 
@@ -27,7 +27,7 @@ def question_told(question: Question, trust: Trust) -> wire.Told:
     """A question; a template that was given as a class goes by its source. Raises `ValueError` where it cannot."""
     told: wire.Told = question.model_dump(mode="json")
     if question.answer_class is not None:
-        from karenina_core.templates.questions import template_source_of
+        from karenina_template.questions import template_source_of
 
         source = template_source_of(question)
         assert source is not None

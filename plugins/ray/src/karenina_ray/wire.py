@@ -17,13 +17,13 @@ from pydantic import BaseModel, SecretBytes, SecretStr
 from pydantic_core import to_jsonable_python
 
 from karenina_core.config import VerificationConfig, settings
-from karenina_core.models import ModelConfig
-from karenina_core.ports import CallInfo, CallNotes, Usage
-from karenina_core.run.bulk import Bulk
-from karenina_core.run.calls import Call, Made, Tally, Target
-from karenina_core.run.replies import as_text, error_of, error_text, reply_of, reply_text
-from karenina_core.run.retry import RetryPolicy
-from karenina_core.trust import Trust
+from karenina_core.data.trust import Trust
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import CallInfo, CallNotes, Usage
+from karenina_engine.calls.bulk import Bulk
+from karenina_engine.calls.calls import Call, Made, Tally, Target
+from karenina_engine.calls.replies import as_text, error_of, error_text, reply_of, reply_text
+from karenina_engine.calls.retry import RetryPolicy
 
 _NO_BULK = Bulk(0, 0.0, 1)  # where nobody pays
 

@@ -10,18 +10,18 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from karenina_core import __version__
-from karenina_core.benchmark.question import Question
 from karenina_core.config import VerificationConfig
 from karenina_core.config.active import plugins_of
-from karenina_core.observers import observers
+from karenina_core.data.question import Question
+from karenina_core.data.result import VerificationResult
 from karenina_core.plugins import Plugins
-from karenina_core.results import VerificationResult
-from karenina_core.run.answering import Answering
-from karenina_core.run.calls import Tally
-from karenina_core.run.pricing import Prices
-from karenina_core.run.settings import EngineSettings
-from karenina_core.run.tasks import AnswerTask
+from karenina_core.version import __version__
+from karenina_engine.calls.calls import Tally
+from karenina_engine.cost.pricing import Prices
+from karenina_engine.journal.tasks import AnswerTask
+from karenina_engine.scheduling.answering import Answering
+from karenina_engine.scheduling.observers import observers
+from karenina_engine.scheduling.settings import EngineSettings
 from karenina_ray import wire
 from karenina_ray.keeper import FarJournal, FarLedger, FarPurse, Teller
 from karenina_ray.wire import Told

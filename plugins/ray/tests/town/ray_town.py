@@ -14,9 +14,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from karenina_core import ArtifactKeys, Slot, Stage, VerificationContext, hookimpl
-from karenina_core.adapters import AdapterSpec
-from karenina_core.models import ModelConfig
-from karenina_core.ports import NO_INFO, CallInfo, ErrorCategory, LLMReply, Message, ParserReply, PortError, Usage
+from karenina_core.models.adapters import AdapterSpec
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import (
+    NO_INFO,
+    CallInfo,
+    ErrorCategory,
+    LLMReply,
+    Message,
+    ParserReply,
+    PortError,
+    Usage,
+)
 
 SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"words": {"type": "integer"}}, "required": ["words"]}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from karenina_core import Stage, hookimpl
 
 if TYPE_CHECKING:
-    from karenina_core.rubrics.evaluation import TraitEvaluator
+    from karenina_rubric.evaluators import TraitEvaluator
 
 
 class plugin:  # noqa: N801 - what entry points name

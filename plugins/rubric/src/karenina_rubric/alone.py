@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from karenina_core.data.rubrics import RubricTrait
 from karenina_core.errors import told
-from karenina_core.rubrics import RubricTrait
-from karenina_core.rubrics.evaluation import TraitScore
-from karenina_core.together import together
+from karenina_rubric.evaluators import TraitScore
+from karenina_toolkit.together import together
 
 TraitT = TypeVar("TraitT", bound=RubricTrait)
 

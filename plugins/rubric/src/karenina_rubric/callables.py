@@ -9,15 +9,15 @@ from functools import lru_cache, reduce
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from karenina_core.data.rubrics import CallableRubricTrait, RubricTrait
+from karenina_core.data.trust import digest_of
 from karenina_core.errors import KareninaError, told
-from karenina_core.rubrics import CallableRubricTrait, RubricTrait
-from karenina_core.rubrics.evaluation import TraitScore
-from karenina_core.trust import digest_of
 from karenina_rubric.alone import each_alone
+from karenina_rubric.evaluators import TraitScore
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
-    from karenina_core.trust import Trust
+    from karenina_core.data.trust import Trust
 
 FIELD: Final = "callable_trait_scores"
 

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
-from karenina_core.errors import told
-from karenina_core.judge_input import judge_input
-from karenina_core.known import install_line
-from karenina_core.rubrics import (
+from karenina_core.data.rubrics import (
     AgenticRubricTrait,
     LLMRubricTrait,
     MetricRubricTrait,
@@ -19,20 +16,23 @@ from karenina_core.rubrics import (
     UnknownTrait,
     check_dynamic_names,
 )
-from karenina_core.rubrics.evaluation import TraitScore
-from karenina_core.together import together
-from karenina_core.trust import Trust
+from karenina_core.data.trust import Trust
+from karenina_core.errors import told
+from karenina_core.plugins.known import install_line
+from karenina_rubric.evaluators import TraitScore
 from karenina_rubric.hookspecs import karenina_trait_evaluators
 from karenina_rubric.merging import ERRORS, METADATA, Merged, deep_judgment
 from karenina_rubric.pattern import problem_with
 from karenina_rubric.presence import Presence, find_present
 from karenina_rubric.prompts import METRIC, PRESENCE, RUBRIC
 from karenina_rubric.settings import RubricSettings
+from karenina_toolkit.judge_input import judge_input
+from karenina_toolkit.together import together
 
 if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
-    from karenina_core.rubrics.evaluation import TraitEvaluator
-    from karenina_core.stage import ModelNeed
+    from karenina_core.stages.stage import ModelNeed
+    from karenina_rubric.evaluators import TraitEvaluator
 
 DEEP_MODE: Final = "deep_judgment_rubric_mode"
 DISABLED: Final = "disabled"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core.hookspecs import hookspec
+from karenina_core.plugins.hookspecs import hookspec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from karenina_core.data.rubrics import RubricTrait
     from karenina_core.plugins import Plugins
-    from karenina_core.rubrics import RubricTrait
-    from karenina_core.rubrics.evaluation import TraitEvaluator
+    from karenina_rubric.evaluators import TraitEvaluator
 
 
 @hookspec
@@ -26,7 +26,7 @@ def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
 
 def offered(plugins: Plugins) -> None:
     """Make the kinds of traits known to benchmarks."""
-    from karenina_core.rubrics import register_trait_kind
+    from karenina_core.data.rubrics import register_trait_kind
 
     for offer in plugins.offers(karenina_trait_kinds):
         try:

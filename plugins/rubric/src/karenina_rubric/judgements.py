@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from karenina_core.rubrics import LLMRubricTrait
-from karenina_core.rubrics.scales import Json, Score, ScoreSchema, read_score, score_schema, with_definitions
-from karenina_core.structured import InvalidReply, misfits, object_schema, repair
+from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_rubric.prompts import REASONING
+from karenina_rubric.scales import Json, Score, ScoreSchema, read_score, score_schema, with_definitions
+from karenina_toolkit.structured import InvalidReply, misfits, object_schema, repair
 
 
 @dataclass(frozen=True, slots=True)

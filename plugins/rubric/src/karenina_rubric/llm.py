@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from karenina_core.ports import PortError
-from karenina_core.rubrics import LLMRubricTrait, RubricTrait
-from karenina_core.rubrics.evaluation import TraitScore
-from karenina_core.structured import ask, read_object, repair
+from karenina_core.data.rubrics import LLMRubricTrait, RubricTrait
+from karenina_core.models.ports import PortError
 from karenina_rubric.alone import each_alone
+from karenina_rubric.evaluators import TraitScore
 from karenina_rubric.judgements import Judgement, batch_schema, read_judgement, trait_schema
 from karenina_rubric.prompts import RUBRIC, traits_request
 from karenina_rubric.settings import RubricSettings
+from karenina_toolkit.structured import ask, read_object, repair
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext

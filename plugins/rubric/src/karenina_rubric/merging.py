@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from karenina_core.results.sections import VerificationResultDeepJudgmentRubric, VerificationResultRubric
-from karenina_core.rubrics import RubricTrait
-from karenina_core.rubrics.evaluation import TraitScore
+from karenina_core.data.rubrics import RubricTrait
+from karenina_core.data.sections import VerificationResultDeepJudgmentRubric, VerificationResultRubric
+from karenina_rubric.evaluators import TraitScore
 
 ERRORS: Final = "trait_errors"
 METADATA: Final = "trait_metadata"

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from karenina_core.rubrics import MetricRubricTrait, RubricTrait
-from karenina_core.rubrics.evaluation import TraitScore
-from karenina_core.structured import InvalidReply, ask, object_schema
+from karenina_core.data.rubrics import MetricRubricTrait, RubricTrait
 from karenina_rubric.alone import each_alone
+from karenina_rubric.evaluators import TraitScore
 from karenina_rubric.prompts import EVERY_TIME, EXTRA, METRIC, ONCE, REASONING, SAID, UNWANTED, metric_request
+from karenina_toolkit.structured import InvalidReply, ask, object_schema
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from karenina_core.patterns import check_pattern, search
-from karenina_core.rubrics import RegexRubricTrait, RubricTrait
-from karenina_core.rubrics.evaluation import TraitScore
+from karenina_core.data.rubrics import RegexRubricTrait, RubricTrait
 from karenina_rubric.alone import each_alone
+from karenina_rubric.evaluators import TraitScore
+from karenina_toolkit.patterns import check_pattern, search
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
@@ -18,7 +18,7 @@ FIELD: Final = "regex_trait_scores"
 
 
 class RegexTraits:
-    """Searches the pattern of each regex trait in the answer, each under the time limit of `karenina_core.patterns`."""
+    """Searches the pattern of each regex trait in the answer, with the time limit of `karenina_toolkit.patterns`."""
 
     name: ClassVar[str] = "regex"
     precedence: ClassVar[int] = 0

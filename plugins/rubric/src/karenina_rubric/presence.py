@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from karenina_core.data.rubrics import RubricTrait
 from karenina_core.errors import StructuredError
-from karenina_core.ports import PortError
-from karenina_core.rubrics import RubricTrait
-from karenina_core.structured import InvalidReply, ask, object_schema
+from karenina_core.models.ports import PortError
 from karenina_rubric.prompts import PRESENCE, PRESENT, REASONING, presence_request
+from karenina_toolkit.structured import InvalidReply, ask, object_schema
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from karenina_core.from_files import FromFiles
+from karenina_core.models.from_files import FromFiles
 
 
 class RubricSettings(BaseModel):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core.hookspecs import hookspec
+from karenina_core.plugins.hookspecs import hookspec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from karenina_core.plugins import Plugins
-    from karenina_core.templates import Primitive
+    from karenina_template.templates import Primitive
 
 
 @hookspec
@@ -20,7 +20,7 @@ def karenina_primitives() -> Sequence[type[Primitive]]:
 
 def offered(plugins: Plugins) -> None:
     """Make the primitives known to templates."""
-    from karenina_core.templates import register_primitive
+    from karenina_template.templates import register_primitive
 
     for offer in plugins.offers(karenina_primitives):
         try:

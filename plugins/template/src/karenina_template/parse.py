@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from karenina_core import VerificationContext
-from karenina_core.parsing import EXTRACTION, ParsingStage, fill, parsing_request, shown_hints
-from karenina_core.prompts import PromptTask
+from karenina_core.models.prompts import PromptTask
+from karenina_template.parsing import EXTRACTION, ParsingStage, fill, parsing_request, shown_hints
 from karenina_template.settings import TemplateSettings
 
 if TYPE_CHECKING:
-    from karenina_core.templates import BaseAnswer, BoundTemplate
+    from karenina_template.templates import BaseAnswer, BoundTemplate
 
 PARSING: Final = PromptTask("parsing", EXTRACTION)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Slot, Stage, VerificationContext
-from karenina_core.templates import TemplateError
-from karenina_core.templates.keys import ANSWER_CLASS
-from karenina_core.templates.questions import template_of
+from karenina_template.questions import template_of
+from karenina_template.templates import TemplateError
+from karenina_template.templates.keys import ANSWER_CLASS
 
 
 class ValidateTemplate(Stage):

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
-from karenina_core.failed import unless_failed
-from karenina_core.stage import ModelNeed
-from karenina_core.templates.keys import ANSWER_CLASS, PARSED_ANSWER
-from karenina_core.trust import Trust
+from karenina_core.stages.failed import unless_failed
+from karenina_core.stages.stage import ModelNeed
+from karenina_template.templates.keys import ANSWER_CLASS, PARSED_ANSWER
 
 if TYPE_CHECKING:
-    from karenina_core.templates import BaseAnswer
+    from karenina_template.templates import BaseAnswer
 
 _OTHER_IMPORT = re.compile(
     r"[\n\r;:]\s*(?:from|import)\s+(?!karenina|__future__|typing|datetime|enum|decimal|pydantic)"
@@ -54,7 +54,7 @@ class VerifyTemplate(Stage):
 
     def looks_at(self, config: VerificationConfig, question: Question) -> bool:
         """Only at templates that may have a primitive which looks: loading one takes longer than all else here."""
-        from karenina_core.templates import known_primitives
+        from karenina_template.templates import known_primitives
 
         source = question.answer_template
         if source is None or any(name in source for name in _that_look(tuple(known_primitives()))):
@@ -68,8 +68,8 @@ class VerifyTemplate(Stage):
 
         Templates that cannot be read, or that need trust, are left to their items. Raises `ConfigError`.
         """
-        from karenina_core.templates import TemplateError
-        from karenina_core.templates.questions import template_of
+        from karenina_template.questions import template_of
+        from karenina_template.templates import TemplateError
 
         seen: set[str] = set()
         problems: list[str] = []
@@ -115,7 +115,7 @@ class VerifyTemplate(Stage):
 
     @staticmethod
     def _verify_fields(context: VerificationContext, answer: BaseAnswer) -> None:
-        from karenina_core.templates.comparison import Comparison
+        from karenina_template.templates.comparison import Comparison
 
         comparison = Comparison(answer)
         try:
@@ -143,7 +143,7 @@ class VerifyTemplate(Stage):
 @cache
 def _that_look(names: tuple[str, ...]) -> tuple[str, ...]:
     """What a source says that uses a primitive which looks, or that defines one itself."""
-    from karenina_core.templates import Primitive, known_primitives
+    from karenina_template.templates import Primitive, known_primitives
 
     known = known_primitives()
     return (*(name for name in names if known[name].before_run is not Primitive.before_run), "before_run")

@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from karenina_core.ports import FinishReason, Message, Usage
-from karenina_core.testing.contracts import (
-    AdapterContract,
-    AgentContract,
-    LLMContract,
-    ParserContract,
-    Request,
-    Wire,
-)
+from karenina_core.models.ports import FinishReason, Message, Usage
+from karenina_testing.contracts import AdapterContract, AgentContract, LLMContract, ParserContract, Request, Wire
 
 
 class Telegraph(Wire):

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karenina_core import ModelConfig, hookimpl
-from karenina_core.adapters import AdapterSpec
-from karenina_core.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, Usage
+from karenina_core.models.adapters import AdapterSpec
+from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, Usage
 
 
 class Parrot:

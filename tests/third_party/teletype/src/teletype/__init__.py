@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core import ModelConfig, hookimpl
-from karenina_core.adapters import AdapterConfigError, AdapterSpec
+from karenina_core.models.adapters import AdapterConfigError, AdapterSpec
 
 if TYPE_CHECKING:
     from teletype.ports import Teletype

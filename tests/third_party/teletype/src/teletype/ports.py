@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from karenina_core.models import ModelConfig
-from karenina_core.ports import (
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import (
     NO_INFO,
     AgentOptions,
     AgentReply,
@@ -22,7 +22,7 @@ from karenina_core.ports import (
     Usage,
     category_of_status,
 )
-from karenina_core.tools import run_tool, tools_for
+from karenina_toolkit.tools import run_tool, tools_for
 
 
 class Teletype:

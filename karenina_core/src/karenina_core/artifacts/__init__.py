@@ -1,0 +1,1 @@
+"""What stages exchange: artifacts, their keys, and the thirteen slots."""

@@ -1,0 +1,1 @@
+"""Plain data: questions, rubrics and traits, trust, results and their sections, outcomes."""

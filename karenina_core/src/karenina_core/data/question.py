@@ -1,0 +1,137 @@
+"""`Question`: what is asked, the right answer, and how an answer is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+from uuid import NAMESPACE_URL, uuid5
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    field_validator,
+    model_validator,
+)
+
+from karenina_core.data.rubrics import DynamicRubric, Rubric
+
+
+def question_id(text: str) -> str:
+    """The id of a question that was given none: a URN that depends on nothing but its text."""
+    return uuid5(NAMESPACE_URL, f"karenina:question:{text}").urn
+
+
+class FewShotExample(BaseModel):
+    """Another question with its answer, shown to an answering model before this one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    question: str = Field(min_length=1, description="The question of the example.")
+    answer: str = Field(description="The answer to it.")
+
+
+class Question(BaseModel):
+    """One question of a benchmark. Immutable: `changed` gives another one, `Benchmark.replace` puts it in place.
+
+    `answer_template` is source text or a class. A class is the caller's own code: it is kept beside the fields, is
+    trusted, and is stored by its source; a source is read only when the template is needed (`template_of`). A blank
+    template and an empty rubric mean none. `id` defaults to a URN derived from the text, so the same text has the same
+    id everywhere. Raises pydantic's `ValidationError` (a `ValueError`) for an empty text and for fields that do not
+    fit.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str = Field(default="", description="Unique in a benchmark; results are paired by it.")
+    question: str = Field(min_length=1, description="The text that the answering model gets.")
+    raw_answer: str | None = Field(default=None, description="The right answer in words, for people.")
+    answer_template: str | None = Field(default=None, description="Source of the answer template.")
+    keywords: tuple[str, ...] = Field(default=(), description="Words to choose and group questions by.")
+    few_shot_examples: tuple[FewShotExample, ...] = Field(default=(), description="Examples to show with it.")
+    rubric: Rubric | None = Field(default=None, description="Traits for this question alone.")
+    dynamic_rubric: DynamicRubric | None = Field(default=None, description="Traits that count where their concept is.")
+    workspace_path: str | None = Field(default=None, description="Its folder, relative to the workspace root.")
+    author: JsonValue = Field(default=None, description="Who wrote it.")
+    sources: JsonValue = Field(default=None, description="Where it comes from.")
+    metadata: dict[str, JsonValue] = Field(default_factory=dict, description="Anything else about it.")
+    date_created: str | None = Field(default=None, description="When it was added, ISO 8601.")
+    date_modified: str | None = Field(default=None, description="When it was last changed, ISO 8601.")
+    unread: dict[str, JsonValue] = Field(
+        default_factory=dict, description="What a file said about it that this version does not know; written back."
+    )
+
+    _answer_class: type[Any] | None = PrivateAttr(default=None)
+    _kept: object = PrivateAttr(default=None)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _keep_the_class(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        given: object = None
+        if isinstance(data, Mapping) and isinstance(data.get("answer_template"), type):
+            given = data["answer_template"]
+            data = {**data, "answer_template": None}
+        question = handler(data)
+        if isinstance(given, type):
+            question._answer_class = given
+        if not question.id:
+            object.__setattr__(question, "id", question_id(question.question))
+        return question
+
+    @field_validator("question", "id")
+    @classmethod
+    def _visible(cls, text: str) -> str:
+        if text and not text.strip():
+            raise ValueError("it has no visible character")
+        return text
+
+    @field_validator("answer_template")
+    @classmethod
+    def _blank_is_none(cls, source: str | None) -> str | None:
+        return source if source and source.strip() else None
+
+    @field_validator("rubric", "dynamic_rubric")
+    @classmethod
+    def _empty_is_none(cls, rubric: Rubric | None) -> Rubric | None:
+        return rubric or None
+
+    @property
+    def answer_class(self) -> type[Any] | None:
+        """The template class that the caller gave, where it was a class and not source."""
+        return (self.__pydantic_private__ or {}).get("_answer_class")  # an attribute of pydantic's is slow here
+
+    @property
+    def has_template(self) -> bool:
+        """Whether there is an answer template, be it a class or source. Reads nothing."""
+        return self.answer_class is not None or self.answer_template is not None
+
+    @property
+    def kept(self) -> object:
+        """What was given to `keep` last; None if nothing was."""
+        return (self.__pydantic_private__ or {}).get("_kept")
+
+    def keep(self, value: object) -> None:
+        """Keep what was made of the question, such as its loaded template. It is not part of the question's value."""
+        self._kept = value
+
+    def trait_names(self) -> tuple[str, ...]:
+        """The names of its static traits, then of its dynamic ones."""
+        return tuple(name for rubric in (self.rubric, self.dynamic_rubric) if rubric for name in rubric.names)
+
+    def changed(self, **changes: Any) -> Self:
+        """A question with these fields changed and checked; the others, `id` included, stay."""
+        values: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields}
+        if self._answer_class is not None:
+            values["answer_template"] = self._answer_class
+        return type(self).model_validate({**values, **changes})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Question):
+            return NotImplemented
+        return self.__dict__ == other.__dict__ and self._answer_class is other._answer_class
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.question))

@@ -1,0 +1,33 @@
+"""Rubric traits: qualities of an answer that have no single right value, as data. Scoring them is a stage's work."""
+
+from karenina_core.data.rubrics.agentic import AgenticRubricTrait
+from karenina_core.data.rubrics.base import (
+    RubricTrait,
+    UnknownTrait,
+    register_trait_kind,
+    trait_from_json,
+    trait_kinds,
+    trait_to_json,
+)
+from karenina_core.data.rubrics.callables import CallableRubricTrait
+from karenina_core.data.rubrics.llm import LLMRubricTrait
+from karenina_core.data.rubrics.metric import MetricRubricTrait
+from karenina_core.data.rubrics.pattern import RegexRubricTrait
+from karenina_core.data.rubrics.rubric import DynamicRubric, Rubric, check_dynamic_names
+
+__all__ = [
+    "AgenticRubricTrait",
+    "CallableRubricTrait",
+    "DynamicRubric",
+    "LLMRubricTrait",
+    "MetricRubricTrait",
+    "RegexRubricTrait",
+    "Rubric",
+    "RubricTrait",
+    "UnknownTrait",
+    "check_dynamic_names",
+    "register_trait_kind",
+    "trait_from_json",
+    "trait_kinds",
+    "trait_to_json",
+]

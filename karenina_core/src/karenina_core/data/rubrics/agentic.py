@@ -1,0 +1,49 @@
+"""`AgenticRubricTrait`: a quality that an agent investigates."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from karenina_core.data.rubrics.base import register_trait_kind
+from karenina_core.data.rubrics.scale import ScaledTrait
+from karenina_core.models.from_files import FromFiles
+from karenina_core.models.model import SECRECY
+
+
+@register_trait_kind
+class AgenticRubricTrait(ScaledTrait):
+    """A quality that a judge agent scores after it looked around in the workspace, the trace, or both.
+
+    `model_override` holds the fields of a model configuration, checked when a run begins. A key does not belong into
+    a file that is passed on, so an API key in it is refused.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    type: Literal["agentic"] = "agentic"
+    context_mode: Literal["workspace_only", "trace_and_workspace", "trace_only"] = Field(
+        default="trace_and_workspace", description="What the agent may see."
+    )
+    materialize_trace: bool = Field(default=False, description="Give the trace as a file instead of in the prompt.")
+    persist_trace: bool = Field(default=False, description="Keep that file after the evaluation.")
+    max_turns: int = Field(default=15, gt=0, description="Most assistant turns.")
+    timeout_seconds: float = Field(default=120, gt=0, description="Most seconds.")
+    model_override: dict[str, JsonValue] | None = Field(
+        default=None,
+        description="Another model for this trait.",
+        json_schema_extra={"from_files": "models"},
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if "." in self.name:
+            raise ValueError(
+                f"the name {self.name!r} has a dot, which separates trait and field in results; leave it out"
+            )
+        if self.materialize_trace and self.context_mode == "workspace_only":
+            raise ValueError("materialize_trace needs a trace, which context_mode workspace_only leaves out")
+        override = self.model_override or {}
+        if any(override.get(name) for name, secrecy in SECRECY.items() if secrecy == "key"):
+            raise ValueError("model_override holds an API key; take it out and set the adapter's environment variable")
+        return self

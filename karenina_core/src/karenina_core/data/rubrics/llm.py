@@ -1,0 +1,51 @@
+"""`LLMRubricTrait`: a quality that a judge model scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from karenina_core.data.rubrics.base import register_trait_kind
+from karenina_core.data.rubrics.scale import ScaledTrait
+from karenina_core.models.from_files import FromFiles
+from karenina_core.plugins.known import known
+
+
+def owned_trait_fields() -> frozenset[str]:
+    """Return the names of fields of traits that members of this project own, whether they are installed or not."""
+    return frozenset(known()["trait_fields"])
+
+
+@register_trait_kind
+class LLMRubricTrait(ScaledTrait):
+    """A quality that a judge model scores from the answer's text.
+
+    `extra` holds the fields that a plugin owns (`Stage.trait_settings`), which checks them before a run. Those of the
+    members of this project are given and written like the trait's own fields; one that is None is left out.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    type: Literal["llm"] = "llm"
+    extra: dict[str, JsonValue] = Field(default_factory=dict, description="The values of fields that a plugin owns.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or not values.keys() & owned_trait_fields():
+            return values
+        owned = {name: values[name] for name in values if name in owned_trait_fields()}
+        rest = {name: values[name] for name in values if name not in owned}
+        extra = rest.get("extra", {})
+        if not isinstance(extra, Mapping):
+            return rest
+        return {**rest, "extra": {**extra, **{name: value for name, value in owned.items() if value is not None}}}
+
+    @model_serializer(mode="wrap")
+    def _spread(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = write(self)
+        extra = values.pop("extra", {})
+        owned = {name: value for name, value in extra.items() if name in owned_trait_fields()}
+        others = {name: value for name, value in extra.items() if name not in owned}
+        return {**values, **owned, **({"extra": others} if others else {})}

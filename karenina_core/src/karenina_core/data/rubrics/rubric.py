@@ -1,0 +1,150 @@
+"""`Rubric` and `DynamicRubric`: traits that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator, model_validator
+
+from karenina_core.data.rubrics.agentic import AgenticRubricTrait
+from karenina_core.data.rubrics.base import RubricTrait, trait_from_json
+from karenina_core.data.rubrics.callables import CallableRubricTrait
+from karenina_core.data.rubrics.llm import LLMRubricTrait
+from karenina_core.data.rubrics.metric import MetricRubricTrait
+from karenina_core.data.rubrics.pattern import RegexRubricTrait
+
+_LISTS: tuple[tuple[str, type[RubricTrait]], ...] = (
+    ("llm_traits", LLMRubricTrait),
+    ("regex_traits", RegexRubricTrait),
+    ("callable_traits", CallableRubricTrait),
+    ("metric_traits", MetricRubricTrait),
+    ("agentic_traits", AgenticRubricTrait),
+)
+
+
+def _list_of(trait: RubricTrait) -> str:
+    return next((name for name, kind in _LISTS if isinstance(trait, kind)), "other_traits")
+
+
+class Rubric(BaseModel):
+    """The traits by which answers are scored: lists by kind, and `other_traits` for the kinds that plugins add.
+
+    Immutable. A plain list of traits (or of their JSON, with a `type` each) is accepted in place of the lists. A name
+    may stand only once in a rubric; `ValueError` names the clash.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    llm_traits: tuple[LLMRubricTrait, ...] = Field(default=(), description="Scored by a judge model.")
+    regex_traits: tuple[RegexRubricTrait, ...] = Field(default=(), description="Found by a pattern.")
+    callable_traits: tuple[CallableRubricTrait, ...] = Field(default=(), description="Computed by a function.")
+    metric_traits: tuple[MetricRubricTrait, ...] = Field(default=(), description="Counted against expected things.")
+    agentic_traits: tuple[AgenticRubricTrait, ...] = Field(default=(), description="Investigated by an agent.")
+    other_traits: tuple[SerializeAsAny[RubricTrait], ...] = Field(default=(), description="Kinds that plugins add.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sorted_by_kind(cls, data: Any) -> Any:
+        if isinstance(data, BaseModel | Mapping | str) or not isinstance(data, Iterable):
+            return data
+        lists: dict[str, list[RubricTrait]] = {}
+        for position, given in enumerate(data):
+            if isinstance(given, RubricTrait):
+                trait = given
+            elif isinstance(given, Mapping):
+                trait = trait_from_json(given)
+            else:
+                raise ValueError(f"trait {position + 1} of the rubric is no trait but a {type(given).__name__}")  # noqa: TRY004
+            lists.setdefault(_list_of(trait), []).append(trait)
+        return lists
+
+    @field_validator("other_traits", mode="before")
+    @classmethod
+    def _by_type(cls, given: Any) -> Any:
+        if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+            return given
+        return [trait_from_json(trait) if isinstance(trait, Mapping) else trait for trait in given]
+
+    @model_validator(mode="after")
+    def _unique_names(self) -> Self:
+        seen: dict[str, RubricTrait] = {}
+        for trait in self.traits:
+            first = seen.setdefault(trait.name, trait)
+            if first is not trait:
+                raise ValueError(
+                    f"the trait name {trait.name!r} stands twice in one rubric "
+                    f"({first.type} and {trait.type}); rename one"
+                )
+        return self
+
+    @classmethod
+    def of(cls, *traits: RubricTrait) -> Self:
+        """A rubric of these traits, each put into the list of its kind."""
+        return cls.model_validate(list(traits))
+
+    @property
+    def traits(self) -> Iterator[RubricTrait]:
+        """All traits: by kind, in the order of the fields, and within a kind as they were given."""
+        yield from self.llm_traits
+        yield from self.regex_traits
+        yield from self.callable_traits
+        yield from self.metric_traits
+        yield from self.agentic_traits
+        yield from self.other_traits
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all traits, in the order of `traits`."""
+        return tuple(trait.name for trait in self.traits)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    @classmethod
+    def merge(cls, global_rubric: Self | None, question_rubric: Self | None) -> Self:
+        """The benchmark's traits and the question's in one rubric; the benchmark's come first in each kind.
+
+        Raises `ValueError` for a name that both have, naming the two traits.
+        """
+        ours = tuple(global_rubric.traits) if global_rubric is not None else ()
+        theirs = tuple(question_rubric.traits) if question_rubric is not None else ()
+        known = {trait.name: trait for trait in ours}
+        for trait in theirs:
+            if trait.name in known:
+                raise ValueError(
+                    f"the trait name {trait.name!r} stands in the global rubric ({known[trait.name].type} trait) and "
+                    f"in the question's rubric ({trait.type} trait); rename one of them"
+                )
+        return cls.of(*ours, *theirs)
+
+
+class DynamicRubric(Rubric):
+    """Traits that count only for the answers in which their concept is present.
+
+    Each trait needs a `summary` or a `description`: it is what the presence check looks for.
+    """
+
+    @model_validator(mode="after")
+    def _concepts(self) -> Self:
+        for trait in self.traits:
+            if not (trait.summary or trait.description):
+                raise ValueError(
+                    f"the dynamic trait {trait.name!r} has neither summary nor description, so no one can say "
+                    "whether an answer is about it; add a summary"
+                )
+        return self
+
+
+def check_dynamic_names(rubric: Rubric | None, dynamic: DynamicRubric | None) -> None:
+    """Raise `ValueError` where a name stands in the static and in the dynamic rubric of one question."""
+    if rubric is None or dynamic is None:
+        return
+    both = sorted(set(rubric.names) & set(dynamic.names))
+    if both:
+        raise ValueError(
+            f"the trait name {both[0]!r} stands in the rubric and in the dynamic rubric; rename one of them"
+        )

@@ -1,0 +1,263 @@
+"""The sections of a `VerificationResult`, with the reference's field names. null: did not run, or not said."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from karenina_core.data.outcome import Outcome
+from karenina_core.models.ports import Usage
+
+_COUNTED: Final = tuple(one.name for one in fields(Usage))
+
+
+class Section(BaseModel):
+    """The base of all parts of a result."""
+
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+
+class ModelIdentity(Section):
+    """Which model it was: adapter interface, the provider's name, and the MCP servers it had."""
+
+    interface: str
+    model_name: str
+    tools: list[str] = Field(default_factory=list)
+
+    @property
+    def display_string(self) -> str:
+        """`interface:model_name`."""
+        return f"{self.interface}:{self.model_name}"
+
+
+class VerificationResultMetadata(Section):
+    """Which question, models and run; when; and whether it ended without errors."""
+
+    question_id: str
+    template_id: str
+    result_id: str
+    question_text: str
+    raw_answer: str | None = None
+    keywords: list[str] | None = None
+    run_name: str | None = None
+    replicate: int | None = None
+    answering_id: str
+    parsing_id: str
+    answering: ModelIdentity
+    parsing: ModelIdentity
+    answering_system_prompt: str | None = None
+    parsing_system_prompt: str | None = None
+    completed_without_errors: bool = True
+    error: str | None = None
+    execution_time: float = Field(default=0.0, description="Seconds, the answer's included.")
+    timestamp: str = Field(default="", description="ISO 8601 in UTC with microseconds: when the item ended.")
+
+    @property
+    def answering_model(self) -> str:
+        """The answering model as `interface:model_name`."""
+        return self.answering.display_string
+
+    @property
+    def parsing_model(self) -> str:
+        """The judge as `interface:model_name`."""
+        return self.parsing.display_string
+
+
+class VerificationResultTemplate(Section):
+    """The answer, what the judge extracted from it, and how that compares with the truth."""
+
+    raw_llm_response: str = ""
+    trace_messages: list[dict[str, Any]] = []
+    parsed_llm_response: dict[str, Any] | None = None
+    parsed_gt_response: dict[str, Any] | None = None
+    template_verification_performed: bool = False
+    verify_result: bool | None = None
+    verify_granular_result: Any | None = None
+    template_validation_error: str | None = None
+    field_verification_error: str | None = None
+    field_results: dict[str, bool] | None = None
+    field_scores: dict[str, float] | None = None
+    composition_strategy: str | None = None
+    embedding_check_performed: bool = False
+    embedding_similarity_score: float | None = None
+    embedding_override_applied: bool = False
+    embedding_model_used: str | None = None
+    regex_validations_performed: bool = False
+    regex_validation_results: dict[str, bool] | None = None
+    regex_validation_details: dict[str, dict[str, Any]] | None = None
+    regex_overall_success: bool | None = None
+    regex_extraction_results: dict[str, Any] | None = None
+    abstention_check_performed: bool = False
+    abstention_detected: bool | None = None
+    abstention_override_applied: bool = False
+    abstention_reasoning: str | None = None
+    sufficiency_check_performed: bool = False
+    sufficiency_detected: bool | None = None
+    sufficiency_override_applied: bool = False
+    sufficiency_reasoning: str | None = None
+    recursion_limit_reached: bool = False
+    response_truncated: bool = False
+    answering_mcp_servers: list[str] | None = None
+    agent_metrics: dict[str, Any] | None = None
+    usage_metadata: dict[str, dict[str, Any]] | None = None
+    investigation_trace: str | None = None
+    agentic_parsing_performed: bool = False
+
+    @field_validator("usage_metadata")
+    @classmethod
+    def _whole_counts(cls, parts: dict[str, dict[str, Any]] | None) -> dict[str, dict[str, Any]] | None:
+        for part in (parts or {}).values():
+            for name in _COUNTED:
+                if not isinstance(part.get(name, 0), int):
+                    raise ValueError(f"{name} must be a whole number")  # noqa: TRY004 - pydantic takes ValueError
+        return parts
+
+
+class VerificationResultRubric(Section):
+    """The scores of rubric traits, by kind."""
+
+    rubric_evaluation_performed: bool = False
+    rubric_evaluation_strategy: str | None = None
+    llm_trait_scores: dict[str, int | bool | dict[str, Any] | None] | None = Field(
+        default=None, description="A trait of kind template has what the judge filled."
+    )
+    llm_trait_labels: dict[str, str] | None = None
+    regex_trait_scores: dict[str, bool | None] | None = None
+    callable_trait_scores: dict[str, bool | int | None] | None = None
+    metric_trait_scores: dict[str, dict[str, float] | None] | None = None
+    metric_trait_confusion_lists: dict[str, dict[str, list[str]]] | None = None
+    dynamic_rubric_promoted_traits: list[str] | None = None
+    dynamic_rubric_skipped_traits: dict[str, str] | None = None
+    agentic_trait_scores: dict[str, Any] | None = None
+    agentic_trait_traces: dict[str, str] | None = None
+    trait_errors: dict[str, str] | None = None
+
+    def get_all_trait_scores(self) -> dict[str, Any]:
+        """All scores by trait name, whatever their kind."""
+        return {name: value for kind in _TRAIT_KINDS for name, value in (getattr(self, kind) or {}).items()}
+
+    def get_trait_by_name(self, name: str) -> tuple[Any, str] | None:
+        """The score of one trait and its kind (`llm`, `regex`, `callable`, `metric`, `agentic`), or None."""
+        for kind in _TRAIT_KINDS:
+            scores = getattr(self, kind) or {}
+            if name in scores:
+                return scores[name], kind.removesuffix("_trait_scores")
+        return None
+
+    def get_llm_trait_labels(self) -> dict[str, str]:
+        """The class names of literal traits."""
+        return self.llm_trait_labels or {}
+
+
+_TRAIT_KINDS: Final = (
+    "llm_trait_scores",
+    "regex_trait_scores",
+    "callable_trait_scores",
+    "metric_trait_scores",
+    "agentic_trait_scores",
+)
+
+
+class VerificationResultDeepJudgment(Section):
+    """What supports each extracted value: excerpts of the answer, and the judge's reasons."""
+
+    deep_judgment_enabled: bool = False
+    deep_judgment_performed: bool = False
+    extracted_excerpts: dict[str, list[dict[str, Any]]] | None = None
+    attribute_reasoning: dict[str, str] | None = None
+    deep_judgment_stages_completed: list[str] | None = None
+    deep_judgment_model_calls: int = 0
+    deep_judgment_excerpt_retry_count: int = 0
+    attributes_without_excerpts: list[str] | None = None
+    deep_judgment_search_enabled: bool = False
+    hallucination_risk_assessment: dict[str, str] | None = None
+
+
+class VerificationResultDeepJudgmentRubric(Section):
+    """What supports each trait's score."""
+
+    deep_judgment_rubric_performed: bool = False
+    extracted_rubric_excerpts: dict[str, list[dict[str, Any]]] | None = None
+    rubric_trait_reasoning: dict[str, str] | None = None
+    deep_judgment_rubric_scores: dict[str, int | bool | dict[str, Any] | None] | None = None
+    standard_rubric_scores: dict[str, int | bool | dict[str, Any] | None] | None = None
+    trait_metadata: dict[str, dict[str, Any]] | None = None
+    traits_without_valid_excerpts: list[str] | None = None
+    rubric_hallucination_risk_assessment: dict[str, dict[str, Any]] | None = None
+    total_deep_judgment_model_calls: int = 0
+    total_traits_evaluated: int = 0
+    total_excerpt_retries: int = 0
+
+
+class VetoRecord(Section):
+    """One stage's objection: which stage, why, and the outcome that it stands for."""
+
+    stage: str
+    reason: str
+    outcome: Outcome
+
+
+class RevisionRecord(Section):
+    """One change of an artifact by a stage that did not produce it."""
+
+    artifact: str
+    stage: str
+    before: Any = None
+    after: Any = None
+    reason: str
+
+
+class StageRecord(Section):
+    """What became of one planned stage."""
+
+    name: str
+    slot: str | None = None
+    status: Literal["ran", "skipped", "failed"]
+    reason: str | None = Field(default=None, description="Why it was skipped.")
+    error: str | None = Field(default=None, description="What it failed with.")
+    seconds: float = 0.0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    retries: dict[str, int] = Field(
+        default_factory=dict, description="Failed requests that were made again, by category."
+    )
+    waited: float = Field(default=0.0, description="Seconds between them.")
+    failed_calls: int = Field(default=0, description="Calls that brought no whole reply, in all their tries.")
+    distribution: str
+    version: str
+
+
+SECTIONS: Final[dict[str, type[Section]]] = {
+    "template": VerificationResultTemplate,
+    "rubric": VerificationResultRubric,
+    "deep_judgment": VerificationResultDeepJudgment,
+    "deep_judgment_rubric": VerificationResultDeepJudgmentRubric,
+}
+ROOT_FIELDS: Final = ("evaluation_input", "used_full_trace", "trace_extraction_error")
+
+
+def _free_fields() -> dict[str, str]:
+    from karenina_core.artifacts.keys import standard_keys
+
+    by_key = {key.field for key in standard_keys().values() if key.section is not None}
+    made_here = {
+        "verify_result",
+        "usage_metadata",
+        "parsed_llm_response",
+        "parsed_gt_response",
+        "template_verification_performed",
+    }
+    free = {
+        name: section
+        for section, model in SECTIONS.items()
+        for name in model.model_fields
+        if name not in by_key and name not in made_here
+    }
+    return {**free, **dict.fromkeys(ROOT_FIELDS, "root")}
+
+
+FREE_FIELDS: Final[dict[str, str]] = _free_fields()
+"""Result fields that a stage may set by name, because no artifact stands for them, with their section."""

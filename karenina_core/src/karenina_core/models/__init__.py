@@ -1,0 +1,1 @@
+"""What a model is: ports, model configurations, adapter specifications, prompts."""

@@ -1,0 +1,1 @@
+"""Which stages run, in which order, and why."""

@@ -1,0 +1,282 @@
+"""The plan: which stages, in which order, and why. Pure: it asks the stages and reads what they declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from karenina_core.artifacts.artifact import ANY, AnyKey
+from karenina_core.artifacts.slots import Slot
+from karenina_core.errors import KareninaError, RunError, told
+from karenina_core.planning.ordering import Edge, Node, order
+from karenina_core.planning.selection import Selected, select
+from karenina_core.stages.stage import Stage
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.plugins import OfferedStage
+    from karenina_core.stages.source_folder import SourceFolder
+
+
+class PlanError(KareninaError):
+    """All problems of a plan at once; each says what is wrong and which configuration line mends it."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("no plan can be made:\n" + "\n".join(f"- {problem}" for problem in problems))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsFor:
+    """One reason why a stage stands after another: the artifact (None for `after` and `before`), and the relation."""
+
+    artifact: str | None
+    stage: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A stage that is installed and not in the plan."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """A stage with its place: what the pipeline needs to run it and to hold it to its declarations."""
+
+    stage: Stage
+    distribution: str
+    version: str
+    waits_for: tuple[WaitsFor, ...] = ()
+    producers: tuple[tuple[AnyKey, str], ...] = ()
+    reads: frozenset[str] = field(default=frozenset())
+    writes: frozenset[str] = field(default=frozenset())
+    revises: frozenset[str] = field(default=frozenset())
+    reads_everything: bool = False
+
+    @cached_property
+    def name(self) -> str:
+        """The stage's name."""
+        return self.stage.name
+
+    @property
+    def slot(self) -> Slot | None:
+        """The slot that it fills."""
+        return self.stage.slot
+
+    @cached_property
+    def usage_key(self) -> str:
+        """Under which its model calls are counted."""
+        return self.stage.usage_key or self.stage.name
+
+    def reads_setting(self, name: str) -> bool:
+        """Whether it may read the configuration name: the core's, its own, and what it lists in `reads`."""
+        return name in self._readable
+
+    @cached_property
+    def _readable(self) -> frozenset[str]:
+        from karenina_core.config import CoreSettings
+
+        own = self.stage.settings
+        return frozenset(
+            {*CoreSettings.model_fields, *self.stage.reads, *(own.model_fields if own is not None else ())}
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The stages in the order in which they run, answer-scope ones first, and what was left out."""
+
+    stages: tuple[PlannedStage, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+    def names(self) -> list[str]:
+        """The stages' names in order."""
+        return [planned.name for planned in self.stages]
+
+    def of_scope(self, scope: str) -> tuple[PlannedStage, ...]:
+        """The stages of one scope, in order."""
+        return tuple(planned for planned in self.stages if planned.stage.scope == scope)
+
+    def source_folders(self, config: VerificationConfig, question: Question) -> tuple[SourceFolder, ...]:
+        """The folders outside of the benchmark on whose files the result of `question` depends, as its stages say.
+
+        Raises `RunError` where one cannot say it: without it nobody knows whether a kept result still holds.
+        """
+        found: list[SourceFolder] = []
+        for planned in self._sourced:
+            try:
+                found += planned.stage.source_folders(config, question)
+            except Exception as error:
+                raise RunError(
+                    f"{planned.name} of {planned.distribution} {planned.version} cannot say which folders decide the "
+                    f"result of question {question.id!r}: {told(error)}"
+                ) from error
+        return tuple(found)
+
+    @cached_property
+    def _sourced(self) -> tuple[PlannedStage, ...]:
+        own = Stage.source_folders
+        return tuple(planned for planned in self.stages if type(planned.stage).source_folders is not own)
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as `karenina plan --json` prints it."""
+        return {
+            "stages": [
+                {
+                    "name": planned.name,
+                    "slot": planned.slot.config_name if planned.slot is not None else None,
+                    "distribution": planned.distribution,
+                    "version": planned.version,
+                    "waits_for": [
+                        {"artifact": wait.artifact, "stage": wait.stage, "why": wait.why} for wait in planned.waits_for
+                    ],
+                }
+                for planned in self.stages
+            ],
+            "left_out": [{"name": left.name, "why": left.why} for left in self.left_out],
+        }
+
+
+def make_plan(
+    offered: Iterable[OfferedStage],
+    config: VerificationConfig,
+    question: Question,
+    *,
+    failures: Iterable[tuple[str, str]] = (),
+    conflicts: Iterable[str] = (),
+    known: dict[frozenset[tuple[str, str]], Plan] | None = None,
+) -> Plan:
+    """The plan of `question` under `config`.
+
+    `failures` are stage names with the reason why their plugin could not be loaded; they matter only where a stage of
+    that name is needed. `conflicts` are names that several distributions offer, and always a problem. The result
+    depends on what is offered, not on the order in which it comes. `known` holds the plans so far, by the names and
+    distributions of their stages, so that questions with the same stages share one. Raises `PlanError`.
+    """
+    selection = select(offered, config, question, dict(failures), conflicts)
+    if selection.problems:
+        raise PlanError(selection.problems)
+    stages = frozenset((one.stage.name, one.distribution) for one in selection.stages)
+    plan = known.get(stages) if known is not None else None
+    if plan is None:
+        plan = arrange(selection.stages, selection.left_out)
+        if known is not None:
+            known[stages] = plan
+    return plan
+
+
+def arrange(
+    selected: Sequence[Selected],
+    left_out: Sequence[tuple[str, str]] = (),
+    ranks: Mapping[str, int] | None = None,
+) -> Plan:
+    """The plan of stages that are already selected: their order and its reasons. Raises `PlanError` for a cycle.
+
+    `ranks` replaces the slots' ranks by stage name; they break ties only, and tests permute them to prove it.
+    """
+    nodes = [_node(one, ranks) for one in selected]
+    edges, producers = relations(selected, ranks)
+    placed, problems = order(nodes, edges)
+    if problems:
+        raise PlanError(problems)
+    by_name = {one.stage.name: one for one in selected}
+    return Plan(
+        tuple(_planned(by_name[name], edges, producers) for name in placed),
+        tuple(LeftOut(name, why) for name, why in sorted(left_out)),
+    )
+
+
+def _node(one: Selected, ranks: Mapping[str, int] | None) -> Node:
+    slot = one.stage.slot
+    rank = None if slot is None else slot.value if ranks is None else ranks[one.stage.name]
+    return Node(one.stage.name, rank, one.stage.scope)
+
+
+def relations(
+    selected: Sequence[Selected], ranks: Mapping[str, int] | None = None
+) -> tuple[list[Edge], dict[str, str]]:
+    """Every relation between the stages as an edge with its reason, and who produces which artifact."""
+    producers = {key.name: one.stage.name for one in selected for key in one.stage.produces}
+    edges: list[Edge] = []
+    for one in selected:
+        edges += _order_edges(one, selected)
+        edges += _artifact_edges(one, selected, producers)
+    return _chain_revisers(selected, edges, ranks), producers
+
+
+def _order_edges(one: Selected, selected: Sequence[Selected]) -> Iterable[Edge]:
+    """The edges of `after` and `before`."""
+    for other in selected:
+        if other is one:
+            continue
+        names: set[str | Slot | None] = {other.stage.name, other.stage.slot}
+        if names & set(one.stage.after):
+            yield Edge(other.stage.name, one.stage.name, None, f"{one.stage.name} says after")
+        if names & set(one.stage.before):
+            yield Edge(one.stage.name, other.stage.name, None, f"{one.stage.name} says before")
+
+
+def _artifact_edges(one: Selected, selected: Sequence[Selected], producers: dict[str, str]) -> Iterable[Edge]:
+    """The edges from who produces or revises an artifact to who reads it."""
+    stage = one.stage
+    if stage.optional is ANY:
+        for other in selected:
+            if other is not one:
+                yield Edge(other.stage.name, stage.name, None, "reads everything")
+        return
+    for relation, keys in (("requires", stage.requires), ("optional", stage.optional), ("revises", stage.revises)):
+        for key in sorted(keys, key=lambda key: key.name):
+            producer = producers.get(key.name)
+            if producer is not None and producer != stage.name:
+                yield Edge(producer, stage.name, key.name, relation)
+            if relation == "revises":
+                continue
+            for other in selected:
+                if other is not one and key in other.stage.revises and key not in stage.revises:
+                    if {other.stage.name, other.stage.slot} & set(stage.before):
+                        continue
+                    yield Edge(other.stage.name, stage.name, key.name, f"{relation}, after it is revised")
+
+
+def _chain_revisers(selected: Sequence[Selected], edges: list[Edge], ranks: Mapping[str, int] | None) -> list[Edge]:
+    """`edges` with the revisers of each artifact one after another, as the other relations, rank and name have them."""
+    revised = sorted({key.name for one in selected for key in one.stage.revises})
+    for name in revised:
+        revisers = [one for one in selected if any(key.name == name for key in one.stage.revises)]
+        if len(revisers) < 2:
+            continue
+        nodes = [_node(one, ranks) for one in selected]
+        placed, problems = order(nodes, edges)
+        if problems:
+            break
+        chain = [stage for stage in placed if stage in {one.stage.name for one in revisers}]
+        edges = edges + [Edge(first, second, name, "revises, one after another") for first, second in pairwise(chain)]
+    return edges
+
+
+def _planned(one: Selected, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
+    stage = one.stage
+    waits = {WaitsFor(edge.artifact, edge.first, edge.why): None for edge in edges if edge.second == stage.name}
+    everything = stage.optional is ANY
+    declared = [] if everything else [*stage.requires, *stage.optional, *stage.revises, *stage.produces]
+    return PlannedStage(
+        stage,
+        one.distribution,
+        one.version,
+        waits_for=tuple(sorted(waits, key=lambda wait: (wait.stage, wait.artifact or "", wait.why))),
+        producers=tuple(
+            (key, producers.get(key.name, "its producer")) for key in sorted(stage.requires, key=lambda key: key.name)
+        ),
+        reads=frozenset(key.name for key in declared),
+        writes=frozenset(key.name for key in stage.produces),
+        revises=frozenset(key.name for key in stage.revises),
+        reads_everything=everything,
+    )

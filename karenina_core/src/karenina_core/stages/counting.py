@@ -1,0 +1,127 @@
+"""Ports for one stage: they pass calls on, say for which item they are, and count what they use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from karenina_core.models.ports import (
+    NO_INFO,
+    AgentOptions,
+    AgentReply,
+    CallInfo,
+    LLMReply,
+    Message,
+    ParserReply,
+    PortError,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_core.models.ports import AgentPort, LLMPort, ParserPort, Usage
+
+
+class CallCounter(Protocol):
+    """What counts the calls of one stage for one item: its `VerificationContext`."""
+
+    @property
+    def call_info(self) -> CallInfo:
+        """For which item calls are made."""
+
+    def shows_truth(self, messages: Sequence[Message]) -> bool:
+        """Return whether the messages hold a prompt that shows ground truth."""
+
+    def count(self, usage: Usage) -> None:
+        """Add what a call used."""
+
+    def count_failure(self, error: PortError | None = None) -> None:
+        """Note that a call brought no reply."""
+
+    def enter_workspace(self, folder: Path) -> None:
+        """Note that agents work in the folder."""
+
+
+class _Counted:
+    __slots__ = ("_context",)
+
+    def __init__(self, context: CallCounter) -> None:
+        self._context = context
+
+    async def aclose(self) -> None:
+        """Nothing to do: the run closes its ports."""
+
+    def _info(self, info: CallInfo, messages: Sequence[Message]) -> CallInfo:
+        """What the stage says about the call, or what is known of its item; always with the stage's notes."""
+        if info is NO_INFO:
+            info = self._context.call_info
+        elif info.notes is None:
+            info = replace(info, notes=self._context.call_info.notes)
+        return replace(info, shows_truth=True) if self._context.shows_truth(messages) else info
+
+
+class CountedLLM(_Counted):
+    """The port for text of one stage."""
+
+    __slots__ = ("_port",)
+
+    def __init__(self, context: CallCounter, port: LLMPort) -> None:
+        super().__init__(context)
+        self._port = port
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        """Pass the call on, and count it."""
+        try:
+            reply = await self._port.invoke(messages, info=self._info(info, messages))
+        except PortError as error:
+            self._context.count_failure(error)
+            raise
+        self._context.count(reply.usage)
+        return reply
+
+
+class CountedParser(_Counted):
+    """The port for JSON of one stage."""
+
+    __slots__ = ("_port",)
+
+    def __init__(self, context: CallCounter, port: ParserPort) -> None:
+        super().__init__(context)
+        self._port = port
+
+    async def parse(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
+    ) -> ParserReply:
+        """Pass the call on, and count it."""
+        try:
+            reply = await self._port.parse(messages, schema, info=self._info(info, messages))
+        except PortError as error:
+            self._context.count_failure(error)
+            raise
+        self._context.count(reply.usage)
+        return reply
+
+
+class CountedAgent(_Counted):
+    """The port for conversations of one stage."""
+
+    __slots__ = ("_port",)
+
+    def __init__(self, context: CallCounter, port: AgentPort) -> None:
+        super().__init__(context)
+        self._port = port
+
+    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        """Pass the call on, and count it."""
+        if options.workspace is not None:
+            self._context.enter_workspace(options.workspace)
+        try:
+            reply = await self._port.run(messages, options, info=self._info(info, messages))
+        except PortError as error:
+            self._context.count_failure(error)
+            if error.partial is not None:
+                self._context.count(error.partial.usage)
+            raise
+        self._context.count(reply.usage)
+        return reply

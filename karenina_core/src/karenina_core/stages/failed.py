@@ -1,0 +1,34 @@
+"""Skipping what an earlier stage has failed already: the findings that do it, and what each is called in a skip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.artifacts.keys import ArtifactKeys as Keys
+from karenina_core.stages.stage import Skip
+
+if TYPE_CHECKING:
+    from karenina_core.artifacts.artifact import AnyKey
+    from karenina_core.stages.context import VerificationContext
+
+_FAILS: Final[Mapping[str, tuple[bool, str]]] = {
+    Keys.RECURSION_LIMIT_REACHED.name: (True, "the turn limit was reached"),
+    Keys.TRACE_VALIDATION_FAILED.name: (True, "the trace does not end in an answer"),
+    Keys.ABSTENTION_DETECTED.name: (True, "the model abstained"),
+    Keys.SUFFICIENCY_DETECTED.name: (False, "the answer is insufficient"),
+}
+
+
+def unless_failed(context: VerificationContext, *findings: AnyKey) -> bool | Skip:
+    """For `Stage.should_run`: True, or a skip that says which of these findings has failed the answer.
+
+    A finding is RECURSION_LIMIT_REACHED, TRACE_VALIDATION_FAILED, ABSTENTION_DETECTED or SUFFICIENCY_DETECTED (which
+    fails where it is False), and the calling stage declares it as optional. One that nobody made fails nothing. The
+    first that fails is named.
+    """
+    for finding in findings:
+        failing, why = _FAILS[finding.name]
+        if context.find_artifact(finding) is failing:
+            return Skip(why)
+    return True

@@ -1,0 +1,79 @@
+"""Formats: kinds of files that hold benchmarks. Plugins offer them; the suffix of a file chooses one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.hookspecs import karenina_formats
+from karenina_core.plugins import Offer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_benchmark.benchmark import Benchmark
+    from karenina_core.plugins import Plugins
+
+OWNER: Final = "karenina-benchmark"
+"""The distribution of the built-in formats."""
+
+CheckPaths = Callable[["Path", Sequence[str]], bool | None]
+"""Called with a benchmark's file and the files that it wants to be read, before any of them is opened.
+
+It raises if they may not be read; False leaves those out that lead out of the folder.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of file that holds a benchmark.
+
+    `suffixes` are in lower case, with their dot. `read` returns the benchmark of a file, without executing anything in
+    it; it calls its second argument with the names of other files before it opens them. `write` yields the new content
+    of a file, text (as UTF-8) or bytes; the file is replaced after all of it was yielded. Both raise `CheckpointError`.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    read: Callable[[Path, CheckPaths], Benchmark]
+    write: Callable[[Benchmark, Path], Iterable[str | bytes]] | None = None
+
+
+def formats(plugins: Plugins) -> list[Offer[Format]]:
+    """Return the formats that are offered. The built-in ones are also there if `plugins` was made by hand."""
+    from karenina_benchmark.own_formats import FORMATS
+    from karenina_core.version import __version__
+
+    offered = plugins.offers(karenina_formats)
+    there = [one.value for one in offered]
+    return [*offered, *(Offer(one, OWNER, __version__, None) for one in FORMATS if one not in there)]
+
+
+def format_of(plugins: Plugins, path: Path, suffix: str, *, writes: bool = False) -> Offer[Format]:
+    """Return the format with that suffix. `writes` leaves out formats that can only be read.
+
+    Raises `CheckpointError` about `path` if there is none, with the suffixes that there are, and if two distributions
+    offer one.
+    """
+    offered = [one for one in formats(plugins) if one.value.write is not None or not writes]
+    found = [one for one in offered if suffix in one.value.suffixes]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = " and ".join(f"{one.distribution} {one.version}" for one in found)
+        raise CheckpointError(
+            path,
+            "",
+            f"two plugins offer a format with the suffix {suffix!r}: {names}",
+            f'block one of them: [plugins] block = ["{found[-1].distribution}"]',
+        )
+    which = "to write" if writes else "it has"
+    cure = f"use one of {known_suffixes(offered)}"
+    raise CheckpointError(path, "", f"the ending {suffix!r} does not say which form {which}", cure)
+
+
+def known_suffixes(offered: Iterable[Offer[Format]]) -> str:
+    """Return the suffixes of formats, for messages."""
+    return "; ".join(f"{', '.join(one.value.suffixes)} ({one.value.name})" for one in offered)

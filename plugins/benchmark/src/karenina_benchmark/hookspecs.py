@@ -1,0 +1,20 @@
+"""The hook for the formats of files that hold benchmarks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core.plugins.hookspecs import hookspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karenina_benchmark.formats import Format
+
+
+@hookspec
+def karenina_formats() -> Sequence[Format]:
+    """Offer formats of files that hold benchmarks, each chosen by the suffix of the file.
+
+    `Benchmark.load`, `Benchmark.save` and every command that takes a benchmark use them like the built-in ones.
+    """

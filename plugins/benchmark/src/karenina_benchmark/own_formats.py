@@ -1,0 +1,96 @@
+"""The formats of this project: YAML, checkpoints in JSON-LD, lines of JSON, and tables of questions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from karenina_benchmark.benchmark import Benchmark
+from karenina_benchmark.checkpoint import checkpoint_text, read_checkpoint
+from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.files import read_text
+from karenina_benchmark.formats import Format
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_benchmark.formats import CheckPaths
+
+logger = logging.getLogger("karenina")
+
+
+def _read_checkpoint(path: Path, _check_paths: CheckPaths) -> Benchmark:
+    benchmark = read_checkpoint(_text(path), path)
+    _warn_of_unread(benchmark, _unread(benchmark), path)
+    return benchmark
+
+
+def _read_yaml(path: Path, check_paths: CheckPaths) -> Benchmark:
+    from karenina_benchmark.readable import read_readable
+
+    benchmark = read_readable(_text(path), path, check_paths)
+    _warn_of_unread(benchmark, _unread(benchmark), path)
+    return benchmark
+
+
+def _read_lines(path: Path, _check_paths: CheckPaths) -> Benchmark:
+    from karenina_benchmark.lines import read_lines
+
+    benchmark, ids = read_lines(path)
+    _warn_of_unread(benchmark, [f"`unread` of question {id}" for id in ids], path)
+    return benchmark
+
+
+def _read_table(path: Path, _check_paths: CheckPaths) -> Benchmark:
+    """Return a benchmark named like the file, whose questions are the rows. Columns are named like fields."""
+    from karenina_benchmark.importing import questions_of
+
+    benchmark = Benchmark(path.stem)
+    benchmark.add_questions(questions_of(path))
+    benchmark.date_modified = None
+    return benchmark
+
+
+def _write_checkpoint(benchmark: Benchmark, path: Path) -> Iterator[str]:
+    yield checkpoint_text(benchmark, path)
+
+
+def _write_yaml(benchmark: Benchmark, path: Path) -> Iterator[str]:
+    from karenina_benchmark.readable import readable_text
+
+    yield readable_text(benchmark, path)
+
+
+def _write_lines(benchmark: Benchmark, path: Path) -> Iterator[str]:
+    from karenina_benchmark.lines import lines_of
+
+    yield from lines_of(benchmark, path)
+
+
+def _text(path: Path) -> str:
+    text = read_text(path)
+    if not text.strip():
+        raise CheckpointError(path, "", "the file is empty", "save a benchmark to it, or write one by hand as YAML")
+    return text
+
+
+def _unread(benchmark: Benchmark) -> list[str]:
+    return [f"{name} (question {one.id})" for one in benchmark for name in one.unread]
+
+
+def _warn_of_unread(benchmark: Benchmark, of_questions: Sequence[str], path: Path) -> None:
+    """Warn of what a file holds that this version does not know: it is kept, and it has no effect."""
+    found = [*benchmark.unread, *of_questions]
+    if found:
+        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+        logger.warning("%s: not known, kept, and without effect: %s%s", path, ", ".join(found[:5]), more)
+
+
+FORMATS: Final = (
+    Format("a checkpoint", (".jsonld", ".json"), _read_checkpoint, _write_checkpoint),
+    Format("YAML", (".yaml", ".yml"), _read_yaml, _write_yaml),
+    Format("a question a line", (".jsonl", ".ndjson"), _read_lines, _write_lines),
+    Format("a table", (".csv", ".tsv"), _read_table),
+    Format("an Excel table", (".xlsx",), _read_table),
+)

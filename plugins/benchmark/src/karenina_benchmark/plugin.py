@@ -1,0 +1,22 @@
+"""What the benchmark room itself offers: the formats of its files. The entry point names `plugin`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core.plugins.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from karenina_benchmark.formats import Format
+
+
+class plugin:  # noqa: N801 - the entry point's name
+    """Offers YAML, JSON-LD checkpoints, JSON lines, CSV and Excel."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_formats() -> list[Format]:
+        """Return the formats."""
+        from karenina_benchmark.own_formats import FORMATS
+
+        return list(FORMATS)

@@ -1,0 +1,104 @@
+"""Where values of the configuration come from: TOML, YAML and JSON files, and layers of values with their origin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from karenina_core.config import VerificationConfig, from_environment
+from karenina_core.errors import ConfigError
+from karenina_toolkit import files
+from karenina_toolkit.bounds import MAX_DIGITS, trouble_in
+
+
+class Layers:
+    """Values of configuration names, each layer over the earlier ones, and the place that each value comes from."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.origin: dict[str, str] = {}
+
+    def lay(self, table: Mapping[str, Any], place: str) -> None:
+        """Put the values of `table`, which come from `place`, over all earlier ones."""
+        self.values.update(table)
+        self.origin.update(dict.fromkeys(table, place))
+
+    def names_from(self, place: str) -> frozenset[str]:
+        """Return the names whose values come from `place`."""
+        return frozenset(name for name, origin in self.origin.items() if origin == place)
+
+    def configuration(self) -> VerificationConfig:
+        """Return the configuration. Raises `ConfigError`, each problem with the place that its value comes from."""
+        try:
+            return VerificationConfig(**self.values)
+        except ConfigError as error:
+            raise ConfigError([self._placed(problem) for problem in error.problems]) from error
+
+    def _placed(self, problem: str) -> str:
+        name = problem.partition(":")[0].partition(".")[0].partition(" ")[0]
+        return f"{problem} (from {self.origin[name]})" if name in self.origin else problem
+
+
+def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
+    """Return the configuration in a TOML, YAML or JSON file; the environment, then `arguments`, go over it."""
+    return VerificationConfig(**{**read_table(path), **dict(from_environment()), **arguments})
+
+
+def read_table(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
+    """Return the table in a TOML, YAML or JSON file. Raises `ConfigError` if it cannot be read.
+
+    At most 100 MB are read; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` sets another bound. The
+    errors name places and show nothing of the file, which may hold keys.
+    """
+    file = Path(path)
+    try:
+        found = _parse_table(file, files.read_text(file, max_bytes=max_bytes))
+    except files.FileError as error:
+        place = f" at {error.where}" if error.where else ""
+        problem = f"the configuration file {file} cannot be read{place}: {error.what}; {error.cure}"
+        raise ConfigError([problem]) from error
+    except ValueError as error:
+        raise ConfigError([f"the configuration file {file} is not well-formed: {error}"]) from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise ConfigError([f"the configuration file {file} holds a {type(found).__name__}, not a table of names"])
+    return found
+
+
+def _parse_table(file: Path, text: str) -> Any:
+    suffix = file.suffix.lower()
+    if suffix in (".yaml", ".yml"):
+        return _parse_yaml(file, text)
+    try:
+        if suffix == ".toml":
+            import tomllib
+
+            found: Any = tomllib.loads(text)
+        elif suffix == ".json":
+            import json
+
+            found = json.loads(text)
+        else:
+            raise ValueError(f"its suffix is {suffix!r}, and a configuration is .toml, .yaml, .yml or .json")
+    except RecursionError:
+        raise ValueError("it is nested too deeply; check the file") from None
+    except ValueError as error:
+        if "int_max_str_digits" in str(error):
+            raise ValueError(f"a whole number has more than {MAX_DIGITS} digits; shorten it") from None
+        raise
+    trouble = trouble_in(found)
+    if trouble is not None:
+        raise ValueError(f"{trouble.where}: {trouble.what}; {trouble.cure}".removeprefix(": "))
+    return found
+
+
+def _parse_yaml(file: Path, text: str) -> Any:
+    from karenina_benchmark.errors import CheckpointError
+    from karenina_benchmark.yamlform import read
+
+    try:
+        return read(text, file).value
+    except CheckpointError as error:
+        raise ValueError(f"{error.where}: {error.what}; {error.cure}".removeprefix(": ")) from None

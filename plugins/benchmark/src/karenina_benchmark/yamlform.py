@@ -1,0 +1,361 @@
+"""YAML as people mean it: read with line numbers, without surprises, and written so that it reads back the same.
+
+Reading builds plain values only (what `safe_load` builds, and less). The words of YAML 1.2 hold: `true` and `false` are
+the booleans, so `no`, `on` and `NO` (Norway) are texts; `010` is ten and `12:30` a text; a date is the text that stands
+there. A key that stands twice is an error, and every key is a text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from karenina_benchmark.errors import CheckpointError
+from karenina_toolkit import files
+from karenina_toolkit.bounds import MAX_DEPTH, trouble_in
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import yaml
+
+Place = tuple[str | int, ...]
+
+_BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_NULL = re.compile(r"~|null|Null|NULL|")
+_CORE = "tag:yaml.org,2002:"
+_DIGITS = (4000, 3500)
+"""The most characters of a decimal and of a hexadecimal number: Python writes no more than 4,300 decimal digits."""
+_MOST_REPEATS = 100_000
+_FEWEST_NODES = 10_000
+_BYTES_OF_A_NODE = 400
+"""A file of the largest size may have one value for so many bytes: 250,000, as long as nobody raises the bound."""
+_YAML_CURE = "correct it there; a text that holds one of : ? # , [ ] { } may need quotes"
+
+
+_Pairs = dict[str, "tuple[yaml.ScalarNode, yaml.Node]"]
+
+
+class TooManyValues(Exception):
+    """A YAML text with more values than are read."""
+
+    def __init__(self, line: int, most: int) -> None:
+        super().__init__(line, most)
+        self.line = line
+        self.most = most
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file, or a line of one: its value, and of every place in it the line and, for a scalar, the written text."""
+
+    file: Path
+    value: Any
+    lines: Mapping[Place, int]
+    written: Mapping[Place, str]
+
+    def line(self, path: Place) -> int | None:
+        """The line of a place, or of the nearest place around it."""
+        for end in range(len(path), -1, -1):
+            if path[:end] in self.lines:
+                return self.lines[path[:end]]
+        return None
+
+
+@dataclass(frozen=True)
+class Section:
+    """A mapping in a document, which knows its place for the sake of its errors."""
+
+    document: Document
+    path: Place
+    value: Mapping[str, Any]
+
+    def error(self, what: str, cure: str, *path: str | int) -> CheckpointError:
+        """An error at this place, or at `path` below it."""
+        line = self.document.line((*self.path, *path))
+        return CheckpointError(self.document.file, f"line {line}" if line else "", what, cure)
+
+    def check_keys(self, known: Collection[str]) -> None:
+        """Raise for a key that is not in `known`, naming the nearest that is."""
+        for key in self.value:
+            if key not in known:
+                near = get_close_matches(key, known, n=1, cutoff=0.6)
+                cure = f"did you mean {near[0]!r}?" if near else f"the keys here are {', '.join(known)}"
+                raise self.error(f"unknown key {key!r}", cure, key)
+
+    def text(self, key: str) -> str | None:
+        """The text of a key as it was written, numbers and dates too; None where it is absent or null."""
+        value = self.value.get(key)
+        if value is None:
+            return None
+        if isinstance(value, Mapping | list):
+            raise self.error(f"{key!r} is a text, not a {'list' if isinstance(value, list) else 'mapping'}", "", key)
+        return self.document.written[(*self.path, key)]
+
+    def texts(self, key: str) -> list[str]:
+        """The texts of a list; a single text is a list of one."""
+        value = self.value.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            return [self.text(key) or ""]
+        for position, entry in enumerate(value):
+            if entry is None or isinstance(entry, Mapping | list):
+                raise self.error(f"{key!r} is a list of texts", f"entry {position + 1} is none", key, position)
+        return [self.document.written[(*self.path, key, position)] for position in range(len(value))]
+
+    def section(self, key: str) -> Section | None:
+        """The mapping under a key; None where it is absent or null."""
+        value = self.value.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            raise self.error(f"{key!r} is a mapping of keys to values", f"not {value!r:.60}", key)
+        return Section(self.document, (*self.path, key), value)
+
+    def sections(self, key: str) -> list[Section]:
+        """The mappings of the list under a key; a single mapping is a list of one."""
+        value = self.value.get(key)
+        if value is None:
+            return []
+        if isinstance(value, Mapping):
+            return [Section(self.document, (*self.path, key), value)]
+        if not isinstance(value, list):
+            raise self.error(f"{key!r} is a list", f"not {value!r:.60}", key)
+        for position, entry in enumerate(value):
+            if not isinstance(entry, Mapping):
+                raise self.error(f"entry {position + 1} of {key!r} is a mapping", f"not {entry!r:.60}", key, position)
+        return [Section(self.document, (*self.path, key, position), entry) for position, entry in enumerate(value)]
+
+
+def parse(text: str, file: Path) -> Section:
+    """The mapping that a YAML text is. Raises `CheckpointError` with the line."""
+    document = read(text, file)
+    if not isinstance(document.value, Mapping):
+        raise CheckpointError(file, "", "the file holds no mapping of keys to values", "begin it with `karenina: 1`")
+    return Section(document, (), document.value)
+
+
+def read(text: str, file: Path) -> Document:
+    """Return what a YAML text holds; None if it holds nothing. Raises `CheckpointError` with the line."""
+    import yaml
+
+    try:
+        loader = _loader()(text)
+        try:
+            node = loader.get_single_node()
+            reader = _Reader(file)
+            value = reader.build(node, (), ()) if node is not None else None
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise CheckpointError(file, where, f"this is no YAML: {error.problem or error.context}", _YAML_CURE) from error
+    except yaml.YAMLError as error:
+        raise CheckpointError(file, "", f"this is no YAML: {error}", "remove that character") from error
+    except RecursionError as error:
+        raise CheckpointError(file, "", "the YAML is nested too deeply", "check the file") from error
+    except TooManyValues as error:
+        what, cure = f"the file has more than {error.most:,} values", "write it as lines of JSON (.jsonl)"
+        raise CheckpointError(
+            file, f"line {error.line}", what, f"{cure}, or {files.cure(files.max_file_bytes())}"
+        ) from error
+    except (ValueError, OverflowError) as error:  # PyYAML makes a character of any number in an escape
+        if isinstance(error, CheckpointError):
+            raise
+        raise CheckpointError(file, "", "a \\U in the YAML is no character", "correct that escape") from error
+    document = Document(file, value, reader.lines, reader.written)
+    trouble = trouble_in(value) if "\\u" in text or "\\U" in text or reader.deep else None
+    if trouble is not None:
+        line = document.line(trouble.path)
+        raise CheckpointError(file, f"line {line}" if line else "", trouble.what, trouble.cure)
+    return document
+
+
+class _Reader:
+    def __init__(self, file: Path) -> None:
+        self.lines: dict[Place, int] = {}
+        self.written: dict[Place, str] = {}
+        self.deep = False
+        self._file = file
+        self._built: set[int] = set()
+        self._checked: set[int] = set()
+        self._merging: set[int] = set()
+        self._merged: dict[int, _Pairs] = {}
+        self._repeats = 0
+
+    def build(self, node: yaml.Node, path: Place, above: tuple[yaml.Node, ...]) -> Any:
+        import yaml
+
+        if any(node is other for other in above):
+            raise self._error(node, "an alias stands inside what it names", "write the value out")
+        self.deep = self.deep or len(path) > MAX_DEPTH
+        if id(node) in self._built:
+            self._count_repeat(node)
+        self._built.add(id(node))
+        self.lines.setdefault(path, node.start_mark.line + 1)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path, (*above, node))
+        if isinstance(node, yaml.SequenceNode):
+            self._plain_tag(node, "seq")
+            return [self.build(entry, (*path, place), (*above, node)) for place, entry in enumerate(node.value)]
+        assert isinstance(node, yaml.ScalarNode)
+        self.written[path] = node.value
+        return self._scalar(node)
+
+    def _mapping(self, node: yaml.MappingNode, path: Place, above: tuple[yaml.Node, ...]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, (key, value) in self._pairs(node).items():
+            place = (*path, name)
+            self.lines[place] = key.start_mark.line + 1
+            found[name] = self.build(value, place, above)
+        return found
+
+    def _pairs(self, node: yaml.MappingNode) -> _Pairs:
+        """The keys and values of a mapping: first those that `<<` takes from others, then its own."""
+        if id(node) in self._merged:
+            return self._merged[id(node)]
+        if id(node) in self._merging:
+            raise self._error(node, "an alias stands inside what it names", "write the value out")
+        self._merging.add(id(node))
+        self._check_keys(node)
+        taken: _Pairs = {}
+        own: _Pairs = {}
+        for key, value in node.value:
+            if key.tag == _CORE + "merge":
+                self._take(value, taken)
+            else:
+                own[key.value] = (key, value)
+        found = self._merged[id(node)] = {**taken, **own}
+        return found
+
+    def _check_keys(self, node: yaml.MappingNode) -> None:
+        import yaml
+
+        self._plain_tag(node, "map")
+        seen: dict[str, int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise self._error(key, "a key is a text", "put it into quotes")
+            if key.value in seen:
+                first = seen[key.value]
+                what = f"the key {key.value!r} stands twice (first in line {first})"
+                raise self._error(key, what, "remove one of them")
+            seen[key.value] = key.start_mark.line + 1
+
+    def _take(self, node: yaml.Node, taken: _Pairs) -> None:
+        """Add what `<<` takes from a mapping, or from each of a list of mappings; what comes first counts."""
+        import yaml
+
+        for source in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+            if not isinstance(source, yaml.MappingNode):
+                raise self._error(source, "`<<` takes the keys of a mapping or of a list of mappings", "name one")
+            self._count_repeat(node)
+            for name, pair in self._pairs(source).items():
+                self._count_repeat(node)
+                taken.setdefault(name, pair)
+
+    def _count_repeat(self, node: yaml.Node) -> None:
+        self._repeats += 1
+        if self._repeats > _MOST_REPEATS:
+            raise self._error(node, "the aliases make this file too large", "write the values out")
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        text: str = node.value
+        match node.tag.removeprefix(_CORE):
+            case "null":
+                return None
+            case "bool" if _BOOL.fullmatch(text):
+                return text.lower() == "true"
+            case "int" if _INT.fullmatch(text) and len(text) <= _DIGITS[text[:2] == "0x"]:
+                return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+            case "float" if _FLOAT.fullmatch(text):
+                return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+            case "str" | "!":
+                return text
+        raise self._error(
+            node, f"{text[:60]!r} is no {node.tag.removeprefix(_CORE)}", "put it into quotes to make it a text"
+        )
+
+    def _plain_tag(self, node: yaml.Node, kind: str) -> None:
+        if node.tag not in (_CORE + kind, "!"):
+            raise self._error(node, f"the tag {node.tag!r} is not supported", "write plain values")
+
+    def _error(self, node: yaml.Node, what: str, cure: str) -> CheckpointError:
+        return CheckpointError(self._file, f"line {node.start_mark.line + 1}", what, cure)
+
+
+def _resolves(text: str) -> bool:
+    return any(pattern.fullmatch(text) for pattern in (_NULL, _BOOL, _INT, _FLOAT))
+
+
+@cache
+def _loader() -> type[yaml.SafeLoader]:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Knows the words of YAML 1.2 and no others. A node takes half a kilobyte of memory, so they are counted."""
+
+        nodes = 0
+        most_nodes = 0
+
+        def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+            self.most_nodes = self.most_nodes or max(_FEWEST_NODES, files.max_file_bytes() // _BYTES_OF_A_NODE)
+            self.nodes += 1
+            if self.nodes > self.most_nodes:
+                raise TooManyValues(self.line + 1, self.most_nodes)
+            found: yaml.Node | None = super().compose_node(parent, index)
+            return found
+
+        yaml_implicit_resolvers = {
+            None: [
+                (_CORE + "merge", re.compile("<<$")),
+                (_CORE + "null", re.compile(f"(?:{_NULL.pattern})$")),
+                (_CORE + "bool", re.compile(f"(?:{_BOOL.pattern})$")),
+                (_CORE + "int", re.compile(f"(?:{_INT.pattern})$")),
+                (_CORE + "float", re.compile(f"(?:{_FLOAT.pattern})$")),
+            ]
+        }
+
+    return Loader
+
+
+def dump(value: Any) -> str:
+    """Plain values as YAML, long texts as blocks, that `parse` and other YAML readers read back the same."""
+    import yaml
+
+    text: str = yaml.dump(value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=110, indent=2)
+    return text
+
+
+@cache
+def _dumper() -> type[yaml.SafeDumper]:
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Writes no aliases, and quotes every text that some version of YAML would read as something else."""
+
+        def ignore_aliases(self, data: object) -> bool:
+            return True
+
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+            super().increase_indent(flow, False)
+
+    def text(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
+        style = None
+        if _resolves(data) or not all(ch == "\n" or (ch.isprintable() and ch not in "\ufeff") for ch in data):
+            style = '"'
+        elif "\n" in data:
+            style = "|"
+        return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+    Dumper.add_representer(str, text)
+    return Dumper

@@ -1,0 +1,181 @@
+import gc
+import json
+import weakref
+from pathlib import Path
+
+import pytest
+
+from karenina_benchmark import Benchmark, CheckpointError
+from karenina_core.config import VerificationConfig
+from karenina_core.data.question import Question
+from karenina_core.data.rubrics import RegexRubricTrait, Rubric
+from karenina_core.data.trust import Trust
+from karenina_core.errors import ConfigError
+from karenina_engine.scheduling import running
+from karenina_engine.scheduling.running import chosen_questions
+from karenina_template.questions import template_of, template_source_of
+
+GENE = {
+    "id": "gene",
+    "question": "Which gene?",
+    "raw_answer": "BCL2",
+    "answer": {"gene": {"description": "The gene that is named", "ground_truth": "BCL2"}},
+}
+YEAR = {"id": "year", "question": "Which year?", "raw_answer": 1985, "keywords": "history", "metadata": {"level": 3}}
+
+
+def written(folder: Path, *lines: object, name: str = "genes.jsonl") -> Path:
+    file = folder / name
+    file.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines), "utf-8")
+    return file
+
+
+def test_every_line_is_a_question_with_the_keys_of_the_readable_form(tmp_path: Path) -> None:
+    benchmark = Benchmark.load(written(tmp_path, GENE, YEAR))
+    assert benchmark.name == "genes"
+    assert benchmark.ids == ("gene", "year")
+    gene, year = benchmark
+    assert gene.raw_answer == "BCL2"
+    assert "ground_truth='BCL2'" in (template_source_of(gene) or "")
+    assert (year.raw_answer, year.keywords, year.metadata) == ("1985", ("history",), {"level": 3})
+
+
+def test_the_first_line_may_say_what_holds_for_all_questions(tmp_path: Path) -> None:
+    trait = {"type": "regex", "name": "cites", "pattern": "doi"}
+    head = {"karenina": 1, "name": "Genes", "version": "2", "config": {"replicate_count": 2}, "rubric": [trait]}
+    benchmark = Benchmark.load(written(tmp_path, head, GENE))
+    assert (benchmark.name, benchmark.version, benchmark.run_config) == ("Genes", "2", {"replicate_count": 2})
+    assert benchmark.rubric_for(benchmark.get("gene")) == Rubric.of(RegexRubricTrait(name="cites", pattern="doi"))
+
+
+def test_the_same_file_as_lines_as_yaml_and_as_a_checkpoint_is_the_same_benchmark(tmp_path: Path) -> None:
+    benchmark = Benchmark.load(written(tmp_path, {"karenina": 1, "name": "Genes", "id": "urn:genes"}, GENE, YEAR))
+    for name in ("again.jsonl", "genes.yaml", "genes.jsonld"):
+        benchmark.save(tmp_path / name)
+        assert Benchmark.load(tmp_path / name) == benchmark
+
+
+def test_questions_are_made_when_they_are_asked_for_and_let_go(tmp_path: Path) -> None:
+    benchmark = Benchmark.load(written(tmp_path, GENE, YEAR))
+    held = weakref.ref(benchmark.get("gene"))
+    gc.collect()
+    assert benchmark.streamed
+    assert held() is None
+
+
+def test_changes_stay_in_memory_and_the_file_as_it_is(tmp_path: Path) -> None:
+    file = written(tmp_path, GENE, YEAR)
+    before = file.read_bytes()
+    benchmark = Benchmark.load(file)
+    benchmark.replace(benchmark.get("gene").changed(raw_answer="MCL1"))
+    benchmark.add_question("Which cell?", question_id="cell")
+    benchmark.remove("year")
+    assert [(one.id, one.raw_answer) for one in benchmark] == [("gene", "MCL1"), ("cell", None)]
+    assert file.read_bytes() == before
+
+
+def test_a_file_can_be_saved_over_itself(tmp_path: Path) -> None:
+    file = written(tmp_path, GENE, YEAR)
+    benchmark = Benchmark.load(file)
+    benchmark.remove("gene")
+    benchmark.save(file)
+    assert Benchmark.load(file).ids == ("year",)
+    assert benchmark.get("year").raw_answer == "1985"
+
+
+def test_byte_order_mark_blank_lines_and_windows_ends_count_for_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "genes.ndjson"
+    file.write_bytes(b"\xef\xbb\xbf" + f"{json.dumps(GENE)}\r\n\r\n{json.dumps(YEAR)}".encode())
+    assert [question.id for question in Benchmark.load(file)] == ["gene", "year"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"question": ', "line 2, column"),
+        ("[1]", "line 2: it holds a JSON list, not an object"),
+        ('{"question": "A?", "question": "B?"}', "the key 'question' stands twice"),
+        ('{"question": "A?", "raw_answer": NaN}', "NaN is no value of JSON"),
+        ('{"text": "A?"}', "line 2: the line has no question"),
+        ({**YEAR, "id": "gene"}, "line 2: the question of line 1 has the same id 'gene'"),
+        ({"karenina": 1}, "line 2: `karenina` stands in the line of the benchmark, which is the first"),
+        ({"question": ["A?"]}, "line 2: 'question' is a text, not a list"),
+    ],
+)
+def test_a_broken_line_is_named_and_nothing_is_loaded(tmp_path: Path, line: object, words: str) -> None:
+    file = written(tmp_path, GENE, line)
+    with pytest.raises(CheckpointError) as caught:
+        Benchmark.load(file)
+    assert str(file) in str(caught.value)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ({**YEAR, "raw_anser": 1}, "line 2: unknown key 'raw_anser'; did you mean 'raw_answer'?"),
+        ({**YEAR, "rubric": [{"type": "regex"}]}, "line 2: rubric: "),
+        ({**YEAR, "answer": {"year": {"description": "It"}}}, "line 2: the field 'year' has no 'ground_truth'"),
+        ({**YEAR, "answer": {"year": {"description": "It", "ground_truth": 1, "verify_with": "Exakt"}}}, "line 2: "),
+    ],
+)
+def test_what_is_wrong_inside_a_question_is_told_when_it_is_made(tmp_path: Path, line: object, words: str) -> None:
+    benchmark = Benchmark.load(written(tmp_path, GENE, line))
+    with pytest.raises(CheckpointError) as caught:
+        list(benchmark)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        ({"karenina": 2}, "line 1: the form has version 2"),
+        ({"karenina": 1, "questions": []}, "line 1: unknown key 'questions'"),
+    ],
+)
+def test_the_line_of_the_benchmark_is_checked_too(tmp_path: Path, head: object, words: str) -> None:
+    with pytest.raises(CheckpointError, match="line 1") as caught:
+        Benchmark.load(written(tmp_path, head, GENE))
+    assert words in str(caught.value)
+
+
+def test_an_empty_or_absent_file_and_other_text_are_told(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="the file is empty"):
+        Benchmark.load(written(tmp_path))
+    with pytest.raises(CheckpointError, match="there is no such file"):
+        Benchmark.load(tmp_path / "none.jsonl")
+    (tmp_path / "latin.jsonl").write_bytes(b'{"question": "\xe9?"}')
+    with pytest.raises(CheckpointError, match="line 1, byte 14: the text is not UTF-8"):
+        Benchmark.load(tmp_path / "latin.jsonl")
+
+
+def test_a_file_that_changes_under_a_run_is_noticed(tmp_path: Path) -> None:
+    file = written(tmp_path, GENE, YEAR)
+    benchmark = Benchmark.load(file)
+    with file.open("r+b") as out:
+        out.write(b"x" * 30)
+    with pytest.raises(CheckpointError, match="line 1: the question 'gene' stood there when the file was loaded"):
+        benchmark.get("gene")
+
+
+def test_a_question_given_no_id_has_that_of_its_text(tmp_path: Path) -> None:
+    (question,) = Benchmark.load(written(tmp_path, {"question": "Which gene?"}))
+    assert question.id == Question(question="Which gene?").id
+
+
+def test_a_declared_template_needs_no_trust_and_is_loaded_once(tmp_path: Path) -> None:
+    question = Benchmark.load(written(tmp_path, GENE)).get("gene")
+    assert template_of(question) is template_of(question, Trust.all())
+
+
+def test_the_questions_of_a_run_have_the_traits_of_the_benchmark_and_of_many_none_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "MOST_HELD", 0)
+    head = {"karenina": 1, "rubric": [{"type": "regex", "name": "cites", "pattern": "doi"}]}
+    benchmark = Benchmark.load(written(tmp_path, head, GENE, YEAR))
+    chosen = chosen_questions(benchmark, VerificationConfig(), ["year"])
+    assert [question.trait_names() for question in chosen] == [("cites",)]
+    assert chosen[0] is not chosen[0]
+    with pytest.raises(ConfigError, match="did you mean 'year'"):
+        chosen_questions(benchmark, VerificationConfig(), ["yeer"])

@@ -1,0 +1,207 @@
+"""A file that is no benchmark is refused whole, with file, place, problem and cure."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from karenina_benchmark import Benchmark, CheckpointError
+from karenina_core.data.question import Question
+
+
+def checkpoint(*items, **keys):
+    feed = {"@type": "DataFeed", "name": "b", "dataFeedElement": list(items)}
+    return json.dumps({**feed, **keys})
+
+
+def item(text="q?", **keys):
+    return {"@type": "DataFeedItem", "item": {"@type": "Question", "text": text, **keys}}
+
+
+def version(name, value):
+    return [{"@type": "PropertyValue", "name": name, "value": value}]
+
+
+JSON_CASES = [
+    ("", "", "empty"),
+    ("  \n", "", "empty"),
+    ("{", "line 1", "no JSON"),
+    ("[1]", "", "not an object"),
+    ("[" * 200_000, "", "nested too deeply"),
+    (f'{{"name": {"1" * 5000}}}', "", "more than 4300 digits"),
+    ('{"name": NaN}', "", "NaN is no value of JSON"),
+    ('{"name": -1e999}', "", "the number -1e999 is too large"),
+    ('{"name": "a", "name": "b"}', "", "'name' stands twice"),
+    (checkpoint(**{"@type": "Dataset"}), "@type", "'Dataset', not a DataFeed"),
+    (json.dumps({"@type": "DataFeed"}), "the benchmark", "'name' is missing"),
+    (checkpoint(name=7), "the benchmark", "'name' is a text"),
+    (checkpoint({}), "question 1", "no `item`"),
+    (checkpoint(item(), 5), "question 2", "DataFeedItem"),
+    (checkpoint({"@id": "x", "item": {}}), "question 1 (x)", "'text' is missing"),
+    (checkpoint(item("a"), item(" ")), "question 2", "question: it has no visible character"),
+    (checkpoint({**item("a"), "@id": "x"}, {**item("b"), "@id": "x"}), "question 2 (x)", "question 1 has the same id"),
+    (checkpoint(item(acceptedAnswer="Paris")), "question 1", "acceptedAnswer is one object"),
+    (checkpoint(item(acceptedAnswer={"text": 7})), "question 1", "raw_answer"),
+    (
+        checkpoint(item(rating=[{"name": "t", "additionalType": "GlobalRegexTrait"}])),
+        "question 1",
+        "trait 't': pattern",
+    ),
+    (checkpoint(rating=[{"description": "d"}]), "the benchmark", "rating 1 is no Rating"),
+    (checkpoint(additionalProperty="x"), "the benchmark", "additionalProperty is a list"),
+    (checkpoint(additionalProperty=version("karenina_format_version", 2)), "karenina_format_version", "version 2;"),
+    (checkpoint(additionalProperty=version("karenina_format_version", "1")), "karenina_format_version", "version '1';"),
+    (
+        checkpoint(additionalProperty=version("benchmark_format_version", "4.0.0-jsonld")),
+        "benchmark_format_version",
+        "version '4.0.0-jsonld'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "where", "what"), JSON_CASES, ids=[case[2] for case in JSON_CASES])
+def test_a_wrong_checkpoint(tmp_path, text, where, what):
+    file = tmp_path / "b.jsonld"
+    file.write_text(text)
+    with pytest.raises(CheckpointError) as caught:
+        Benchmark.load(file)
+    assert caught.value.file == file
+    assert where in caught.value.where
+    assert what in caught.value.what
+    assert caught.value.cure
+    assert str(file) in str(caught.value)
+
+
+HEAD = "karenina: 1\nname: b\n"
+YAML_CASES = [
+    ("", "", "empty"),
+    ("- a\n", "", "no mapping"),
+    ("name: b\n", "line 1", "`karenina: 1`"),
+    ("karenina: 2\nname: b\n", "line 1", "version 2"),
+    ("karenina: 1\n", "line 1", "no name"),
+    ("karenina: 1\nname: b\nquestions: [\n", "line 4", "no YAML"),
+    (HEAD + "name: c\n", "line 3", "'name' stands twice (first in line 2)"),
+    (HEAD + "qestions: []\n", "line 3", "unknown key 'qestions'; did you mean 'questions'?"),
+    (HEAD + "questions:\n  - question: a\n  - question: b\n    awnser: {}\n", "line 6", "did you mean 'answer'?"),
+    (HEAD + "questions:\n  - raw_answer: a\n", "line 4", "no text"),
+    (HEAD + "questions:\n  - question: a\n  - question: a\n", "line 5", "two questions have the id"),
+    (HEAD + "questions: 5\n", "line 3", "'questions' is a list"),
+    (HEAD + "questions:\n  - question: [a]\n", "line 4", "'question' is a text"),
+    (HEAD + "questions:\n  - question: a\n    strategy: {any_of: [x]}\n", "line 5", "`answer`, which is missing"),
+    (HEAD + "questions:\n  - question: a\n    answer:\n      x: {ground_truth: 1}\n", "line 6", "no 'description'"),
+    (
+        HEAD + "questions:\n  - question: a\n    answer:\n      x: {description: d,\n          ground_trut: 1}\n",
+        "line 7",
+        "did you mean 'ground_truth'?",
+    ),
+    (
+        HEAD + "questions:\n  - question: a\n    template: t\n    answer: {x: {description: d, ground_truth: 1}}\n",
+        "line 5",
+        "both `answer` and `template`",
+    ),
+    (HEAD + "rubric:\n  - {type: regex, name: t, pattern: '(['}\n", "line 3", "does not compile"),
+    (HEAD + "rubric:\n  - {name: t}\n", "line 3", "a trait needs a `type`"),
+    (HEAD + "questions_from: {file: absent.csv}\n", "", "no such file"),
+    (HEAD + "metadata: &m {a: *m}\n", "line 3", "alias stands inside"),
+    (HEAD + "metadata: {a: !!python/name:os.system x}\n", "line 3", "python/name:os.system"),
+    (HEAD + "metadata: {? [a] : b}\n", "line 3", "a key is a text"),
+]
+
+
+@pytest.mark.parametrize(("text", "where", "what"), YAML_CASES, ids=[case[2] for case in YAML_CASES])
+def test_a_wrong_yaml_file(tmp_path, text, where, what):
+    file = tmp_path / "b.yaml"
+    file.write_text(text)
+    with pytest.raises(CheckpointError) as caught:
+        Benchmark.load(file)
+    assert caught.value.where.split(",")[0] == where
+    assert what in str(caught.value)
+
+
+def test_aliases_cannot_blow_a_file_up(tmp_path):
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    file = tmp_path / "b.yaml"
+    file.write_text(HEAD + "metadata:\n" + "".join(f"  {line}\n" for line in lines))
+    with pytest.raises(CheckpointError, match="aliases make this file too large"):
+        Benchmark.load(file)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(CheckpointError, match=r"absent\.jsonld: there is no such file"):
+        Benchmark.load(tmp_path / "absent.jsonld")
+
+
+def test_a_file_that_is_not_utf_8(tmp_path):
+    (tmp_path / "b.yaml").write_bytes(HEAD.encode() + b"description: \xff\n")
+    with pytest.raises(CheckpointError, match="byte 33: the text is not UTF-8"):
+        Benchmark.load(tmp_path / "b.yaml")
+
+
+def test_saving_needs_an_ending_that_names_a_form(tmp_path):
+    with pytest.raises(CheckpointError, match=r"\.txt.*\.jsonld.*\.yaml"):
+        Benchmark.create("b").save(tmp_path / "b.txt")
+
+
+def test_a_failed_save_leaves_the_old_file_alone(tmp_path):
+    file = tmp_path / "b.jsonld"
+    benchmark = Benchmark.create("b")
+    benchmark.save(file)
+    before = file.read_bytes()
+    benchmark.metadata = {"value": float("nan")}
+    with pytest.raises(CheckpointError, match="what JSON cannot"):
+        benchmark.save(file)
+    assert file.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_half_a_character_cannot_be_saved(tmp_path):
+    with pytest.raises(CheckpointError, match="half of a character"):
+        Benchmark.create("b", description="half \ud800").save(tmp_path / "b.jsonld")
+
+
+def test_a_save_that_fails_midway_leaves_nothing_behind(tmp_path):
+    (tmp_path / "b.jsonld").mkdir()
+    with pytest.raises(CheckpointError, match="it cannot be written"):
+        Benchmark.create("b").save(tmp_path / "b.jsonld")
+    assert [path.name for path in tmp_path.iterdir()] == ["b.jsonld"]
+
+
+def test_saving_into_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(CheckpointError, match="check that the folder exists"):
+        Benchmark.create("b").save(tmp_path / "absent" / "b.jsonld")
+
+
+def test_what_a_file_says_beyond_what_is_known_is_warned_about_and_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    benchmark = Benchmark.create("b")
+    benchmark.add_question("a", question_id="q")
+    benchmark.save(tmp_path / "b.jsonld")
+    document = json.loads((tmp_path / "b.jsonld").read_text())
+    document["colour"] = "blue"
+    (tmp_path / "b.jsonld").write_text(json.dumps(document))
+    with caplog.at_level("WARNING", logger="karenina"):
+        loaded = Benchmark.load(tmp_path / "b.jsonld")
+    assert "not known, kept, and without effect: colour" in caplog.text
+    assert loaded.unread == {"colour": "blue"}
+
+
+@pytest.mark.parametrize(
+    ("unread", "words"),
+    [
+        ({"code": 5}, "`unread.code` must be an object"),
+        ({"answer": {"text": "x"}}, "`unread.answer` holds 'text'"),
+        ({"@id": "other"}, "`unread` holds '@id'"),
+        ({"properties": 1}, "`unread.properties` must be a list"),
+        ({"properties": [{"name": "author", "value": "7"}]}, "`unread.properties` holds 'author'"),
+        ({"properties": [{"name": "custom_x", "value": 7}]}, "`unread.properties` holds 'custom_x'"),
+    ],
+)
+def test_what_a_checkpoint_has_no_place_for_is_refused_when_saved(
+    unread: dict[str, object], words: str, tmp_path: Path
+) -> None:
+    benchmark = Benchmark.create("Genes")
+    benchmark.add_question(Question(question="Which?", unread=unread))
+    with pytest.raises(CheckpointError, match=words):
+        benchmark.save(tmp_path / "genes.jsonld")

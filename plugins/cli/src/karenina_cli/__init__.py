@@ -1,0 +1,39 @@
+"""The `karenina` command. typer and rich are imported here and nowhere else in the core.
+
+`karenina_cli.exit_codes` says how it ends. Results go to the standard output, progress, warnings and errors to the
+error output.
+"""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command with the arguments of the process, and exit with its code."""
+    import sys
+
+    from karenina_cli import streams
+
+    streams.prepare()
+    try:
+        from karenina_cli.app import build_app
+
+        build_app(_first_word(sys.argv[1:]))()
+    except KeyboardInterrupt:
+        sys.exit(130)  # while it starts: nothing was asked yet
+    except Exception:
+        failure = streams.output_failure()
+        if failure is not None:
+            streams.fail(failure)
+        import traceback
+
+        traceback.print_exc()
+        sys.exit(70)
+    finally:
+        streams.finish()
+
+
+def _first_word(arguments: list[str]) -> str:
+    """The command that the arguments name, or nothing where they only ask for help."""
+    return next((word for word in arguments if not word.startswith("-")), "")

@@ -1,0 +1,177 @@
+"""The configuration of a command: arguments over environment over file over the benchmark's own section."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+import typer
+
+from karenina_cli.models import models_of
+
+if TYPE_CHECKING:
+    from karenina_benchmark import Benchmark
+    from karenina_core.config import VerificationConfig
+
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", "-c", help="A configuration file: TOML, YAML or JSON.", show_default=False)
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Set one name (`karenina config` lists them).", show_default=False
+    ),
+]
+
+
+_NAME = re.compile(r"[A-Za-z_][\w.-]*")
+
+
+def configuration(
+    benchmark: Benchmark | None,
+    file: Path | None,
+    settings: Sequence[str] | None,
+    *,
+    answering: Sequence[str] | None = None,
+    judges: Sequence[str] | None = None,
+    recordings: Path | None = None,
+) -> VerificationConfig:
+    """Return the configuration of a command, with the names that the benchmark's own section sets noted in it.
+
+    A relative `manual_traces` in a file is relative to that file, one of the command line to the working directory.
+    Raises `ConfigError` (each problem with the place that it comes from) and `typer.BadParameter`.
+    """
+    from karenina_benchmark.sources import Layers, read_table
+    from karenina_core.config import from_environment
+
+    layers = Layers()
+    of_benchmark = f"the config section of {benchmark.path if benchmark is not None else None}"
+    if benchmark is not None and benchmark.run_config:
+        layers.lay(section_of(benchmark), of_benchmark)
+    if file is not None:
+        layers.lay(anchored(read_table(file), file), str(file))
+    layers.lay(dict(from_environment()), "the environment")
+    if answering or recordings is not None:
+        models = models_of(answering or (), [recordings] if recordings is not None else ())
+        layers.lay({"answering_models": models}, "--answering" if answering else "--recordings")
+    if judges:
+        layers.lay({"parsing_models": models_of(judges)}, "--judge")
+    for setting in settings or ():
+        name, value = _one(setting, layers.values)
+        merged = "." in setting.partition("=")[0] and layers.origin.get(name) == of_benchmark
+        layers.lay({name: value}, of_benchmark if merged else "--set")
+    return layers.configuration().with_benchmark_names(layers.names_from(of_benchmark))
+
+
+def overlaid(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
+    """A configuration with what `--set` says over it. Raises `ConfigError` and `typer.BadParameter`."""
+    values = dict(config.given())
+    for setting in settings or ():
+        name, value = _one(setting, values)
+        values[name] = value
+    return config.with_values(**values) if settings else config
+
+
+def _one(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
+    """The name and the value of `name=value`; `table.key=value` changes one key of a table."""
+    from karenina_core.config import read_value
+
+    name, equals, text = setting.partition("=")
+    name = name.strip()
+    if not equals or not _NAME.fullmatch(name):
+        raise typer.BadParameter("--set sets nothing: write --set name=value")  # the text may hold a key
+    top, dot, key = name.partition(".")
+    if not dot:
+        return name, read_value(name, text)
+    table = values.get(top)
+    if table is not None and not isinstance(table, Mapping):
+        raise typer.BadParameter(f"{top} is no table, so --set {name}=... cannot change a key of it")
+    return top, {**(table or {}), key: read_value(name, text)}
+
+
+def anchored(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
+    """Return `table` with the relative paths of recordings made relative to the file that says them."""
+    folder = file.parent if file is not None else Path()
+    return {
+        name: [_anchored_model(model, folder) for model in value]
+        if name in ("answering_models", "parsing_models") and isinstance(value, list)
+        else value
+        for name, value in table.items()
+    }
+
+
+def _anchored_model(model: Any, folder: Path) -> Any:
+    traces = model.get("manual_traces") if isinstance(model, Mapping) else None
+    if not isinstance(traces, str) or Path(traces).is_absolute():
+        return model
+    return {**model, "manual_traces": str(folder / traces)}
+
+
+def section_of(benchmark: Benchmark) -> dict[str, Any]:
+    """Return the `config` section of a benchmark with its relative paths and programs below the file's folder."""
+    from karenina_core.config import settings
+
+    folder = benchmark.path.parent if benchmark.path is not None else Path()
+    owned = settings()
+    return {
+        name: str(folder / value)
+        if isinstance(value, str) and name in owned and owned[name].from_files == "below"
+        else [_with_programs_below(model, folder) for model in value]
+        if name in ("answering_models", "parsing_models") and isinstance(value, list)
+        else value
+        for name, value in anchored(benchmark.run_config, benchmark.path).items()
+    }
+
+
+def _with_programs_below(model: Any, folder: Path) -> Any:
+    """Return a model whose relative paths to programs and files are looked up in `folder`.
+
+    They are the commands of MCP servers, and the settings of the adapter that it declares to be paths.
+    """
+    if not isinstance(model, Mapping):
+        return model
+    found = dict(model)
+    servers, extra = model.get("mcp_urls_dict"), model.get("extra")
+    if isinstance(servers, Mapping):
+        found["mcp_urls_dict"] = {name: _command_below(command, folder) for name, command in servers.items()}
+    if isinstance(extra, Mapping):
+        paths = _path_settings(model.get("interface"))
+        found["extra"] = {
+            name: str((folder / value).absolute()) if name in paths and isinstance(value, str) else value
+            for name, value in extra.items()
+        }
+    return found
+
+
+def _path_settings(interface: Any) -> frozenset[str]:
+    """Return the names of the adapter's own settings that are paths."""
+    from karenina_core import plugins
+
+    try:
+        kind = plugins.current().adapter(str(interface)).spec.extra
+    except plugins.PluginError:  # the run names the adapter that is missing
+        return frozenset()
+    fields = kind.model_fields.items() if kind is not None else ()
+    return frozenset(name for name, info in fields if Path in (info.annotation, *get_args(info.annotation)))
+
+
+def _command_below(command: Any, folder: Path) -> Any:
+    if not isinstance(command, str) or "://" in command:
+        return command
+    try:
+        program, *arguments = shlex.split(command)
+    except ValueError:  # no words, or an open quote: the plugin that starts it refuses it
+        return command
+    if "/" not in program or Path(program).is_absolute() or program.startswith("${"):
+        return command
+    return shlex.join([str((folder / program).absolute()), *arguments])
+
+
+def chosen_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
+    """The ids of the questions to ask: those of `wanted` or all, at most `limit`. Unknown ones are kept for the run to
+    refuse."""
+    ids = list(dict.fromkeys(wanted)) if wanted else list(benchmark.ids)
+    return ids if limit is None else ids[:limit]

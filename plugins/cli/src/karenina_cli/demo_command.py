@@ -1,0 +1,110 @@
+"""`karenina demo`: a real model answers, a real judge extracts, a program decides, all on this machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from karenina_cli.hookspecs import karenina_demos
+from karenina_cli.screen import screen_of
+
+if TYPE_CHECKING:
+    from karenina_cli.hookspecs import Demo
+    from karenina_cli.screen import Screen
+    from karenina_engine.results.result_set import VerificationResultSet
+
+OUTPUT: Final = Path("karenina-demo.results.jsonl")
+
+
+def demo(
+    ctx: typer.Context,
+    answering: Annotated[
+        str | None,
+        typer.Option(help="The model under test: a name of `karenina model list`.", show_default="smollm2-135m"),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(help="The judge: qwen2.5-coder-1.5b is larger and slower.", show_default="qwen2.5-coder-0.5b"),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where the results go, one JSON object a line.")
+    ] = OUTPUT,
+    as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
+) -> None:
+    """Have a small model answer fourteen questions and a small judge read the answers. Needs no API key.
+
+    The first time it gets the two models, says what they are, how large and under which licence, and keeps them.
+    """
+    screen = screen_of(ctx)
+    with screen.telling_errors():
+        offered = _offered(screen)
+        answering, judge = answering or offered.answering, judge or offered.judge
+        offered.get(list(dict.fromkeys((answering, judge))), screen.note)
+        screen.note(f"{answering} answers, {judge} judges. Both run on this machine.\n")
+        results = _run(screen, offered, answering, judge, output, show=not as_json)
+        if as_json:
+            screen.json(
+                {
+                    "results": [
+                        {"question_id": one.question_id, **json.loads(one.model_dump_json())} for one in results
+                    ],
+                    "summary": results.summary().model_dump(mode="json"),
+                    "output": str(output),
+                }
+            )
+            return
+        _close(screen, results, offered.agreement(judge), output)
+
+
+def _offered(screen: Screen) -> Demo:
+    from karenina_core import plugins
+
+    found = plugins.for_commands().call(karenina_demos)
+    if not found:
+        screen.fail(
+            "No installed plugin offers a demo. Install the one that brings models and questions: "
+            "pip install karenina-local"
+        )
+    return found[0]
+
+
+def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *, show: bool) -> VerificationResultSet:
+    from karenina_benchmark import Benchmark
+    from karenina_cli.printing import print_result
+    from karenina_core import VerificationConfig, VerificationResult
+    from karenina_engine.execution import collect
+    from karenina_engine.journal.request import RunRequest
+    from karenina_engine.scheduling.running import prepare, run_blocking
+
+    with demo.questions() as path:
+        benchmark = Benchmark.load(path)
+    run = prepare(RunRequest(benchmark, VerificationConfig(**demo.config(answering, judge))))
+    done = 0
+
+    def tell(result: VerificationResult) -> None:
+        nonlocal done
+        done += 1
+        position = f"{done}/{len(run)}"
+        if show:
+            print_result(screen.out, result, position)
+        else:
+            screen.note(f"{position} {result.question_id}: {result.outcome.value}")
+
+    return run_blocking(lambda: collect(run, output=output, on_result=tell))
+
+
+def _close(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:
+    """Print the summary, how far to believe it, and what to do next."""
+    from karenina_cli.printing import print_summary
+
+    print_summary(screen.out, results)
+    screen.out.print(f"Results     {output}", soft_wrap=True, markup=False)
+    if agreement:
+        screen.note(f"\nSmall judges err. {agreement}")
+    screen.note(
+        f"\nNext: `karenina show {output}` prints every stage of every answer; `karenina run FILE --answering "
+        "openai:MODEL@http://host/v1` evaluates your own model."
+    )

@@ -1,0 +1,86 @@
+"""`karenina run --dry-run`: what a run would ask and cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from karenina_cli.screen import clean
+from karenina_engine.cost.prices import in_words
+
+if TYPE_CHECKING:
+    from karenina_cli.screen import Screen
+    from karenina_engine.journal.request import RunRequest
+    from karenina_engine.offline.estimate import Estimate, EstimatedLine, Span
+
+
+def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
+    """Print what the run would ask and cost. Nothing is asked, and nothing is written."""
+    from karenina_core.config.active import plugins_of
+    from karenina_engine.cost.pricing import Prices
+    from karenina_engine.offline.estimate import estimate
+    from karenina_engine.scheduling.running import admitting, chosen_questions, with_own_settings
+    from karenina_engine.scheduling.settings import EngineSettings
+
+    trust = admitting(request.benchmark, request.config, request.trust)
+    config = with_own_settings(request.benchmark, request.config)
+    plugins = plugins_of(config)
+    found = estimate(
+        chosen_questions(request.benchmark, config, request.question_ids),
+        config,
+        plugins,
+        Prices(plugins, config.section(EngineSettings).prices),
+        trust=trust,
+        journal=None if request.fresh else request.journal,
+    )
+    if as_json:
+        screen.json({"estimate": found.to_dict()})
+        return
+    _print(screen, found)
+
+
+def _print(screen: Screen, found: Estimate) -> None:
+    table = Table("Model", "Stage")
+    for name in ("Calls", "Tokens in", "out", "Cost", "from", "to"):
+        table.add_column(name, justify="right")
+    for line in found.lines:
+        costs = _costs(line)
+        table.add_row(clean(line.model), clean(line.stage), _whole(line.calls), *_tokens(line), *costs)
+    if found.lines:
+        screen.out.print(table)
+    _say(screen, f"Nothing was asked. {found.items:,} items, {found.done:,} of them with a result in the journal.")
+    if found.kept:
+        _say(screen, f"{found.kept:,} replies of the others are kept there: they are not paid again.")
+    _say(screen, f"Expected: {_whole(found.calls)} calls for {found.in_words()}.")
+    if found.spent:
+        _say(screen, f"Earlier runs with this journal spent {in_words(found.spent)}.")
+    if found.sample and found.lines:
+        said = "the journal's own calls" if all(line.measured for line in found.lines) else "replies of usual length"
+        _say(screen, f"From {found.sample:,} questions, with {said}; more where a call is made again.")
+    for stage, why in found.unsaid.items():
+        _say(screen, f"Not counted: {stage}: {why}")
+    for stage, error in found.failed.items():
+        _say(screen, f"Not counted: {stage} could not be rehearsed: {error}")
+    for name, price in found.prices["models"].items():
+        screen.out.print(Text(clean(f"Price of {name}: {price['from']}"), style="dim"), soft_wrap=True)
+
+
+def _say(screen: Screen, text: str) -> None:
+    screen.out.print(Text(clean(text)), soft_wrap=True)
+
+
+def _tokens(line: EstimatedLine) -> tuple[str, str]:
+    return _whole(line.input_tokens), _whole(line.output_tokens)
+
+
+def _whole(span: Span) -> str:
+    return f"{round(span.typical):,}"
+
+
+def _costs(line: EstimatedLine) -> tuple[str, str, str]:
+    if line.cost is None:
+        return "unknown", "", ""
+    least, typical, most = (in_words(round(one)) for one in line.cost)
+    return typical, least, most

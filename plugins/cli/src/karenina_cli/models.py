@@ -1,0 +1,95 @@
+"""Models as the command line writes them: `interface:model_name`, with a base URL, or a JSON object."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from karenina_toolkit.bounds import trouble_in_json
+
+SPEC_HELP = "interface:model_name, interface:model_name@base_url, or a JSON object of a model's configuration."
+_URL = re.compile(r"@(?P<url>https?://.*)$")
+_INTERFACE = re.compile(r"[A-Za-z_][\w.-]*")
+_HARMLESS = re.compile(r"[\w./-]{1,60}:?")
+_FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a JSON object such as {"interface": ...}'
+
+
+def model_of(spec: str) -> dict[str, Any]:
+    """The model's configuration that `spec` means; its `id` may be missing. Raises `typer.BadParameter`.
+
+    The interface ends at the first colon, so that names with a tag (`openai:llama3:8b`) stay whole; the base URL begins
+    at the first `@` that a URL follows.
+    """
+    text = spec.strip()
+    if text.startswith("{"):
+        return _object_of(text)
+    interface, colon, rest = text.partition(":")
+    if not colon or not rest or not _INTERFACE.fullmatch(interface):
+        shown = repr(text) if _HARMLESS.fullmatch(text) else "the text"
+        raise typer.BadParameter(f"{shown} names no model: {_FORMS}")
+    found_url = _URL.search(rest)
+    if found_url is not None:
+        name = rest[: found_url.start()]
+        if not name:
+            raise typer.BadParameter(f"the model of {interface!r} has a base URL and no name: {_FORMS}")
+        return {"interface": interface, "model_name": name, "endpoint_base_url": found_url["url"]}
+    return {"interface": interface, "model_name": rest}
+
+
+def _object_of(text: str) -> dict[str, Any]:
+    """The JSON object that a model is. Errors show nothing of it: it may hold a key."""
+    try:
+        found: dict[str, Any] = json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise typer.BadParameter(f"the JSON object of a model is broken at {place}: {error.msg}") from None
+    except (ValueError, RecursionError):
+        raise typer.BadParameter(
+            "the JSON object of a model holds too large a number, or is nested too deeply"
+        ) from None
+    trouble = trouble_in_json(text, found)
+    if trouble is not None:
+        place = f" in {trouble.where}" if trouble.where else ""
+        raise typer.BadParameter(f"the JSON object of a model cannot be used: {trouble.what}{place}; {trouble.cure}")
+    return found
+
+
+def models_of(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dict[str, Any]]:
+    """The models of one role, each with an `id`: its own, else its name, numbered where that is taken.
+
+    Each of `recordings` is a model more, whose answers stand in that file.
+    """
+    models = [model_of(spec) for spec in specs]
+    models += [
+        {"id": "recorded", "interface": _recorder(), "model_name": "recorded", "manual_traces": str(path)}
+        for path in recordings
+    ]
+    taken = {model["id"] for model in models if isinstance(model.get("id"), str)}
+    for model in models:
+        if "id" in model:
+            continue
+        base = str(model.get("model_name") or model.get("interface") or "model")
+        id, number = base, 2
+        while id in taken:
+            id, number = f"{base}-{number}", number + 1
+        taken.add(id)
+        model["id"] = id
+    return models
+
+
+def _recorder() -> str:
+    """The adapter that replays recordings; where none is installed, the one to install. Raises `typer.BadParameter`."""
+    from karenina_core import plugins
+    from karenina_core.plugins.known import known
+
+    installed = [offered.spec.interface for offered in plugins.current().adapters() if offered.spec.recorded]
+    found = installed or list(known()["recorders"])
+    if len(found) > 1:
+        names = ", ".join(found)
+        raise typer.BadParameter(f"several adapters replay recordings ({names}): name one, as --answering '{{...}}'")
+    return found[0]

@@ -1,0 +1,111 @@
+"""How money is printed: what a run has spent on what, and what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from karenina_cli.screen import clean
+from karenina_engine.cost.ledger import UNKNOWN, Count, summed
+from karenina_engine.cost.prices import dollars, in_words
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from karenina_engine.cost.ledger import Ledger, Line
+    from karenina_engine.scheduling.engine import Run
+
+
+def money_json(run: Run) -> dict[str, Any]:
+    """`money` as `--json` prints it: the ledger of a run, and its budget in US dollars, null where it has none."""
+    budget = run.budget
+    limit = float(dollars(budget.limit)) if budget is not None else None
+    return {"budget_usd": limit, "budget_spent": budget is not None and budget.exhausted, **run.ledger.to_dict()}
+
+
+def print_ledger(console: Console, ledger: Ledger) -> None:
+    """Print what was spent now by model, stage and judge, what it adds to, and where the prices are from."""
+    spent, kept, earlier = ledger.total(), ledger.spared(), ledger.earlier
+    if not spent.calls and not kept.calls:
+        return
+    lines = [line for line in ledger.lines if line.made.calls]
+    if lines:
+        console.print(ledger_table(lines, spent))
+    said = [f"Cost: {spent.in_words()} for {spent.calls:,} calls."]
+    if kept.calls:
+        worth = f", which had cost {kept.in_words()}" if kept.cost or kept.unpriced else ""
+        said.append(f"{kept.calls:,} replies were kept from before{worth}: they cost nothing now.")
+    if earlier.calls:
+        said.append(f"Earlier runs with this journal spent {earlier.in_words()}.")
+    console.print(Text(" ".join(said)), soft_wrap=True)
+    for name, price in ledger.prices.snapshot()["models"].items():
+        console.print(Text(clean(f"Price of {name}: {price['from']}"), style="dim"), soft_wrap=True)
+
+
+def ledger_table(lines: Iterable[Line], total: Count) -> Table:
+    """A row for each line of a ledger, and their sum."""
+    table = Table("Model", "Stage", "Judge")
+    for name in ("Calls", "Tokens in", "from cache", "out", "Cost"):
+        table.add_column(name, justify="right")
+    for line in lines:
+        table.add_row(clean(line.model), clean(line.stage), clean(line.judge) or "all", *_cells(line.made))
+    table.add_section()
+    table.add_row("All", "", "", *_cells(total))
+    return table
+
+
+def spent_in_words(ledger: Ledger) -> str | None:
+    """What was spent so far, for the progress of a run; None while there is nothing to tell."""
+    total = ledger.total()
+    if not total.calls:
+        return None
+    words = total.in_words()
+    return "cost unknown" if words == UNKNOWN else f"{words} spent"
+
+
+def spent_for(files: Sequence[Path]) -> list[Line] | None:
+    """What the runs spent that wrote these result files, from the journals beside them; None where one has none."""
+    from karenina_engine.journal.file import JournalError
+    from karenina_engine.journal.view import JournalView
+    from karenina_engine.results.output import default_journal
+
+    found: list[Line] = []
+    for file in files:
+        try:
+            with JournalView(default_journal(file)) as view:
+                command = view.command()
+                if command is None or command.get("output") != str(file.absolute()):
+                    return None
+                found += view.spent()
+        except JournalError:
+            return None
+    return found
+
+
+def cost_in_words(lines: Sequence[Line] | None) -> str:
+    """What was spent, and by which model, in one line."""
+    if lines is None:
+        return f"{UNKNOWN}: the journal of the run does not stand beside its results (`karenina status JOURNAL`)"
+    total = summed(line.made for line in lines)
+    by_model: dict[str, Count] = {}
+    for line in lines:
+        by_model.setdefault(line.model, Count()).merge(line.made)
+    each = ", ".join(f"{clean(model)} {count.in_words()}" for model, count in sorted(by_model.items()))
+    return f"{total.in_words()} for {total.calls:,} calls in all runs of the journal" + (f": {each}" if each else "")
+
+
+def how_to_raise(run: Run) -> str:
+    """How a run whose budget is spent goes on."""
+    assert run.budget is not None
+    where = f"`karenina resume {run.journal.path} --budget MORE`" if run.journal is not None else "the same command"
+    return f"More than {in_words(run.budget.limit)} goes on from here: {where}; no call that was paid is made twice."
+
+
+def _cells(count: Count) -> tuple[str, ...]:
+    numbers = (count.calls, count.input_tokens, count.cached_tokens, count.output_tokens)
+    return (*(f"{number:,}" for number in numbers), count.in_words())

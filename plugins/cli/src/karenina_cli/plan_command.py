@@ -1,0 +1,113 @@
+"""`karenina plan`: which stages run, in which order, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from karenina_cli.configuring import ConfigFile, Settings, configuration
+from karenina_cli.screen import Screen, clean, screen_of
+
+if TYPE_CHECKING:
+    from karenina_core.planning.plan import Plan, PlannedStage
+
+
+def plan(
+    ctx: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="A benchmark; a plain question where there is none.", show_default=False),
+    ] = None,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    question: Annotated[
+        list[str] | None, typer.Option("--question", "-q", metavar="ID", help="Plan only this question.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print the plan: the stages in their order, what each waits for, and what is left out and why."""
+    screen = screen_of(ctx)
+    with screen.telling_errors():
+        plans = _plans(file, config, settings, question)
+        if as_json:
+            screen.json(_json(plans, of_file=file is not None))
+            return
+        for made, ids in plans:
+            if len(plans) > 1:
+                screen.out.print(
+                    Text(clean(f"{len(ids)} question{'' if len(ids) == 1 else 's'}: {', '.join(ids[:5])}"), "bold")
+                )
+            _print(screen, made)
+
+
+def _plans(
+    file: Path | None, config: Path | None, settings: list[str] | None, wanted: list[str] | None
+) -> list[tuple[Plan, list[str]]]:
+    """The different plans, each with the ids of the questions that have it; most questions share one."""
+    from karenina_benchmark import Benchmark
+    from karenina_core.config.active import plugins_of
+    from karenina_core.data.question import Question
+    from karenina_core.errors import ConfigError
+    from karenina_engine.scheduling.planner import Planner
+    from karenina_engine.scheduling.running import chosen_questions
+
+    benchmark = Benchmark.load(file) if file is not None else None
+    chosen = configuration(benchmark, config, settings)
+    if benchmark is None:
+        if wanted:
+            raise ConfigError(["--question chooses from a benchmark: give its file"])
+        questions = [Question(question="A plain question", id="plain")]
+    else:
+        questions = list(chosen_questions(benchmark, chosen, wanted or None))
+        if not questions:
+            raise ConfigError([f"{file} holds no question to plan for"])
+    planner = Planner(chosen, plugins_of(chosen))
+    found: dict[tuple[str, ...], tuple[Plan, list[str]]] = {}
+    for question in questions:
+        made = planner.plan(question)
+        key = tuple(f"{stage.distribution}:{stage.name}" for stage in made.stages)
+        found.setdefault(key, (made, []))[1].append(question.id)
+    return list(found.values())
+
+
+def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, Any]:
+    """The plan; of a benchmark with the questions that have it, and the plans of its other questions."""
+    (first, ids), *others = plans
+    found = first.to_json()
+    if of_file:
+        found["questions"] = ids
+    if others:
+        found["other_plans"] = [{**made.to_json(), "questions": more} for made, more in others]
+    return found
+
+
+def _print(screen: Screen, made: Plan) -> None:
+    table = Table(expand=False)
+    table.add_column("#", justify="right")
+    for name in ("Stage", "Slot", "From", "Waits for"):
+        table.add_column(name, overflow="fold")
+    for number, stage in enumerate(made.stages, 1):
+        slot = stage.slot.config_name if stage.slot is not None else "-"
+        once = " (once an answer)" if stage.stage.scope == "answer" else ""
+        table.add_row(
+            str(number), Text(stage.name + once), slot, f"{stage.distribution} {stage.version}", Text(_waits(stage))
+        )
+    screen.out.print(table)
+    if made.left_out:
+        screen.out.print("Left out:")
+        for left in made.left_out:
+            screen.out.print(Text(f"  {left.name}: {left.why}"), soft_wrap=True)
+
+
+def _waits(stage: PlannedStage) -> str:
+    if stage.reads_everything:
+        return "all others: it reads everything"
+    by_stage: dict[str, list[str]] = {}
+    for wait in stage.waits_for:
+        reason = f"{wait.why} {wait.artifact}" if wait.artifact is not None else wait.why
+        by_stage.setdefault(wait.stage, []).append(reason)
+    return "\n".join(f"{name}: {', '.join(reasons)}" for name, reasons in by_stage.items())

@@ -1,0 +1,150 @@
+"""`karenina plugins`: what is installed, and whether it works."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from textwrap import indent
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from karenina_cli.screen import clean, screen_of
+
+if TYPE_CHECKING:
+    from karenina_cli.screen import Screen
+    from karenina_core.models.adapters import AdapterSpec
+    from karenina_core.plugins import PluginInfo
+
+NOT_INSTALLED = "not installed"
+_STYLES = {"loaded": "green", "failed": "red", "conflict": "red", "blocked": "yellow"}
+
+
+def list_plugins(
+    ctx: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    hooks: Annotated[bool, typer.Option("--hooks", help="List the hooks that plugins can implement instead.")] = False,
+) -> None:
+    """List the stages, adapters and other plugins, what is wrong with those that cannot be used, and how to mend it.
+
+    Adapters of this project that are not installed are listed too, and modules of hook specifications that cannot be
+    used. `--hooks` lists the hooks themselves, each with the distribution that specifies it.
+    """
+    screen = screen_of(ctx)
+    with screen.telling_errors():
+        if hooks:
+            _list_hooks(screen, as_json)
+            return
+        found = described()
+        if as_json:
+            screen.json({"plugins": found})
+            return
+        table = Table()
+        for name in ("Name", "Kind", "From", "State", "Details"):
+            table.add_column(name, overflow="fold")
+        for one in found:
+            table.add_row(
+                Text(one["name"]),
+                one["kind"],
+                f"{one['distribution']} {one['version'] or ''}".rstrip(),
+                Text(one["state"], _STYLES.get(one["state"], "")),
+                Text(clean(_details(one))),
+            )
+        screen.out.print(table)
+        for one in found:
+            if one.get("available") is False:  # below the table, where the line to copy is not broken
+                screen.out.print(Text(clean(f"{one['name']} is not available: {one['reason']}")), soft_wrap=True)
+            for reason in one.get("ignored", ()):
+                screen.out.print(Text(clean(f"{one['name']}: {reason}")), soft_wrap=True)
+
+
+def _list_hooks(screen: Screen, as_json: bool) -> None:
+    from karenina_core import plugins
+
+    found = plugins.current().specifications.hooks()
+    if as_json:
+        screen.json({"hooks": [asdict(hook) for hook in found]})
+        return
+    for hook in found:
+        screen.out.print(Text(clean(f"{hook.name}  ({hook.distribution} {hook.version})"), "bold"), soft_wrap=True)
+        screen.out.print(Text(clean(indent(hook.description, "    "))), soft_wrap=True)
+
+
+def described() -> list[dict[str, Any]]:
+    """Every plugin as JSON values: name, kind, distribution, version, state, failure; adapters also `description`,
+    `tier`, `ports`, and `available` with the `reason` where it is not. `ignored` are hooks that a plugin implements
+    without effect, each with the reason.
+
+    Adapters of this project that are not installed have the state `not installed`, and no version.
+    """
+    from karenina_core import plugins
+
+    current = plugins.current()
+    current.stages()
+    adapters = {(one.spec.interface, one.distribution): one.spec for one in current.adapters()}
+    found = []
+    for info in current.describe():
+        one = _described(info)
+        spec = adapters.get((info.name, info.distribution)) if info.kind == "adapter" else None
+        if spec is not None:
+            reason = _reason(spec)
+            one |= {
+                "description": spec.description,
+                "tier": spec.tier.value,
+                "ports": list(spec.ports),
+                "available": reason is None,
+                "reason": reason,
+            }
+        found.append(one)
+    there = {one["name"] for one in found if one["kind"] == "adapter"}
+    return sorted([*found, *_not_installed(there)], key=lambda one: (one["kind"], one["name"], one["distribution"]))
+
+
+def _reason(spec: AdapterSpec) -> str | None:
+    """Why the adapter cannot be used here. One that fails to say it does not keep the others from being listed."""
+    try:
+        return spec.unavailable() if spec.unavailable is not None else None
+    except Exception as error:
+        return f"it fails to say whether it can be used: {type(error).__name__}: {error}"
+
+
+def _not_installed(there: set[str]) -> list[dict[str, Any]]:
+    from karenina_core.plugins.known import install_line, known
+
+    return [
+        {
+            "name": name,
+            "kind": "adapter",
+            "distribution": owner,
+            "version": None,
+            "state": NOT_INSTALLED,
+            "failure": None,
+            **known()["adapter_details"][name],
+            "available": False,
+            "reason": f"{owner} is not installed: {install_line(owner)}",
+        }
+        for name, owner in known()["adapters"].items()
+        if name not in there
+    ]
+
+
+def _described(info: PluginInfo) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "kind": info.kind,
+        "distribution": info.distribution,
+        "version": info.version,
+        "state": info.state,
+        "failure": info.failure,
+        **({"ignored": list(info.ignored)} if info.ignored else {}),
+    }
+
+
+def _details(one: dict[str, Any]) -> str:
+    if one["failure"]:
+        return str(one["failure"])
+    if "tier" not in one:
+        return ""
+    available = "available" if one["available"] else "not available"
+    return f"{one['description']} ({', '.join(one['ports'])}; {one['tier']}; {available})"

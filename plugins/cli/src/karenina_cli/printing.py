@@ -1,0 +1,304 @@
+"""How results are printed: one in full, many as a table, and their summary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from karenina_cli.screen import clean, shortened
+from karenina_core.data.outcome import Outcome
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_core.data.result import VerificationResult
+    from karenina_core.models.ports import Usage
+    from karenina_engine.results.summary import Rate, Summary
+
+STYLES: Final[Mapping[Outcome, str]] = {
+    Outcome.CORRECT: "green",
+    Outcome.PARTIAL: "yellow",
+    Outcome.SCORED: "cyan",
+    Outcome.TEMPLATE_ERROR: "magenta",
+    Outcome.MODEL_ERROR: "magenta",
+    Outcome.PARSE_ERROR: "magenta",
+    Outcome.STAGE_ERROR: "magenta",
+    Outcome.TIMED_OUT: "magenta",
+}
+_SYMBOLS: Final[Mapping[Outcome, str]] = {
+    Outcome.CORRECT: "✓",
+    Outcome.PARTIAL: "◐",
+    Outcome.SCORED: "•",
+    Outcome.TEMPLATE_ERROR: "!",
+    Outcome.MODEL_ERROR: "!",
+    Outcome.PARSE_ERROR: "!",
+    Outcome.STAGE_ERROR: "!",
+    Outcome.TIMED_OUT: "!",
+}
+_PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "…": "..."}
+NOT_EXTRACTED: Final = "(looks at the answer itself)"
+NOTHING: Final = "nothing"
+MOST_ROWS: Final = 100
+"""How many results a table shows at most; the others stand in the file."""
+
+
+class Results(Protocol):
+    """Results that can be counted and gone through, and need not all be in memory."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[VerificationResult]: ...
+
+
+class Summarized(Protocol):
+    """What has a summary: a set of results, or their totals."""
+
+    def summary(self) -> Summary:
+        """Of all results."""
+
+    def by_models(self) -> Mapping[tuple[str, str], Summary]:
+        """Of each pair of answering model and judge, by their ids."""
+
+    def usage(self) -> Usage:
+        """What all of them used."""
+
+
+def verdict(outcome: Outcome, console: Console) -> Text:
+    """The outcome with its symbol, in its colour."""
+    symbol = _SYMBOLS.get(outcome, "✗")
+    if not _unicode(console):
+        symbol = _PLAIN[symbol]
+    return Text(f"{symbol} {outcome.value}", style=STYLES.get(outcome, "red"))
+
+
+def print_result(
+    console: Console, result: VerificationResult, position: str = "", *, detailed: bool = False, most_answer: int = 1200
+) -> None:
+    """Print one result: question, answer, what the judge extracted beside the truth, the verdict and why.
+
+    `position` stands before it ("3/12"). The answer is cut after `most_answer` characters, with a word on what is
+    missing. `detailed` prints all of the answer, and vetoes, revisions, trait scores, tokens and what each stage did.
+    """
+    meta = result.metadata
+    head = verdict(result.outcome, console)
+    for part in (position, meta.question_id):
+        head.append(f"  {clean(part)}" if part else "", style="dim")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column(overflow="fold")
+    grid.add_row("Question", Text(clean(meta.question_text)))
+    grid.add_row("Answer", Group(_answer(result, None if detailed else most_answer), Text(_who(result), style="dim")))
+    rows = field_rows(result)
+    if rows:
+        grid.add_row("Fields", _fields(rows, console))
+    elif meta.raw_answer:
+        grid.add_row("Truth", Text(clean(meta.raw_answer)))
+    if result.rubric is not None and (scores := result.rubric.get_all_trait_scores()):
+        errors = result.rubric.trait_errors or {}
+        lines = [
+            f"{name}: not scored: {errors[name]}" if name in errors else f"{name} = {as_text(value)}"
+            for name, value in {**dict.fromkeys(errors), **scores}.items()
+        ]
+        grid.add_row("Traits", Text(clean("\n".join(lines))))
+    grid.add_row("Why", Text(clean(result.why())))
+    if detailed:
+        _add_details(grid, result)
+    console.print(head)
+    console.print(Padding(grid, (0, 0, 1, 2)))
+
+
+def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | None]]:
+    """Each field of a result: its name, what was extracted, the truth, and whether it passed (None: not compared)."""
+    template = result.template
+    extracted = template.parsed_llm_response
+    truths = template.parsed_gt_response or {}
+    passed = template.field_results or {}
+    rows = []
+    for name in dict.fromkeys([*(extracted or {}), *truths, *passed]):
+        found = "-" if extracted is None else NOT_EXTRACTED
+        if extracted is not None and name in extracted:
+            found = as_text(extracted[name])
+        truth = "" if name not in truths else as_text(truths[name], none="should hold")
+        rows.append((name, found, truth, passed.get(name)))
+    return rows
+
+
+def as_text(value: Any, none: str = NOTHING) -> str:
+    """A JSON value as people read it."""
+    if value is None:
+        return none
+    if isinstance(value, str):
+        return clean(value) or '""'
+    return clean(json.dumps(value, ensure_ascii=False))
+
+
+def print_table(console: Console, results: Results) -> None:
+    """Print results as a table, a row each. Of more than `MOST_ROWS` those are shown that are not correct."""
+    few = len(results) <= MOST_ROWS
+    shown: list[VerificationResult] = []
+    kinds = set()
+    for result in results:
+        kinds.add(result.item[1:])
+        if len(shown) < MOST_ROWS and (few or result.outcome is not Outcome.CORRECT):
+            shown.append(result)
+    several = len(kinds) > 1
+    table = Table(show_lines=True, expand=True)
+    for name, ratio in (("Question", 3), ("Answer", 4), ("Extracted", 3), ("Truth", 3), ("Verdict", 2), ("Why", 3)):
+        table.add_column(name, ratio=ratio, overflow="fold")
+    for result in shown:
+        rows = field_rows(result)
+        question = Text(shortened(result.metadata.question_text, 80))
+        if several:
+            question.append(f"\n{_who(result)}", style="dim")
+        table.add_row(
+            question,
+            Text(shortened(result.template.raw_llm_response, 160)),
+            Text("\n".join(f"{name}: {shortened(found, 60)}" for name, found, _, _ in rows)),
+            Text("\n".join(shortened(truth, 60) for _, _, truth, _ in rows) or shortened(_raw_truth(result), 80)),
+            verdict(result.outcome, console),
+            Text(shortened(result.why(), 200)),
+        )
+    console.print(table)
+    if len(shown) < len(results):
+        console.print(Text(f"{len(shown)} of {len(results)} results are shown; `karenina show` has all.", style="dim"))
+
+
+def print_results(console: Console, results: Results) -> None:
+    """Print results as fits the place: a table on a terminal, each with all its lines in a file or a pipe."""
+    if console.is_terminal:
+        print_table(console, results)
+        return
+    for number, result in enumerate(results, 1):
+        print_result(console, result, f"{number}/{len(results)}", most_answer=400)
+
+
+def print_summary(console: Console, results: Summarized, path: Path | None = None, *, cost: str | None = None) -> None:
+    """Print the pass rate with its denominator and interval, what could not be judged, the bounds, and the tokens.
+
+    `path` is the file that holds the results, where there is one, and `cost` what they cost, in words.
+    """
+    summary = results.summary()
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column(overflow="fold")
+    for name, text in summary_lines(summary, results.usage()):
+        grid.add_row(name, Text(text))
+    if cost is not None:
+        grid.add_row("Cost", Text(clean(cost)))
+    by_models = results.by_models()
+    if len(by_models) > 1:
+        for (answering, judge), one in by_models.items():
+            who = answering if judge == answering else f"{answering} judged by {judge}"
+            grid.add_row("", Text(f"{clean(who)}: {rate_text(one.pass_rate)}{_unjudged(one)}"))
+    if path is not None:
+        grid.add_row("Results", Text(clean(str(path))))
+    console.print(grid)
+
+
+def summary_lines(summary: Summary, usage: Usage) -> Iterable[tuple[str, str]]:
+    """The lines of a summary, each with its name."""
+    yield "Pass rate", rate_text(summary.pass_rate)
+    if summary.not_judged:
+        kinds = ", ".join(f"{count} {name}" for name, count in summary.outcomes.items() if not Outcome(name).judged)
+        yield "Not judged", f"{summary.not_judged} of {summary.items}: {kinds}"
+        yield "Bounds", f"{percent(summary.worst)} if all of these were wrong, {percent(summary.best)} if right"
+    yield "Outcomes", ", ".join(f"{count} {name}" for name, count in summary.outcomes.items()) or "none"
+    if summary.mean_granular is not None:
+        yield "Granular", f"{summary.mean_granular:.3f} on average of {summary.granular_out_of}"
+    if usage.calls or usage.total_tokens:
+        calls = f"{usage.calls:,} call{'' if usage.calls == 1 else 's'}"
+        yield "Tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out, {calls}"
+
+
+def rate_text(rate: Rate) -> str:
+    """A rate with its denominator and interval: `8 of 10 judged (80.0%, 95% CI 49.0%-94.3%)`."""
+    if rate.value is None:
+        return "none: no item has a verdict"
+    about = "" if rate.clusters == rate.out_of else f" on {rate.clusters} question{'' if rate.clusters == 1 else 's'}"
+    bounds = f"95% CI {percent(rate.low)}-{percent(rate.high)}"
+    return f"{rate.hits} of {rate.out_of} judged{about} ({percent(rate.value)}, {bounds})"
+
+
+def percent(share: float | None) -> str:
+    """A share of one as a percentage with one decimal."""
+    return "-" if share is None else f"{100 * share:.1f}%"
+
+
+def _unjudged(summary: Summary) -> str:
+    return f", {summary.not_judged} not judged" if summary.not_judged else ""
+
+
+def _raw_truth(result: VerificationResult) -> str:
+    return result.metadata.raw_answer or ""
+
+
+def _who(result: VerificationResult) -> str:
+    meta = result.metadata
+    who = f"{meta.answering_id} ({meta.answering_model})"
+    if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
+        who += f", judged by {meta.parsing_id} ({meta.parsing_model})"
+    return clean(who + (f", replicate {meta.replicate}" if (meta.replicate or 1) > 1 else ""))
+
+
+def _answer(result: VerificationResult, most: int | None) -> Text:
+    answer = result.template.raw_llm_response
+    if not answer.strip():
+        got_none = result.outcome in (Outcome.MODEL_ERROR, Outcome.TEMPLATE_ERROR)
+        return Text("(none)" if got_none else "(empty)" if not answer else "(only white space)", style="dim")
+    if most is None or len(answer) <= most:
+        return Text(clean(answer))
+    return Text(clean(answer[:most])) + Text(f" ... ({len(answer) - most:,} more characters)", style="dim")
+
+
+def _fields(rows: Sequence[tuple[str, str, str, bool | None]], console: Console) -> RenderableType:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("")
+    for name in ("field", "extracted", "truth"):
+        table.add_column(name, overflow="fold")
+    good, bad = ("✓", "✗") if _unicode(console) else ("+", "x")
+    for name, found, truth, passed in rows:
+        mark = Text("") if passed is None else Text(good, "green") if passed else Text(bad, "red")
+        table.add_row(mark, Text(clean(name)), Text(found), Text(truth))
+    return table
+
+
+def _add_details(grid: Table, result: VerificationResult) -> None:
+    template = result.template
+    for veto in result.vetoes:
+        grid.add_row("Veto", Text(clean(f"{veto.stage}: {veto.reason} ({veto.outcome.value})")))
+    for change in result.revisions:
+        text = f"{change.stage}: {change.artifact} from {as_text(change.before)} to {as_text(change.after)}"
+        grid.add_row("Revision", Text(clean(f"{text}: {change.reason}")))
+    if template.verify_granular_result is not None:
+        grid.add_row("Granular", Text(as_text(template.verify_granular_result)))
+    for name, passed in (template.regex_validation_results or {}).items():
+        grid.add_row("Pattern", Text(clean(f"{name}: {'found' if passed else 'not found'}")))
+    for owner, values in result.extensions.items():
+        grid.add_row("Extension", Text(clean(f"{owner}: {as_text(values)}")))
+    stages = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("stage", "status", "seconds", "calls", "tokens in/out", "of", "why"):
+        stages.add_column(name, overflow="fold", no_wrap=name != "why")
+    for record in result.stages:
+        tokens = f"{record.input_tokens}/{record.output_tokens}" if record.calls else ""
+        stages.add_row(
+            record.name,
+            record.status,
+            f"{record.seconds:.3f}",
+            str(record.calls or ""),
+            tokens,
+            f"{record.distribution} {record.version}",
+            Text(clean(record.reason or record.error or "")),
+        )
+    grid.add_row("Stages", stages)
+    meta = result.metadata
+    grid.add_row("Item", Text(f"{meta.result_id}, {meta.execution_time:.2f} s, ended {meta.timestamp}", style="dim"))
+
+
+def _unicode(console: Console) -> bool:
+    return console.encoding.lower().startswith("utf")

@@ -1,0 +1,225 @@
+"""`karenina prompts`: what models would be told, without telling them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from karenina_cli.configuring import ConfigFile, Settings, configuration
+from karenina_cli.models import SPEC_HELP
+from karenina_cli.screen import Screen, clean, screen_of
+
+if TYPE_CHECKING:
+    from karenina_benchmark import Benchmark
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.trust import Trust
+    from karenina_core.models.prompts import PromptTask
+    from karenina_core.plugins import Plugins
+    from karenina_engine.offline.rehearsal import OwnedTask, Prompt, Rehearsal
+
+TRUTH = "shows ground truth, by design"
+
+
+def prompts(
+    ctx: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="A benchmark; the tasks alone where there is none.", show_default=False),
+    ] = None,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    answering: Annotated[
+        list[str] | None, typer.Option("--answering", "-a", metavar="SPEC", help=f"The model under test: {SPEC_HELP}")
+    ] = None,
+    judge: Annotated[
+        list[str] | None, typer.Option("--judge", "-j", metavar="SPEC", help="The judge, written in the same way.")
+    ] = None,
+    question: Annotated[
+        str | None,
+        typer.Option("--question", "-q", metavar="ID", help="For this question; the first of the file by default."),
+    ] = None,
+    task: Annotated[
+        list[str] | None, typer.Option("--task", "-t", metavar="NAME", help="Only this task, or tasks of this family.")
+    ] = None,
+    answer: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What stands for the answer of the model under test.")
+    ] = None,
+    trust_all: Annotated[
+        bool,
+        typer.Option(
+            "--trust-all", help="Run the benchmark's code and use its restricted values: only for your own files."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print every prompt of a question, to the letter, without asking a model; without FILE the tasks that there are.
+
+    Stages run as in a run, over placeholders for what models say. Where the configuration names no models, there need
+    be none; of several, the first of each kind is meant.
+    """
+    screen = screen_of(ctx)
+    with screen.telling_errors():
+        from karenina_benchmark import Benchmark
+        from karenina_core.config.active import plugins_of
+        from karenina_core.data.trust import Trust
+        from karenina_core.errors import ConfigError
+        from karenina_engine.journal.trust_store import stored_trust
+        from karenina_engine.scheduling.admission import admit
+
+        trust = Trust.all() if trust_all else stored_trust()
+        benchmark = Benchmark.load(file, trust) if file is not None else None
+        chosen = configuration(benchmark, config, settings, answering=answering, judges=judge)
+        if benchmark is not None:
+            admit(benchmark, chosen, trust)
+        plugins = plugins_of(chosen)
+        wanted = _wanted(task, plugins)
+        if benchmark is not None:
+            done = _rehearsed(benchmark, chosen, plugins, question, answer, trust)
+            if as_json:
+                screen.json(_rehearsal_json(done, wanted))
+            else:
+                _print_rehearsal(screen, done, wanted, of=len(benchmark))
+            return
+        for option, given in (("--question", question), ("--answer", answer)):
+            if given is not None:
+                raise ConfigError([f"{option} is about a question: give the benchmark's file"])
+        _tell_tasks(screen, plugins, wanted, as_json=as_json)
+
+
+def _wanted(names: list[str] | None, plugins: Plugins) -> set[str] | None:
+    """The names of the tasks to print, None for all. Raises `ConfigError` for one that no stage in force declares."""
+    from karenina_core.errors import ConfigError
+    from karenina_core.wording import nearest
+    from karenina_engine.offline.rehearsal import declared_tasks
+
+    declared = [one.task for one in declared_tasks(plugins)]
+    known = {name for task in declared for name in (task.name, task.family) if name is not None}
+    strangers = [name for name in names or () if name not in known]
+    if strangers:
+        raise ConfigError([f"--task: no stage has a prompt task {name!r}{nearest(name, known)}" for name in strangers])
+    return set(names) if names else None
+
+
+def _rehearsed(
+    benchmark: Benchmark,
+    config: VerificationConfig,
+    plugins: Plugins,
+    id: str | None,
+    answer: str | None,
+    trust: Trust,
+) -> Rehearsal:
+    from karenina_core.errors import ConfigError
+    from karenina_engine.offline.rehearsal import PLACEHOLDER, rehearse
+    from karenina_engine.scheduling.running import chosen_questions, with_own_settings
+
+    if not len(benchmark):
+        raise ConfigError([f"{benchmark.path} holds no question"])
+    config = with_own_settings(benchmark, config)
+    (question,) = chosen_questions(benchmark, config, [id if id is not None else benchmark.ids[0]])
+    said = answer if answer is not None else PLACEHOLDER
+    return asyncio.run(rehearse(question, config, plugins, trust=trust, answer=said))
+
+
+def _is_wanted(task: PromptTask | None, wanted: set[str] | None) -> bool:
+    return wanted is None or (task is not None and not wanted.isdisjoint({task.name, task.family}))
+
+
+def _rehearsal_json(done: Rehearsal, wanted: set[str] | None) -> dict[str, Any]:
+    return {
+        "question": done.question.id,
+        "prompts": [_prompt_json(one) for one in done.prompts if _is_wanted(one.task, wanted)],
+        "unsaid": [
+            {"task": one.task.name, "stage": one.stage, "why": one.why, "instructions": one.task.instructions}
+            for one in done.unsaid
+            if _is_wanted(one.task, wanted)
+        ],
+        "failed": [{"stage": stage, "error": error} for stage, error in done.failed.items()],
+    }
+
+
+def _prompt_json(prompt: Prompt) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "stage": prompt.stage,
+        "task": prompt.task.name if prompt.task is not None else None,
+        "distribution": prompt.distribution,
+        "model": prompt.model,
+        "port": prompt.port,
+        "shows_truth": prompt.task is not None and prompt.task.shows_truth,
+        "messages": [message.to_dict() for message in prompt.messages],
+        "schema": dict(prompt.schema) if prompt.schema is not None else None,
+    }
+    if prompt.options is not None:
+        found["options"] = {
+            "max_turns": prompt.options.max_turns,
+            "timeout": prompt.options.timeout,
+            "workspace": prompt.options.workspace is not None,
+        }
+    return found
+
+
+def _print_rehearsal(screen: Screen, done: Rehearsal, wanted: set[str] | None, *, of: int) -> None:
+    screen.note(f"Question {done.question.id}" + (f", one of {of}" if of > 1 else "") + ". No model is asked.")
+    for prompt in done.prompts:
+        if _is_wanted(prompt.task, wanted):
+            _print_prompt(screen, prompt)
+    for stage, error in done.failed.items():
+        screen.note(f"Warning: {stage} failed, and what comes after it is not shown: {error}")
+    for one in done.unsaid:
+        if _is_wanted(one.task, wanted):
+            screen.note(f"Not shown: {one.task.name} of {one.stage}: {one.why}")
+
+
+def _print_prompt(screen: Screen, prompt: Prompt) -> None:
+    task = prompt.task.name if prompt.task is not None else "(no declared task)"
+    truth = f"; {TRUTH}" if prompt.task is not None and prompt.task.shows_truth else ""
+    head = f"== {prompt.stage}: {task} ({prompt.distribution}) to {prompt.model}, {prompt.port} port{truth}"
+    _line(screen, head, "bold")
+    for message in prompt.messages:
+        _line(screen, f"-- {message.role}", "dim")
+        _line(screen, message.content)
+    if prompt.schema is not None:
+        _line(screen, "-- schema", "dim")
+        _line(screen, json.dumps(prompt.schema, indent=2, ensure_ascii=False))
+    if prompt.options is not None:
+        place = "a workspace" if prompt.options.workspace is not None else "no workspace"
+        _line(screen, f"-- at most {prompt.options.max_turns} turns, in {place}", "dim")
+    _line(screen, "")
+
+
+def _tell_tasks(screen: Screen, plugins: Plugins, wanted: set[str] | None, *, as_json: bool) -> None:
+    from karenina_engine.offline.rehearsal import declared_tasks
+
+    tasks = [one for one in declared_tasks(plugins) if _is_wanted(one.task, wanted)]
+    if as_json:
+        screen.json({"tasks": [_task_json(one) for one in tasks]})
+        return
+    for one in tasks:
+        _line(screen, _task_head(one), "bold")
+        _line(screen, one.task.instructions or "(no words of its own)")
+        _line(screen, "")
+
+
+def _task_head(one: OwnedTask) -> str:
+    family = f", family {one.task.family}" if one.task.family is not None else ""
+    truth = f"; {TRUTH}" if one.task.shows_truth else ""
+    return f"== {one.task.name}{family} ({one.distribution}: {', '.join(one.stages)}){truth}"
+
+
+def _task_json(one: OwnedTask) -> dict[str, Any]:
+    return {
+        "task": one.task.name,
+        "family": one.task.family,
+        "stages": list(one.stages),
+        "distribution": one.distribution,
+        "shows_truth": one.task.shows_truth,
+        "instructions": one.task.instructions,
+    }
+
+
+def _line(screen: Screen, text: str, style: str = "") -> None:
+    screen.out.print(Text(clean(text), style), soft_wrap=True)

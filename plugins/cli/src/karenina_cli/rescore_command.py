@@ -1,0 +1,181 @@
+"""`karenina rescore`: score a run once more, with what is right now, and without a call of a model."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from karenina_cli.configuring import ConfigFile, Settings
+from karenina_cli.journal_commands import JournalFile
+from karenina_cli.models import SPEC_HELP
+from karenina_cli.screen import Screen, clean, screen_of
+
+if TYPE_CHECKING:
+    from karenina_engine.offline.rescoring import Change, Rescored
+    from karenina_engine.results.summary import Summary
+
+MOST_ROWS = 200
+"""How many changes a table shows at most; `--json` has all."""
+
+
+def rescore(
+    ctx: typer.Context,
+    journal: JournalFile,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[BENCHMARK]", help="The benchmark as it is now; by default the file of your run."),
+    ] = None,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option("--judge", "-j", metavar="SPEC", help=f"With --ask, a judge, under its id: {SPEC_HELP}"),
+    ] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="List what changed, verdicts first.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the new results there, a JSON object a line.", show_default=False),
+    ] = None,
+    ask: Annotated[
+        bool,
+        typer.Option("--ask", help="Call models again for prompts that show a truth which has changed."),
+    ] = False,
+    trust_all: Annotated[
+        bool, typer.Option("--trust-all", help="Run the code in the benchmark's templates: only for files of your own.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Score a run again from its journal, after truths, tolerances, weights, patterns or verify() changed: no calls.
+
+    Items are paired with those of the run by question, models and replicate. What a judge would have to be asked
+    anew (another question, field or trait) is an error of its item. The journal may be somebody else's: name the
+    benchmark then.
+    """
+    screen = screen_of(ctx)
+    with screen.telling_errors():
+        from karenina_cli.rescored_run import rescored_run
+        from karenina_engine.offline.rescoring import rescore as scored_again
+
+        target = output.absolute() if output is not None else None
+        chosen = rescored_run(
+            screen, journal, file, config=config, settings=settings, judges=judge, ask=ask, trust_all=trust_all
+        )
+        found = scored_again(
+            chosen.journal,
+            chosen.benchmark,
+            chosen.config,
+            question_ids=chosen.ids,
+            trust="all" if trust_all else None,
+            output=target,
+            ask=ask,
+            processes=os.cpu_count() or 1,
+            by_id=True,
+        )
+        if as_json:
+            screen.json({**rescored_json(found), "output": str(output) if output is not None else None})
+            return
+        if diff:
+            _print_changes(screen, found)
+        _print_totals(screen, found, output)
+
+
+def rescored_json(found: Rescored) -> dict[str, Any]:
+    """What `--json` prints, but for the file."""
+    return {
+        "before": found.before.model_dump(mode="json"),
+        "after": found.after.model_dump(mode="json"),
+        "flips": [change_json(change) for change in found.flips],
+        "changes": [change_json(change) for change in found.changes if not change.flipped],
+        "missing": len(found.missing),
+        "gone": found.gone,
+        "new": found.new,
+        "seconds": found.seconds,
+    }
+
+
+def change_json(change: Change) -> dict[str, Any]:
+    """A change, as JSON values."""
+    question, answering, judge, replicate = change.item
+    return {
+        "question_id": question,
+        "answering": answering,
+        "judge": judge,
+        "replicate": replicate,
+        "before": change.before.value,
+        "after": change.after.value,
+        "fields": {name: list(pair) for name, pair in change.fields.items()},
+        "traits": {name: list(pair) for name, pair in change.traits.items()},
+        "granular": list(change.granular) if change.granular is not None else None,
+        "missing": change.missing,
+        "why": change.why,
+    }
+
+
+def _print_changes(screen: Screen, found: Rescored) -> None:
+    flips = found.flips
+    rows = [*flips, *(change for change in found.changes if not change.flipped)]
+    if not rows:
+        return
+    table = Table(show_lines=False)
+    for name in ("Question", "Models", "Replicate", "Before", "After", "Changed", "Why"):
+        table.add_column(name, overflow="fold")
+    for change in rows[:MOST_ROWS]:
+        question, answering, judge, replicate = change.item
+        who = answering if judge == answering else f"{answering}, judged by {judge}"
+        cells = [question, who, str(replicate), change.before.value, change.after.value, _what(change), change.why]
+        table.add_row(*(Text(clean(cell)) for cell in cells), style="bold" if change.flipped else None)
+    screen.out.print(table)
+    if len(rows) > MOST_ROWS:
+        screen.note(f"{MOST_ROWS} of {len(rows)} changes are shown; --json has all.")
+
+
+def _what(change: Change) -> str:
+    parts = [f"{name}: {_word(was)} -> {_word(now)}" for name, (was, now) in change.fields.items()]
+    parts += [f"{name}: {was} -> {now}" for name, (was, now) in change.traits.items()]
+    if change.granular is not None:
+        parts.append(f"granular: {_number(change.granular[0])} -> {_number(change.granular[1])}")
+    return "\n".join(parts)
+
+
+def _word(passed: bool | None) -> str:
+    return "-" if passed is None else "passes" if passed else "fails"
+
+
+def _number(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _print_totals(screen: Screen, found: Rescored, output: Path | None) -> None:
+    from karenina_cli.printing import rate_text
+
+    flips = found.flips
+    better = sum(change.after.value == "correct" for change in flips)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column(overflow="fold")
+    grid.add_row("Before", Text(rate_text(found.before.pass_rate) + _unjudged(found.before)))
+    grid.add_row("After", Text(rate_text(found.after.pass_rate) + _unjudged(found.after)))
+    grid.add_row("Flips", f"{len(flips)}: {better} to correct, {len(flips) - better} to not correct")
+    others = len(found.changes) - len(flips) - len(found.missing)
+    if others:
+        grid.add_row("Besides", f"{others} items changed in fields or scores, and not in their verdict")
+    if found.missing:
+        first = found.missing[0]
+        grid.add_row("Missing", Text(clean(f"{len(found.missing)} items could not be judged again: {first.why}")))
+    if found.gone:
+        grid.add_row("Left out", f"{found.gone} items of questions that the benchmark no longer has")
+    if found.new:
+        grid.add_row("New", f"{found.new} questions have no result yet: `karenina run` asks them")
+    if output is not None:
+        grid.add_row("Results", Text(clean(str(output))))
+    screen.out.print(grid)
+    screen.note(f"{found.after.items} items in {found.seconds:.1f} s; no result in the journal was changed.")
+
+
+def _unjudged(summary: Summary) -> str:
+    return f", {summary.not_judged} not judged" if summary.not_judged else ""

@@ -1,0 +1,125 @@
+"""What `karenina rescore` scores again: the user's benchmark and settings, and the models of a journal as labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from karenina_benchmark.sources import read_table
+from karenina_cli.configuring import anchored, overlaid
+from karenina_cli.models import models_of
+from karenina_cli.own_run import enter_folder, look_up, secrets_now, still_there
+from karenina_core.config import VerificationConfig
+from karenina_core.config import settings as owned_settings
+from karenina_core.errors import ConfigError
+from karenina_engine.calls.labels import Labels, plain_name
+from karenina_engine.journal.command import LEFT_OUT, MODEL_ROLES, with_secrets
+
+if TYPE_CHECKING:
+    from karenina_benchmark import Benchmark
+    from karenina_cli.screen import Screen
+
+
+@dataclass(frozen=True, slots=True)
+class RescoredRun:
+    """The journal, and what its items are scored with."""
+
+    journal: Path
+    benchmark: Benchmark
+    config: VerificationConfig
+    ids: Sequence[str] | None
+
+
+def rescored_run(
+    screen: Screen,
+    journal: Path,
+    file: Path | None,
+    *,
+    config: Path | None,
+    settings: Sequence[str] | None,
+    judges: Sequence[str] | None,
+    ask: bool,
+    trust_all: bool,
+) -> RescoredRun:
+    """Return what is to be scored again.
+
+    The benchmark is `file`, else that of the user's own run. Settings are those of the user's own run, else those of
+    the journal that data may set; the configuration file and `settings` go over them. With `ask` the judges come from
+    the command line or the user's own run. Raises `ConfigError`.
+    """
+    from karenina_benchmark import Benchmark
+
+    labels, command = look_up(journal)
+    if file is None and command is None:
+        name = plain_name(labels.benchmark) or "BENCHMARK"
+        raise ConfigError(
+            [
+                f"you have not run the journal {journal} at this place: name the benchmark, as it is now\n"
+                f"  karenina rescore {journal} {name}"
+            ]
+        )
+    if judges and not ask:
+        raise ConfigError(["--judge names who may be asked, and nothing is asked without --ask"])
+    path, file, config = journal.absolute(), _absolute(file), _absolute(config)
+    given = anchored(read_table(config), config) if config is not None else {}
+    if command is not None:
+        enter_folder(command)
+    named = command["benchmark"] if file is None and command is not None else str(file)
+    benchmark = Benchmark.load(named, "all" if trust_all else None)
+    values = _own_settings(command) if command is not None else _free_settings(screen, labels)
+    values |= {name: value for name, value in given.items() if name not in MODEL_ROLES}
+    models: dict[str, Sequence[Any]] = dict(labels.models())
+    if ask:
+        live = models_of(judges) if judges else given.get("parsing_models") or _own_judges(benchmark, command)
+        models["parsing_models"] = _asked(labels, live)
+    chosen = overlaid(VerificationConfig(**{**values, **models}), settings)
+    ids = list(labels.questions) if labels.questions is not None else None
+    return RescoredRun(path, benchmark, chosen, still_there(screen, benchmark, ids))
+
+
+def _absolute(path: Path | None) -> Path | None:
+    return path.absolute() if path is not None else None
+
+
+def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a command of the user, but for secrets, which no score depends on."""
+    stored = command["config"].items()
+    return {name: value for name, value in stored if name not in MODEL_ROLES and value != LEFT_OUT}
+
+
+def _free_settings(screen: Screen, labels: Labels) -> dict[str, Any]:
+    """Return the settings of a journal that data may set, and name the others that change results."""
+    free, others = labels.free_settings()
+    owned = owned_settings()
+    changing = [name for name in others if name not in owned or owned[name].changes_results]
+    if changing:
+        names = ", ".join(sorted(changing))
+        screen.note(f"Not taken from the journal, because it may be anybody's: {names}; give them with --set or -c.")
+    return free
+
+
+def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequence[Any]:
+    """Return the judges of the user's own run, with their secrets. Raises `ConfigError`."""
+    if command is None:
+        return ()
+    stored = {name: value for name, value in command["config"].items() if name == "parsing_models"}
+    found: Sequence[Any] = with_secrets(stored, secrets_now(benchmark, command)).get("parsing_models", ())
+    return found
+
+
+def _asked(labels: Labels, live: Sequence[Any]) -> list[Any]:
+    """Return the judges of the run as they are to be asked, paired by id. Raises `ConfigError` if one is lacking."""
+    by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
+    wanted = [str(entry.get("id")) for entry in labels.judges]
+    lacking = [id for id in wanted if id not in by_id]
+    if lacking or not wanted:
+        names = ", ".join(map(repr, lacking or wanted)) or "no judge"
+        raise ConfigError(
+            [
+                f"--ask takes its judges from the command line, and this run was judged by {names}: give each with -j "
+                'under its id, such as -j \'{"id": "...", "interface": "openai", "model_name": "..."}\', or with -c'
+            ]
+        )
+    return [by_id[id] for id in wanted]

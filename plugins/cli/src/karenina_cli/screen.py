@@ -1,0 +1,120 @@
+"""Where a command prints: results to the standard output, everything else to the error output."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+from karenina_cli.exit_codes import ExitCode
+from karenina_core.errors import KareninaError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_PIPE_WIDTH = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """The two consoles of one call of the command."""
+
+    out: Console
+    err: Console
+
+    @classmethod
+    def make(cls, *, no_color: bool = False) -> Screen:
+        """The consoles of this process. `no_color` holds for plugins' commands too."""
+        if no_color:
+            os.environ["NO_COLOR"] = "1"
+        return cls(_console(stderr=False), _console(stderr=True))
+
+    def json(self, value: Any) -> None:
+        """Print `value` as JSON, whatever the terminal."""
+        sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+        sys.stdout.flush()
+
+    def json_list(self, name: str, values: Iterable[Any], rest: Mapping[str, Any]) -> None:
+        """Print a JSON object whose first entry is a list, one value a line and none of them kept, and then `rest`."""
+        write = sys.stdout.write
+        write(f"{{\n{json.dumps(name)}: [")
+        for number, value in enumerate(values):
+            write((",\n" if number else "\n") + json.dumps(value, allow_nan=False))
+        write("\n],\n" + json.dumps(dict(rest), indent=2, allow_nan=False).removeprefix("{\n") + "\n")
+        sys.stdout.flush()
+
+    def note(self, text: str) -> None:
+        """Tell people something that is no result."""
+        from rich.text import Text
+
+        self.err.print(Text(clean(text)), soft_wrap=True)
+
+    def fail(self, text: str, code: int = ExitCode.BAD_INPUT) -> NoReturn:
+        """Print the error and leave."""
+        from rich.text import Text
+
+        self.err.print(Text("Error: ", style="bold red") + Text(clean(text)), soft_wrap=True)
+        raise typer.Exit(code)
+
+    @contextmanager
+    def telling_errors(self) -> Iterator[None]:
+        """Turn bad input into its message and exit code 2, Ctrl-C into 130, a reader that went away into 141."""
+        try:
+            yield
+        except KareninaError as error:
+            problems = [line for line in str(error).splitlines() if line.strip()]
+            self.fail("\n".join(problems) or type(error).__name__)
+        except KeyboardInterrupt:
+            self.note("Stopped.")
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())  # else the interpreter complains when it flushes at its end
+            raise typer.Exit(ExitCode.READER_GONE) from None
+
+
+def screen_of(context: typer.Context) -> Screen:
+    """The screen of the call that `context` belongs to."""
+    found = context.find_root().obj
+    return found if isinstance(found, Screen) else Screen.make()
+
+
+def clean(text: str) -> str:
+    """`text` without control characters, so that what a model or a file says cannot steer the terminal."""
+    return "".join(ch if ch in "\n\t" or ch.isprintable() else _visible(ch) for ch in text)
+
+
+def shortened(text: str, most: int) -> str:
+    """`text` in one line of at most `most` characters."""
+    line = " ".join(clean(text).split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def _visible(ch: str) -> str:
+    return " " if ch.isspace() else "" if ch == "\r" else f"\\x{ord(ch):02x}"
+
+
+@cache
+def _console_class() -> type[Console]:
+    from rich.console import Console
+
+    class Ours(Console):
+        def on_broken_pipe(self) -> None:
+            """Let the command end; rich would end it with 1, which says something else here."""
+            raise BrokenPipeError
+
+    return Ours
+
+
+def _console(*, stderr: bool) -> Console:
+    console = _console_class()(stderr=stderr, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _PIPE_WIDTH
+    return console

@@ -1,0 +1,63 @@
+"""`karenina show`: read the results of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from karenina_cli.screen import screen_of
+from karenina_core.data.outcome import Outcome
+
+
+def show(
+    ctx: typer.Context,
+    files: Annotated[list[Path], typer.Argument(metavar="RESULT...", help="Result files of `karenina run`.")],
+    outcome: Annotated[
+        list[Outcome] | None, typer.Option("--outcome", help="Show only items that ended so.", show_default=False)
+    ] = None,
+    question: Annotated[
+        list[str] | None, typer.Option("--question", "-q", metavar="ID", help="Show only this question.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the summary only.")] = False,
+) -> None:
+    """Show the results of a run, each in full, and the summary of those that are shown."""
+    screen = screen_of(ctx)
+    with screen.telling_errors():
+        from karenina_cli.money import cost_in_words, spent_for
+        from karenina_cli.printing import print_result, print_summary
+        from karenina_cli.run_command import result_json, summary_json
+        from karenina_core.errors import ConfigError
+        from karenina_core.wording import nearest
+        from karenina_engine.cost.ledger import spent_json
+        from karenina_engine.results.result_set import VerificationResultSet, read_results
+
+        everything = VerificationResultSet(result for file in files for result in read_results(file))
+        ids = {result.question_id for result in everything}
+        strangers = [id for id in question or () if id not in ids]
+        if strangers:
+            raise ConfigError([f"there is no result of question {id!r}{nearest(id, ids)}" for id in strangers])
+        results = everything.filter(
+            lambda result: (
+                (not outcome or result.outcome in outcome) and (not question or result.question_id in question)
+            )
+        )
+        spent = spent_for(files)
+        if as_json:
+            screen.json(
+                {
+                    "results": [result_json(one) for one in results],
+                    **summary_json(results.totals()),
+                    "output": str(files[0]) if len(files) == 1 else [str(file) for file in files],
+                    "money": spent_json(spent) if spent is not None else None,
+                }
+            )
+            return
+        if not quiet:
+            for number, result in enumerate(results, 1):
+                print_result(screen.out, result, f"{number}/{len(results)}", detailed=True)
+        print_summary(screen.out, results, cost=cost_in_words(spent) if everything.usage().calls else None)
+        if len(results) < len(everything):
+            screen.note(f"{len(results)} of {len(everything)} results were chosen; the summary is of these.")

@@ -1,0 +1,234 @@
+"""`karenina trust`: show the code and the restricted values of a file, and let them take effect from now on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from karenina_cli.screen import Screen, clean, screen_of
+
+if TYPE_CHECKING:
+    from karenina_benchmark import Benchmark
+    from karenina_core.data.trust import Trust
+    from karenina_engine.scheduling.admission import RestrictedValue
+
+
+@dataclass(slots=True)
+class Code:
+    """One source that would run only with trust: why it is code, from which line on, and where it stands."""
+
+    digest: str
+    source: str
+    reason: str
+    line: int | None
+    trusted: bool
+    places: list[str] = field(default_factory=list)
+
+    def to_json(self, *, trusted: bool) -> dict[str, Any]:
+        """The source as `--json` prints it."""
+        return {
+            "digest": self.digest,
+            "reason": self.reason,
+            "line": self.line,
+            "places": self.places,
+            "trusted": trusted,
+            "source": self.source,
+        }
+
+
+@dataclass(slots=True)
+class Found:
+    """What a file holds that needs trust: code, restricted `values`, and `paths` that lead out of its folder.
+
+    Values and paths are trusted together, as `digests` (of `digest_of_values`); `new` are those that are not trusted
+    yet. `unopened` says that files were left unread, because their paths are not trusted. `broken` are templates that
+    cannot be used in any case.
+    """
+
+    code: list[Code] = field(default_factory=list)
+    values: list[RestrictedValue] = field(default_factory=list)
+    paths: list[RestrictedValue] = field(default_factory=list)
+    digests: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+    unopened: bool = False
+    broken: list[str] = field(default_factory=list)
+
+    @property
+    def new_code(self) -> list[Code]:
+        """The sources that are not trusted yet."""
+        return [code for code in self.code if not code.trusted]
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether there is something to trust."""
+        return bool(self.new or self.new_code)
+
+
+def trust(
+    ctx: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A benchmark, or a template as a .py file.", show_default=False)
+    ],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without being asked.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; stores only with --yes.")] = False,
+) -> None:
+    """List the code and the restricted values in a file, and trust exactly these, not the file and its questions.
+
+    Restricted values can start programs, choose where requests and keys go, name files outside of the file's folder,
+    choose plugins, or change what is paid. Files that they name are not opened.
+    """
+    screen = screen_of(ctx)
+    with screen.telling_errors():
+        from karenina_engine.journal.trust_store import store_trust, trust_file
+
+        found = find(file)
+        if not as_json:
+            _print(screen, file, found)
+        agreed = found.untrusted and (yes or (not as_json and _asked(screen, found)))
+        count = len(found.new_code) + (len(found.values) + len(found.paths) if found.new else 0)
+        if agreed:
+            store_trust([*(code.digest for code in found.new_code), *found.new], note=str(file))
+        if as_json:
+            screen.json(_json(file, found, stored=count if agreed else 0))
+        elif agreed:
+            screen.out.print(f"Trusted: {count}. Stored in {trust_file()}", soft_wrap=True, markup=False)
+            if found.unopened:
+                screen.note(f"Files outside of the folder were not read: `karenina trust {file}` shows what they hold.")
+        elif found.untrusted:
+            screen.note("Nothing was trusted.")
+
+
+def find(file: Path) -> Found:
+    """Return what in `file` needs trust. Nothing is executed, and no file is opened that an untrusted path names.
+
+    Raises `CheckpointError` if the file cannot be read.
+    """
+    from karenina_benchmark import files
+    from karenina_core.data.trust import digest_of_values
+    from karenina_engine.journal.trust_store import stored_trust
+    from karenina_engine.scheduling import admission
+
+    stored = stored_trust()
+    found = Found()
+    if file.suffix.lower() == ".py":
+        found.code, found.broken = find_code(file, None, stored)
+        return found
+
+    def may_read(path: Path, names: Sequence[str]) -> bool:
+        found.paths = admission.outside(path, names)
+        found.unopened = bool(found.paths) and not stored.covers_values(path, admission.pairs(found.paths))
+        return not found.unopened
+
+    benchmark = files.load(file, may_read)
+    found.code, found.broken = find_code(file, benchmark, stored)
+    found.values = admission.restricted_values(benchmark)
+    for values in (found.values, found.paths):
+        if values:
+            digest = digest_of_values(file, admission.pairs(values))
+            found.digests.append(digest)
+            if digest not in stored.digests:
+                found.new.append(digest)
+    return found
+
+
+def find_code(file: Path, benchmark: Benchmark | None, stored: Trust) -> tuple[list[Code], list[str]]:
+    """Return the distinct sources that are code, and what is broken; of `file` itself if it is a template.
+
+    Nothing is executed. Raises `CheckpointError` if the file cannot be read.
+    """
+    from karenina_benchmark.files import read_text
+    from karenina_core.data.trust import digest_of
+    from karenina_template.templates import TemplateError, UntrustedTemplate, load_template
+
+    found: dict[str, Code] = {}
+    broken: list[str] = []
+
+    def note(source: str, reason: str, line: int | None, place: str) -> None:
+        digest = digest_of(source)
+        code = found.setdefault(digest, Code(digest, source, reason, line, stored.covers(source)))
+        if place not in code.places:
+            code.places.append(place)
+
+    def template(source: str, place: str) -> None:
+        try:
+            load_template(source)
+        except UntrustedTemplate as error:
+            note(source, error.code, error.line, place)
+        except TemplateError as error:
+            broken.append(f"{place}: {error}")
+
+    if benchmark is None:
+        template(read_text(file), str(file))
+        return list(found.values()), broken
+    for question in benchmark:
+        if question.answer_template is not None:
+            template(question.answer_template, f"template of question {question.id}")
+    for source, place in _functions(benchmark):
+        note(source, "a callable trait is a function", None, place)
+    return list(found.values()), broken
+
+
+def _functions(benchmark: Benchmark) -> list[tuple[str, str]]:
+    """The sources of callable traits, each with its place."""
+    rubrics = [(benchmark.global_rubric, "the benchmark"), (benchmark.dynamic_rubric, "the benchmark")]
+    for question in benchmark:
+        rubrics += [(question.rubric, f"question {question.id}"), (question.dynamic_rubric, f"question {question.id}")]
+    return [
+        (trait.source, f"trait {trait.name} of {place}")
+        for rubric, place in rubrics
+        if rubric is not None
+        for trait in rubric.callable_traits
+        if trait.source is not None
+    ]
+
+
+def _json(file: Path, found: Found, *, stored: int) -> dict[str, Any]:
+    values = [
+        {"name": one.name, "value": one.shown, "meaning": one.meaning, "places": list(one.places)}
+        for one in (*found.values, *found.paths)
+    ]
+    return {
+        "file": str(file),
+        "code": [code.to_json(trusted=code.trusted or bool(stored)) for code in found.code],
+        "values": values,
+        "values_trusted": not found.new or bool(stored),
+        "broken": found.broken,
+        "stored": stored,
+    }
+
+
+def _print(screen: Screen, file: Path, found: Found) -> None:
+    if not (found.code or found.digests):
+        text = f"{file} holds no code and no restricted value: nothing in it needs trust."
+        screen.out.print(Text(text), soft_wrap=True)
+    if found.digests:
+        state = "" if found.new else " (trusted already)"
+        screen.out.print(Text(f"Restricted values{state}", "bold"), soft_wrap=True)
+        for value in (*found.values, *found.paths):
+            screen.out.print(Text(f"  {clean(value.in_words())}"), soft_wrap=True)
+    for code in found.code:
+        state = " (trusted already)" if code.trusted else ""
+        where = f"line {code.line}: " if code.line is not None else ""
+        places = ", ".join(code.places[:3]) + (f" and {len(code.places) - 3} more" if len(code.places) > 3 else "")
+        screen.out.print(Text(clean(places) + state, "bold"), soft_wrap=True)
+        screen.out.print(Text(f"  {where}{clean(code.reason)}\n  SHA-256 {code.digest}"), soft_wrap=True)
+        for number, line in enumerate(code.source.splitlines(), 1):
+            screen.out.print(Text(f"  {number:4} | {clean(line)}", "dim"), soft_wrap=True)
+    for problem in found.broken:
+        screen.note(f"Broken, with or without trust: {clean(problem)}")
+
+
+def _asked(screen: Screen, found: Found) -> bool:
+    if not sys.stdin.isatty():
+        screen.note("Not asked, because the input is no terminal: --yes trusts.")
+        return False
+    count = len(found.new_code)
+    parts = ["this source" if count == 1 else f"these {count} sources"] if count else []
+    parts += ["these values"] if found.new else []
+    return typer.confirm(f"Have you read {' and '.join(parts)}, and may they take effect from now on?", err=True)

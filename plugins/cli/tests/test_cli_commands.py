@@ -1,0 +1,47 @@
+"""The list of commands is made without importing them, and says what they say themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from karenina_cli.app import COMMANDS, build_app
+from karenina_core.plugins import Plugins, using
+from karenina_core.plugins.hookspecs import hookimpl
+
+
+@pytest.fixture(autouse=True)
+def _no_plugins() -> Iterator[None]:
+    with using(Plugins()):
+        yield
+
+
+def helped(app: typer.Typer, *arguments: str) -> str:
+    done = CliRunner().invoke(app, [*arguments, "--help"], env={"COLUMNS": "120"})
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_commands_that_are_only_listed_are_described_as_they_describe_themselves() -> None:
+    assert helped(build_app("")) == helped(build_app())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_command_that_is_wanted_is_whole(name: str) -> None:
+    assert helped(build_app(name), name) == helped(build_app(), name)
+
+
+def test_a_command_of_a_plugin_is_there_whatever_is_wanted() -> None:
+    class Adds:
+        @hookimpl
+        def karenina_commands(self, app: typer.Typer) -> None:
+            app.command("greet", help="Say hello.")(lambda: typer.echo("hello"))
+
+    plugins = Plugins()
+    plugins.register(Adds())
+    with using(plugins):
+        assert "Say hello." in helped(build_app("show"))
+        assert CliRunner().invoke(build_app("greet"), ["greet"]).output == "hello\n"

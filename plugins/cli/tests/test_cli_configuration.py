@@ -1,0 +1,238 @@
+"""Where a command's configuration comes from, and what the commands say about it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from commandline import asking, benchmark, karenina
+
+from karenina_cli.models import model_of, models_of
+from karenina_core import hookimpl
+from karenina_core import plugins as plugin_room
+from karenina_core.models.adapters import AdapterSpec
+from karenina_core.plugins import Plugins
+
+MODEL = '{"id": "m", "interface": "scripted", "model_name": "m"}'
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.parametrize(
+    ("spec", "model"),
+    [
+        ("openai:gpt-4o", {"interface": "openai", "model_name": "gpt-4o"}),
+        ("openai:llama3:8b", {"interface": "openai", "model_name": "llama3:8b"}),
+        (
+            "openai:llama3:8b@http://127.0.0.1:9000/v1",
+            {"interface": "openai", "model_name": "llama3:8b", "endpoint_base_url": "http://127.0.0.1:9000/v1"},
+        ),
+        (
+            "openai:@cf/meta/llama@https://user@host/v1",
+            {"interface": "openai", "model_name": "@cf/meta/llama", "endpoint_base_url": "https://user@host/v1"},
+        ),
+        ("openai:@cf/meta/llama", {"interface": "openai", "model_name": "@cf/meta/llama"}),
+        ("local:/models/a.gguf", {"interface": "local", "model_name": "/models/a.gguf"}),
+        ('{"interface": "openai", "temperature": 0}', {"interface": "openai", "temperature": 0}),
+    ],
+)
+def test_a_model_is_written_in_one_word_or_as_json(spec: str, model: dict[str, Any]) -> None:
+    assert model_of(spec) == model
+
+
+@pytest.mark.parametrize("spec", ["", "gpt-4o", ":gpt-4o", "openai:", "openai:@http://host/v1", "{", "[1]", "{} {}"])
+def test_what_names_no_model_is_refused(spec: str) -> None:
+    with pytest.raises(typer.BadParameter):
+        model_of(spec)
+
+
+def test_ids_are_the_names_numbered_where_they_are_taken() -> None:
+    own = '{"id": "b", "interface": "x", "model_name": "a"}'
+    models = models_of(["x:a", "y:a", own, "x:b", "x:a"], [Path("r.jsonl")])
+
+    assert [model["id"] for model in models] == ["a", "a-2", "b", "b-2", "a-3", "recorded"]
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """A plugin with an adapter that replays recordings."""
+
+    interface: str
+
+    @hookimpl
+    def karenina_adapters(self) -> list[AdapterSpec]:
+        return [AdapterSpec(interface=self.interface, description="", recorded=True)]
+
+
+def test_recordings_go_to_the_adapter_that_replays_them() -> None:
+    plugins = Plugins()
+    with plugin_room.using(plugins):
+        assert models_of([], [Path("r.jsonl")])[0]["interface"] == "manual", "the one to install"
+        plugins.register(Recorder("tape"))
+        assert models_of([], [Path("r.jsonl")])[0]["interface"] == "tape"
+        plugins.register(Recorder("disc"))
+        with pytest.raises(typer.BadParameter, match="several adapters replay recordings \\(disc, tape\\): name one"):
+            models_of([], [Path("r.jsonl")])
+
+
+def _run_name(file: Path, *arguments: str, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    done = karenina(
+        *("run", file, "-a", "scripted:m", "--set", "evaluation_mode=rubric_only", "--json", *arguments),
+        plugins=asking(),
+    )
+    assert done.code == 0, done.err
+    return done.json["results"][0]["metadata"]["run_name"]
+
+
+def test_arguments_beat_the_environment_beats_the_file_beats_the_benchmark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = benchmark(tmp_path, "a")
+    assert _run_name(plain, env={}, monkeypatch=monkeypatch) is None
+    file = benchmark(tmp_path, "a", more="config: {run_name: benchmark}\n")
+    assert _run_name(file, env={}, monkeypatch=monkeypatch) == "benchmark"
+    Path("c.toml").write_text('run_name = "file"')
+    assert _run_name(file, "--config", "c.toml", env={}, monkeypatch=monkeypatch) == "file"
+    env = {"KARENINA_RUN_NAME": "environment"}
+    assert _run_name(file, "--config", "c.toml", env=env, monkeypatch=monkeypatch) == "environment"
+    arguments = ("--config", "c.toml", "--set", "run_name=argument")
+    assert _run_name(file, *arguments, env=env, monkeypatch=monkeypatch) == "argument"
+
+
+def test_models_of_the_command_line_replace_those_of_files(tmp_path: Path) -> None:
+    file = benchmark(tmp_path, "a", more=f"config: {{answering_models: [{MODEL}], evaluation_mode: rubric_only}}\n")
+
+    ids = [
+        [one["metadata"]["answering_id"] for one in karenina(*arguments, "--json", plugins=asking()).json["results"]]
+        for arguments in (("run", file), ("run", file, "-a", "scripted:n"))
+    ]
+
+    assert ids == [["m"], ["n"]]
+
+
+def test_one_key_of_a_table_can_be_set(tmp_path: Path) -> None:
+    done = karenina("plan", "--set", "slots.generate_answer=Shout", plugins=asking())
+
+    assert done.code == 2
+    assert "[slots] generate_answer names Shout" in done.err
+
+
+def test_a_problem_names_the_place_that_it_comes_from(tmp_path: Path) -> None:
+    file = benchmark(tmp_path, "a", more="config: {replicate_count: -1}\n")
+    Path("c.toml").write_text("request_timeout = 0")
+
+    done = karenina("run", file, "--config", "c.toml", "--set", "nonsense=1", plugins=asking())
+
+    assert done.code == 2
+    problems = dict(line.removeprefix("Error: ").split(":", 1) for line in done.err.splitlines())
+    assert problems["nonsense"].endswith("(from --set)")
+    assert problems["request_timeout"].endswith("(from c.toml)")
+    assert f"(from the config section of {file})" in problems["replicate_count"]
+
+
+def test_recordings_of_a_file_are_sought_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    traces = '{"id": "m", "interface": "scripted", "model_name": "m", "manual_traces": "answers.jsonl"}'
+    from karenina_benchmark import Benchmark
+    from karenina_cli.configuring import configuration
+
+    file = benchmark(tmp_path / "sub", "a", more=f"config: {{answering_models: [{traces}]}}\n")
+    (model,) = configuration(Benchmark.load(file), None, None).core.answering_models
+    assert model.manual_traces == tmp_path / "sub" / "answers.jsonl"
+    (model,) = configuration(Benchmark.load(file), None, None, recordings=Path("answers.jsonl")).core.answering_models
+    assert model.manual_traces == Path("answers.jsonl")
+
+
+def test_config_lists_every_name_with_owner_type_default_environment_and_meaning() -> None:
+    found = {one["name"]: one for one in karenina("config", "--json").json["settings"]}
+
+    assert found["replicate_count"] == {
+        "name": "replicate_count",
+        "owner": "karenina-core",
+        "type": "int",
+        "default": 1,
+        "environment": ["KARENINA_REPLICATE_COUNT"],
+        "from_files": "any",
+        "meaning": "How often each question is answered.",
+    }
+    printed = karenina("config").out
+    assert all(f"{name} = " in printed and one["meaning"] in printed for name, one in found.items())
+
+
+def test_config_of_one_name_and_of_none() -> None:
+    assert [one["name"] for one in karenina("config", "run_name", "--json").json["settings"]] == ["run_name"]
+    refused = karenina("config", "run_nam")
+    assert (refused.code, "did you mean 'run_name'?" in refused.err) == (2, True)
+
+
+def test_the_schema_has_every_name_with_its_type_and_bounds_and_no_other() -> None:
+    schema = karenina("config", "--schema").json
+    names = {one["name"] for one in karenina("config", "--json").json["settings"]}
+
+    assert set(schema["properties"]) == names
+    assert schema["additionalProperties"] is False
+    assert schema["properties"]["replicate_count"]["minimum"] == 1
+    assert schema["properties"]["answering_models"]["items"] == {"$ref": "#/$defs/ModelConfig"}
+    assert schema["$defs"]["ModelConfig"]["required"] == ["id", "interface", "model_name"]
+
+
+def test_plan_prints_its_stages_and_what_is_left_out() -> None:
+    done = karenina("plan", "--set", "evaluation_mode=rubric_only", "--json", plugins=asking())
+
+    assert [(one["name"], one["slot"], one["distribution"], one["version"]) for one in done.json["stages"]] == [
+        ("Say", "generate_answer", "karenina-test", "1.2"),
+        ("FinalizeResult", "finalize_result", "karenina-test", "1.2"),
+    ]
+    assert done.json["left_out"] == []
+    assert done.json["stages"][1]["waits_for"] == [{"artifact": None, "stage": "Say", "why": "reads everything"}]
+    printed = karenina("plan", "--set", "evaluation_mode=rubric_only", plugins=asking()).out
+    assert printed.index("Say") < printed.index("FinalizeResult")
+
+
+def test_a_plan_that_cannot_be_made_says_how_to_mend_it() -> None:
+    done = karenina("plan", plugins=asking())
+
+    assert done.code == 2
+    assert "slot parse_template needs a stage and none stands there" in done.err
+    assert done.out == ""
+
+
+class _Adds:
+    """A plugin that adds a command whose argument is of the type that a test says."""
+
+    def __init__(self, type: object) -> None:
+        self.type = type
+
+    @hookimpl
+    def karenina_commands(self, app: typer.Typer) -> None:
+        def greet(name: Any) -> None:
+            typer.echo(f"hello {name}")
+
+        greet.__annotations__["name"] = self.type
+        app.command("greet")(greet)
+
+
+def test_a_plugin_adds_a_command() -> None:
+    plugins = Plugins()
+    plugins.register(_Adds(str))
+
+    assert karenina("greet", "you", plugins=plugins).out == "hello you\n"
+
+
+def test_a_plugin_whose_command_cannot_be_built_leaves_the_others_usable(capsys: pytest.CaptureFixture[str]) -> None:
+    plugins = Plugins()
+    plugins.register(_Adds("Missing"))
+
+    assert karenina("config", "--json", plugins=plugins).json["settings"]
+    assert "a plugin adds a command that cannot be built" in capsys.readouterr().err

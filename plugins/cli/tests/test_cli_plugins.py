@@ -1,0 +1,131 @@
+"""`karenina plugins`: which adapters there are, what they can do, and what is missing for them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from commandline import karenina
+
+from karenina_core import hookimpl
+from karenina_core.models.adapters import AdapterSpec, AgentTier
+from karenina_core.plugins import Plugins
+from karenina_core.plugins.known import known
+
+LINE = 'telegraph-keys is not installed: pip install "telegraph[keys]"'
+
+
+@dataclass(eq=False)
+class Telegraph:
+    """An adapter with two ports, and perhaps with something missing."""
+
+    unavailable: Callable[[], str | None] | None = None
+
+    @hookimpl
+    def karenina_adapters(self) -> Sequence[AdapterSpec]:
+        def port(_: Any) -> Any:
+            raise NotImplementedError
+
+        return [
+            AdapterSpec(
+                interface="telegraph",
+                description="Speaks in dots.",
+                tier=AgentTier.DEEP_AGENT,
+                llm=port,
+                agent=port,
+                unavailable=self.unavailable,
+            )
+        ]
+
+
+Installed = Callable[[Callable[[], str | None] | None], Plugins]
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
+    """Has the telegraph installed, as metadata in a folder; what is given is its `unavailable`."""
+    folder = tmp_path / "telegraph-2.1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Name: telegraph\nVersion: 2.1\n")
+    (folder / "entry_points.txt").write_text("[karenina.adapters]\ntelegraph = telegraph:plugin\n")
+
+    def install(unavailable: Callable[[], str | None] | None) -> Plugins:
+        module = ModuleType("telegraph")
+        module.plugin = Telegraph(unavailable)  # type: ignore[attr-defined]  # made here
+        monkeypatch.setitem(sys.modules, "telegraph", module)
+        return Plugins.discover(found=[*distribution_in(tmp_path).entry_points])
+
+    return install
+
+
+def distribution_in(folder: Path) -> Distribution:
+    (found,) = distributions(path=[str(folder)])
+    return found
+
+
+def fails() -> str:
+    raise LookupError("no wire")
+
+
+def adapters(plugins: Plugins | None = None) -> dict[str, dict[str, Any]]:
+    listed = karenina("plugins", "--json", plugins=plugins).json["plugins"]
+    return {one["name"]: one for one in listed if one["kind"] == "adapter"}
+
+
+@pytest.mark.parametrize(
+    ("unavailable", "reason"),
+    [
+        (None, None),
+        (lambda: None, None),
+        (lambda: LINE, LINE),
+        (fails, "it fails to say whether it can be used: LookupError: no wire"),
+    ],
+)
+def test_an_adapter_is_listed_with_tier_ports_and_availability(
+    unavailable: Callable[[], str | None] | None, reason: str | None, installed: Installed
+) -> None:
+    assert adapters(installed(unavailable))["telegraph"] == {
+        "name": "telegraph",
+        "kind": "adapter",
+        "distribution": "telegraph",
+        "version": "2.1",
+        "state": "loaded",
+        "failure": None,
+        "description": "Speaks in dots.",
+        "tier": "deep_agent",
+        "ports": ["llm", "agent"],
+        "available": reason is None,
+        "reason": reason,
+    }
+
+
+def test_adapters_that_are_not_installed_are_listed_with_the_line_that_installs_them() -> None:
+    found = adapters()
+    assert found.keys() == known()["adapters"].keys()
+    assert found["claude_agent_sdk"]["tier"] == "deep_agent"
+    for name, one in found.items():
+        owner = known()["adapters"][name]
+        assert (one["state"], one["version"], one["available"]) == ("not installed", None, False)
+        assert one["reason"] == f"{owner} is not installed: pip install {owner}"
+        assert one["ports"]
+
+
+@pytest.mark.parametrize("width", [60, 400])
+def test_the_line_to_copy_is_whole_whatever_the_width(width: int, installed: Installed) -> None:
+    out = karenina("plugins", plugins=installed(lambda: LINE), width=width).out
+    assert f"telegraph is not available: {LINE}\n" in out
+    assert "openai is not available: karenina-openai is not installed: pip install karenina-openai\n" in out
+
+
+@pytest.mark.parametrize(("unavailable", "word"), [(None, "available"), (lambda: LINE, "not available")])
+def test_the_table_tells_tier_ports_and_availability(
+    unavailable: Callable[[], str | None] | None, word: str, installed: Installed
+) -> None:
+    out = karenina("plugins", plugins=installed(unavailable)).out
+    assert f"Speaks in dots. (llm, agent; deep_agent; {word})" in out

@@ -1,0 +1,98 @@
+"""What the user sees while a run lasts: a bar on a terminal, else lines."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from commandline import result
+from rich.console import Console
+
+from karenina_cli.money import spent_in_words
+from karenina_cli.progress import RunProgress
+from karenina_core import ModelConfig
+from karenina_core.data.outcome import Outcome
+from karenina_core.models.ports import CallInfo, Usage
+from karenina_core.plugins import Plugins
+from karenina_engine.calls.calls import Call, Target
+from karenina_engine.calls.limits import Bounds, Limits
+from karenina_engine.cost.ledger import Ledger
+from karenina_engine.cost.pricing import Prices
+
+MODEL = ModelConfig(id="m", interface="scripted", model_name="gpt")
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def busy() -> Limits:
+    """A server with 3 of 8 calls under way, and 2 that wait to be made again."""
+    limits = Limits(lambda _model: Bounds(8, 8))
+    server = limits.of(MODEL)
+    for _ in range(3):
+        server.take()
+    server.retrying = 2
+    return limits
+
+
+def shown(*outcomes: Outcome, terminal: bool, total: int = 10, seconds: float = 2.0) -> str:
+    """What is printed while items end so, `seconds` apart."""
+    console = Console(file=io.StringIO(), force_terminal=terminal, width=200, record=True, color_system=None)
+    clock = Clock()
+    progress = RunProgress(console, total, limits=busy(), cost=lambda: "$0.12", clock=clock)
+    with progress:
+        for number, outcome in enumerate(outcomes):
+            clock.now += seconds
+            progress.finished(result(f"q{number}", outcome))
+        if progress._bar is not None:
+            progress._bar.refresh()
+        return console.export_text()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_shows_counts_rate_time_left_cost_and_calls(terminal: bool) -> None:
+    text = shown(Outcome.CORRECT, Outcome.WRONG, Outcome.MODEL_ERROR, Outcome.CORRECT, terminal=terminal)
+
+    assert "4/10" in text
+    assert "2 correct, 1 not correct, 1 not judged (1 model_error)" in text
+    assert "30.0 items/min" in text
+    assert "12 s left" in text
+    assert "$0.12" in text
+    assert "scripted:gpt 3 of 8 calls, 2 wait to be made again" in text
+
+
+def test_a_file_gets_few_lines_of_many_items_and_one_after_a_long_silence() -> None:
+    quick = shown(*[Outcome.CORRECT] * 1000, terminal=False, total=1000, seconds=0.01)
+    slow = shown(*[Outcome.CORRECT] * 10, terminal=False, total=1000, seconds=31)
+
+    assert len(quick.splitlines()) == 20
+    assert len(slow.splitlines()) == 10
+    assert "1000/1000" in quick
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(0.5, "45 s left"), (30.0, "45 min left"), (300.0, "7 h 30 min left")])
+def test_the_time_left_is_told_in_fitting_units(seconds: float, words: str) -> None:
+    assert words in shown(*[Outcome.CORRECT] * 10, terminal=False, total=100, seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("costs", "words"),
+    [
+        ([], None),
+        ([300_000_000, None], "at least $0.000300 spent"),
+        ([300_000_000], "$0.000300 spent"),
+        ([None], "cost unknown"),
+    ],
+)
+def test_a_cost_that_nobody_knows_is_said_to_be_unknown(costs: list[int | None], words: str | None) -> None:
+    ledger = Ledger(Prices(Plugins()))
+    for cost in costs:
+        ledger.line(Call(Target("llm", MODEL, "a", {}), (), CallInfo())).made.add(Usage(calls=1), cost)
+    assert spent_in_words(ledger) == words

@@ -1,0 +1,132 @@
+"""`karenina prompts`: a rehearsal with a stage of a test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from commandline import asking, benchmark, karenina
+
+from karenina_core import ArtifactKeys, CheckStage, Stage, VerificationContext, hookimpl
+from karenina_core.models.ports import AgentOptions, Message
+from karenina_core.models.prompts import PromptTask
+from karenina_core.plugins import Plugins
+from karenina_core.stages.stage import Detection
+from karenina_toolkit.structured import ask
+
+MOOD = PromptTask("mood", "Is the response cheerful?")
+TOUR = PromptTask("tour", "Look around.", shows_truth=True, family="travel")
+NEVER = PromptTask("never", "Nobody says this.")
+SHORT = PromptTask("mood", "Is the response", shows_truth=True)
+"""Never asked: another task of the same name says more than these words."""
+SCHEMA = {"type": "object", "properties": {"cheerful": {"type": "boolean"}}, "required": ["cheerful"]}
+
+
+class Mood(CheckStage):
+    """Fails cheerful answers."""
+
+    name = "Mood"
+    requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
+    prefix = "mood"
+    prompts = (SHORT, MOOD, NEVER)
+
+    async def detect(self, context: VerificationContext) -> Detection:
+        response = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+        found = await ask(context, MOOD, response, SCHEMA, lambda data: bool(data["cheerful"]))
+        return Detection(found.value)
+
+
+class Tour(Stage):
+    """Sends an agent around, where nothing speaks against the answer."""
+
+    name = "Tour"
+    after = frozenset({"Mood"})
+    prompts = (TOUR,)
+
+    async def execute(self, context: VerificationContext) -> None:
+        if not context.vetoes:
+            await context.agent().run(context.prompt(TOUR, "Go.\x1b[31m"), AgentOptions(max_turns=3))
+        await context.llm().invoke([Message.user("undeclared")])
+        raise RuntimeError("lost")
+
+
+def plugins() -> Plugins:
+    class Offer:
+        @hookimpl
+        def karenina_extra_stages(self) -> Sequence[type[Stage]]:
+            return [Mood, Tour]
+
+        @hookimpl
+        def karenina_prompt_instructions(self, task: str) -> str | None:
+            return "Smiles count." if task == "mood" else None
+
+    found = asking()
+    found.register(Offer(), distribution="karenina-moods", version="1")
+    return found
+
+
+ONLY = ("--set", "evaluation_mode=rubric_only")
+
+
+def test_stages_are_rehearsed_with_a_judge_whose_answers_fail_nothing(tmp_path: Path) -> None:
+    done = karenina("prompts", benchmark(tmp_path, "a"), *ONLY, "--answer", "Hello.", "--json", plugins=plugins())
+    assert [(one["stage"], one["task"], one["port"], one["shows_truth"]) for one in done.json["prompts"]] == [
+        ("Say", None, "llm", False),
+        ("Mood", "mood", "parser", False),
+        ("Tour", "tour", "agent", True),
+        ("Tour", None, "llm", False),
+    ]
+    mood, tour = done.json["prompts"][1:3]
+    assert (mood["schema"], mood["distribution"]) == (SCHEMA, "karenina-moods")
+    assert [one["content"] for one in mood["messages"]] == [
+        "Is the response cheerful?\n\nSmiles count.",
+        "Hello.",
+    ]
+    assert tour["options"] == {"max_turns": 3, "timeout": None, "workspace": False}
+    assert [(one["task"], one["stage"], one["instructions"]) for one in done.json["unsaid"]] == [
+        ("mood", "Mood", SHORT.instructions),
+        ("never", "Mood", NEVER.instructions),
+    ]
+    assert {one["why"] for one in done.json["unsaid"]} == {"the placeholder did not bring it up"}
+    assert done.json["failed"] == [{"stage": "Tour", "error": "RuntimeError: lost"}]
+
+
+def test_what_is_printed_for_people_holds_the_words_and_steers_no_terminal(tmp_path: Path) -> None:
+    done = karenina("prompts", benchmark(tmp_path, "a", "b"), *ONLY, plugins=plugins())
+    assert done.code == 0
+    assert "Is the response cheerful?" in done.out
+    assert "[placeholder: what the answering model says]" in done.out
+    assert "tour (karenina-moods) to judge, agent port; shows ground truth" in done.out
+    assert "\x1b" not in done.out
+    assert "Tour failed" in done.err
+    assert "one of 2" in done.err
+
+
+@pytest.mark.parametrize(("task", "expected"), [("mood", ["mood"]), ("travel", ["tour"]), ("tour", ["tour"])])
+def test_one_task_or_family_can_be_chosen(tmp_path: Path, task: str, expected: list[str]) -> None:
+    file = benchmark(tmp_path, "a")
+    found = karenina("prompts", file, *ONLY, "--task", task, "--json", plugins=plugins()).json
+    assert [one["task"] for one in found["prompts"]] == expected
+    listed = karenina("prompts", "--task", task, "--json", plugins=plugins()).json
+    assert {one["task"] for one in listed["tasks"]} == set(expected)
+
+
+def test_the_question_can_be_chosen(tmp_path: Path) -> None:
+    file = benchmark(tmp_path, "a", "b")
+    assert karenina("prompts", file, *ONLY, "-q", "b", "--json", plugins=plugins()).json["question"] == "b"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--task", "mod"], "no stage has a prompt task 'mod'"),
+        (["--task", "mod"], "did you mean 'mood'?"),
+        (["--answer", "x"], "give the benchmark's file"),
+        (["--question", "x"], "give the benchmark's file"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(arguments: list[str], problem: str) -> None:
+    done = karenina("prompts", *arguments, plugins=plugins())
+    assert done.code == 2
+    assert problem in done.err

@@ -1,0 +1,220 @@
+"""How results are printed, and `karenina show`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commandline import karenina, result, result_file
+from rich.console import Console
+
+from karenina_cli.printing import MOST_ROWS, field_rows, print_result, print_summary, print_table
+from karenina_cli.screen import clean, shortened
+from karenina_core.data.outcome import Outcome
+from karenina_core.data.result import VerificationResult
+from karenina_core.data.sections import VetoRecord
+from karenina_engine.results.result_set import VerificationResultSet
+
+JUDGED: dict[str, Any] = {
+    "parsed_llm_response": {"gene": "TP53", "year": None},
+    "parsed_gt_response": {"gene": "BCL2", "year": 1984, "says_so": True},
+    "field_results": {"gene": False, "year": False, "says_so": True},
+    "verify_result": False,
+    "template_verification_performed": True,
+}
+
+
+def printed(one: VerificationResult, **options: Any) -> str:
+    console = Console(width=300, record=True, quiet=True, force_terminal=False)
+    console.quiet = False
+    with console.capture() as captured:
+        print_result(console, one, **options)
+    return captured.get()
+
+
+def summarized(*results: VerificationResult) -> str:
+    console = Console(width=300)
+    with console.capture() as captured:
+        print_summary(console, VerificationResultSet(results))
+    return captured.get()
+
+
+def test_a_result_shows_answer_extracted_fields_truth_verdict_and_why() -> None:
+    text = printed(result("q7", Outcome.WRONG, "It is TP53.", template=JUDGED), position="3/12")
+
+    for words in ("wrong", "3/12", "What is q7?", "It is TP53.", "TP53", "BCL2", "1984", "differ from the truth"):
+        assert words in text
+
+
+def test_field_rows_pair_what_was_extracted_with_the_truth() -> None:
+    assert field_rows(result(template=JUDGED)) == [
+        ("gene", "TP53", "BCL2", False),
+        ("year", "nothing", "1984", False),
+        ("says_so", "(looks at the answer itself)", "true", True),
+    ]
+
+
+def test_a_long_answer_is_cut_with_a_word_on_it_unless_in_detail() -> None:
+    one = result(answer="x" * 5000)
+
+    assert "(3,800 more characters)" in printed(one)
+    assert printed(one, detailed=True).count("x") >= 5000
+
+
+@pytest.mark.parametrize(
+    ("outcome", "answer", "said"),
+    [
+        (Outcome.MODEL_ERROR, "", "(none)"),
+        (Outcome.WRONG, "", "(empty)"),
+        (Outcome.WRONG, " \n", "(only white space)"),
+    ],
+)
+def test_an_empty_answer_is_told_from_none(outcome: Outcome, answer: str, said: str) -> None:
+    assert said in printed(result(outcome=outcome, answer=answer))
+
+
+def test_details_show_vetoes_and_what_each_stage_did() -> None:
+    one = result(
+        outcome=Outcome.ABSTAINED,
+        vetoes=[VetoRecord(stage="AbstentionCheck", reason="it refuses", outcome=Outcome.ABSTAINED)],
+        stages=[
+            {"name": "Say", "status": "failed", "error": "no luck", "calls": 2, "distribution": "d", "version": "1"}
+        ],
+    )
+
+    text = printed(one, detailed=True)
+
+    assert "AbstentionCheck: it refuses" in text
+    assert "no luck" in text
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_every_outcome_can_be_printed_also_where_there_is_no_unicode(outcome: Outcome) -> None:
+    class Ascii(Console):
+        encoding = "ascii"
+
+    console = Ascii(width=200)
+    with console.capture() as captured:
+        print_result(console, result(outcome=outcome))
+
+    assert outcome.value in captured.get()
+    assert captured.get().isascii()
+
+
+def test_what_a_model_says_cannot_steer_the_terminal() -> None:
+    text = printed(result(answer="red \x1b[31m bell \x07 [bold]markup[/bold] [/nothing]"))
+
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "[bold]markup[/bold] [/nothing]" in text
+
+
+def test_texts_are_shortened_to_one_line() -> None:
+    assert shortened("a\n b\t c", 20) == "a b c"
+    assert shortened("abcdefgh", 5) == "abcd…"
+    assert clean("a\x00b\u202ec") == "a\\x00b\\x202ec"
+
+
+def test_the_summary_says_out_of_how_many_and_what_the_unjudged_could_change() -> None:
+    outcomes = [Outcome.CORRECT] * 6 + [Outcome.WRONG] * 2 + [Outcome.MODEL_ERROR, Outcome.PARSE_ERROR]
+    text = summarized(*(result(f"q{number}", outcome) for number, outcome in enumerate(outcomes)))
+
+    assert "6 of 8 judged (75.0%, 95% CI 40.9%-92.9%)" in text
+    assert "2 of 10: 1 model_error, 1 parse_error" in text
+    assert "60.0% if all of these were wrong, 80.0% if right" in text
+
+
+def test_the_summary_tells_models_apart_where_there_are_several() -> None:
+    text = summarized(
+        result(metadata={"answering_id": "small"}),
+        result(outcome=Outcome.WRONG, metadata={"answering_id": "large"}),
+    )
+
+    assert "small judged by j: 1 of 1 judged" in text
+    assert "large judged by j: 0 of 1 judged" in text
+
+
+def test_a_long_table_shows_what_is_not_correct_and_says_how_much() -> None:
+    results = [result(f"q{number}") for number in range(MOST_ROWS)] + [result("odd", Outcome.WRONG)]
+    console = Console(width=200)
+    with console.capture() as captured:
+        print_table(console, results)
+
+    assert "What is odd?" in captured.get()
+    assert "What is q1?" not in captured.get()
+    assert f"1 of {len(results)} results are shown" in captured.get()
+
+
+def test_show_prints_each_result_and_the_summary(tmp_path: Path) -> None:
+    file = result_file(tmp_path / "r.jsonl", result("a"), result("b", Outcome.WRONG))
+
+    done = karenina("show", file)
+
+    assert done.code == 0
+    assert "What is a?" in done.out
+    assert "What is b?" in done.out
+    assert "1 of 2 judged" in done.out
+
+
+def test_show_chooses_and_says_so(tmp_path: Path) -> None:
+    file = result_file(tmp_path / "r.jsonl", result("a"), result("b", Outcome.WRONG), result("c", Outcome.WRONG))
+
+    wrong = karenina("show", file, "--outcome", "wrong", "--json").json
+    assert [one["question_id"] for one in wrong["results"]] == ["b", "c"]
+    assert wrong["summary"]["items"] == 2
+    assert [one["question_id"] for one in karenina("show", file, "-q", "a", "--json").json["results"]] == ["a"]
+    assert "2 of 3 results were chosen" in karenina("show", file, "--outcome", "wrong").err
+
+
+def test_show_reads_several_files_as_one_run(tmp_path: Path) -> None:
+    first = result_file(tmp_path / "1.jsonl", result("a"))
+    second = result_file(tmp_path / "2.jsonl", result("b"))
+
+    assert karenina("show", first, second, "--json").json["summary"]["items"] == 2
+
+
+COUNTED_WRONGLY = json.dumps(result().model_dump(mode="json") | {"template": {"usage_metadata": {"x": {"calls": []}}}})
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read"),
+        ("{}\n", "line 1 is no result"),
+        (COUNTED_WRONGLY, "usage_metadata: Value error, calls must be a whole number"),
+        (result().model_dump_json() + "\nnonsense\n", "line 2 is no result"),
+    ],
+)
+def test_a_file_of_something_else_is_bad_input(tmp_path: Path, content: str | None, said: str) -> None:
+    file = tmp_path / "r.jsonl"
+    if content is not None:
+        file.write_text(content, "utf-8")
+
+    done = karenina("show", file)
+
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_show_refuses_a_question_and_an_outcome_that_do_not_exist(tmp_path: Path) -> None:
+    file = result_file(tmp_path / "r.jsonl", result("alpha"))
+
+    assert "did you mean 'alpha'?" in karenina("show", file, "-q", "alpa").err
+    assert karenina("show", file, "--outcome", "fine").code == 2
+
+
+def test_a_trait_that_was_not_scored_says_why(tmp_path: Path) -> None:
+    from karenina_core.data.sections import VerificationResultRubric
+
+    one = result("a").model_copy(
+        update={
+            "rubric": VerificationResultRubric(
+                llm_trait_scores={"clarity": None, "depth": 4}, trait_errors={"clarity": "the judge said 10 of 1..5"}
+            )
+        }
+    )
+    shown = karenina("show", str(result_file(tmp_path / "r.jsonl", one)))
+    assert "clarity: not scored: the judge said 10 of 1..5" in shown.out
+    assert "depth = 4" in shown.out

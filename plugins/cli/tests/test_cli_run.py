@@ -1,0 +1,232 @@
+"""`karenina run`: what it prints and writes, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from pathlib import Path
+
+import pytest
+from commandline import Given, asking, benchmark, karenina
+
+from karenina_core import hookimpl
+from karenina_core.data.result import VerificationResult
+from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_engine.results.result_set import VerificationResultSet
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
+        monkeypatch.delenv(name)
+
+
+def run(file: Path, *arguments: str | Path, say: object = None) -> Given:
+    plugins = asking(say) if callable(say) else asking()
+    return karenina(
+        "run", file, "--answering", "scripted:m", "--set", "evaluation_mode=rubric_only", *arguments, plugins=plugins
+    )
+
+
+def test_json_is_one_object_with_results_summary_and_the_file(tmp_path: Path) -> None:
+    done = run(benchmark(tmp_path, "a", "b"), "--json")
+
+    assert done.code == 0
+    assert [(one["question_id"], one["outcome"]) for one in done.json["results"]] == [("a", "scored"), ("b", "scored")]
+    assert done.json["results"][0]["template"]["raw_llm_response"] == "an answer"
+    assert done.json["summary"]["items"] == 2
+    assert done.json["summary"]["usage"] == {"input_tokens": 20, "output_tokens": 10, "total_tokens": 30, "calls": 2}
+    assert done.json["output"] == "words.results.jsonl"
+
+
+def test_results_are_on_the_standard_output_and_progress_on_the_other(tmp_path: Path) -> None:
+    done = run(benchmark(tmp_path, "a", "b"), say=lambda question: f"It is {question.upper()}.")
+
+    assert "It is A." in done.out
+    assert "It is B." in done.out
+    assert re.findall(r"^\d/2", done.out + done.err, re.M) == ["1/2", "2/2"]
+    assert "2/2 2 scored" in done.err
+
+
+def test_quiet_prints_the_summary_only(tmp_path: Path) -> None:
+    done = run(benchmark(tmp_path, "a"), "--quiet")
+
+    assert "an answer" not in done.out
+    assert "Pass rate" in done.out
+    assert "1/1" not in done.err
+
+
+def test_results_come_in_the_order_of_the_benchmark_whatever_ends_first(tmp_path: Path) -> None:
+    ids = [f"q{number}" for number in range(30)]
+    plugins = asking(lambda question: "x" * (2000 - 50 * int(question[1:])))
+    ended: list[str] = []
+
+    class Watch:
+        @hookimpl
+        def karenina_item_finished(self, result: VerificationResult) -> None:
+            ended.append(result.question_id)
+
+    plugins.register(Watch())
+    done = karenina(
+        "run",
+        benchmark(tmp_path, *ids),
+        *("-a", "scripted:m", "-a", "scripted:n", "--set", "evaluation_mode=rubric_only", "--json"),
+        plugins=plugins,
+    )
+
+    assert ended[0] == "q29"
+    assert [one.question_id for one in VerificationResultSet.load("words.results.jsonl")] == [
+        id for id in ids for _ in "mn"
+    ]
+    assert [one["question_id"] for one in done.json["results"]] == [id for id in ids for _ in "mn"]
+    assert [one["metadata"]["answering_id"] for one in done.json["results"]][:4] == ["m", "n", "m", "n"]
+
+
+def test_every_result_is_in_the_file(tmp_path: Path) -> None:
+    run(benchmark(tmp_path, "a", "b"), "--output", "deep/er/out.jsonl")
+
+    assert {one.question_id for one in VerificationResultSet.load("deep/er/out.jsonl")} == {"a", "b"}
+
+
+def test_an_earlier_file_of_the_name_is_kept_beside_the_new_one(tmp_path: Path) -> None:
+    file = benchmark(tmp_path, "a")
+    for answer in ("first", "second", "third"):
+        done = run(file, "-o", "out.jsonl", "--no-journal", say=lambda _id, answer=answer: answer)
+
+    assert "kept in out-2.jsonl" in done.err
+    answers = {
+        name: VerificationResultSet.load(name)[0].template.raw_llm_response
+        for name in ("out.jsonl", "out-1.jsonl", "out-2.jsonl")
+    }
+    assert answers == {"out.jsonl": "third", "out-1.jsonl": "first", "out-2.jsonl": "second"}
+
+
+def test_bad_input_moves_no_earlier_file(tmp_path: Path) -> None:
+    file = benchmark(tmp_path, "a")
+    run(file, "-o", "out.jsonl")
+    before = Path("out.jsonl").read_bytes()
+
+    assert run(file, "-o", "out.jsonl", "--question", "z").code == 2
+    assert Path("out.jsonl").read_bytes() == before
+    assert not Path("out-1.jsonl").exists()
+
+
+@pytest.mark.parametrize("threshold", ["0", "0.5", "1"])
+def test_a_run_without_any_verdict_is_below_every_threshold(tmp_path: Path, threshold: str) -> None:
+    assert run(benchmark(tmp_path, "a"), "--fail-under", threshold).code == 1
+
+
+def test_one_item_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
+    def say(id: str) -> str:
+        if id == "b":
+            raise PortError("the server is on fire", category=ErrorCategory.PERMANENT)
+        return "fine"
+
+    done = run(benchmark(tmp_path, "a", "b", "c"), "--json", say=say)
+
+    assert done.code == 0
+    assert [one["outcome"] for one in done.json["results"]] == ["scored", "stage_error", "scored"]
+    assert "on fire" in done.json["results"][1]["metadata"]["error"]
+    assert done.json["summary"]["not_judged"] == 1
+
+
+def test_limit_and_question_choose(tmp_path: Path) -> None:
+    file = benchmark(tmp_path, "a", "b", "c")
+
+    assert [one["question_id"] for one in run(file, "--limit", "2", "--json").json["results"]] == ["a", "b"]
+    chosen = run(file, "--question", "c", "-q", "a", "--json").json
+    assert sorted(one["question_id"] for one in chosen["results"]) == ["a", "c"]
+
+
+def test_questions_that_are_judged_already_are_left_out(tmp_path: Path) -> None:
+    def fails_for_b(id: str) -> str:
+        if id == "b":
+            raise PortError("no", category=ErrorCategory.PERMANENT)
+        return "fine"
+
+    file = benchmark(tmp_path, "a", "b", "c")
+    run(file, "-o", "first.jsonl", "--limit", "2", say=fails_for_b)
+    again = run(file, "-o", "second.jsonl", "--skip-done", "first.jsonl", "--json")
+    rest = run(file, "--skip-done", "first.jsonl", "--skip-done", "second.jsonl")
+
+    assert [one["question_id"] for one in again.json["results"]] == ["b", "c"]
+    assert rest.code == 0
+    assert "nothing left to do" in rest.err
+
+
+BAD_INPUT = {
+    "no such file": (["nowhere.yaml"], "nowhere.yaml: there is no such file"),
+    "unknown question": (["words.yaml", "-q", "aa"], "no question 'aa'; did you mean 'a'?"),
+    "unknown name": (["words.yaml", "--set", "replicates=3"], "replicates: there is no such configuration name"),
+    "bad value": (["words.yaml", "--set", "replicate_count=none"], "replicate_count: input should be a valid integer"),
+    "value from where": (["words.yaml", "--set", "replicate_count=0"], "(from --set)"),
+    "unknown adapter": (
+        ["words.yaml", "-a", "scribbled:m"],
+        "there is no adapter 'scribbled'; did you mean 'scripted'",
+    ),
+    "no model": (["words.yaml", "-a", "gpt-4"], "'gpt-4' names no model"),
+    "broken model": (["words.yaml", "-a", "{"], "the JSON object of a model is broken"),
+    "two of an id": (
+        ["words.yaml", *2 * ["-a", '{"id": "x", "interface": "scripted", "model_name": "m"}']],
+        "two models have the id 'x'",
+    ),
+    "no config file": (["words.yaml", "--config", "none.toml"], "none.toml cannot be read"),
+    "config of another kind": (["words.yaml", "--config", "words.yaml"], "questions: there is no such"),
+    "output is a folder": (["words.yaml", "-o", "."], "the output . is a folder"),
+    "no results to skip": (["words.yaml", "--skip-done", "none.jsonl"], "none.jsonl cannot be read"),
+    "set without a value": (["words.yaml", "--set", "run_name"], "sets nothing"),
+    "threshold": (["words.yaml", "--fail-under", "80"], "--fail-under"),
+    "unknown option": (["words.yaml", "--speed", "11"], "--speed"),
+    "nothing to run": ([], "Missing argument"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_ends_with_2_and_says_what_and_where(case: str, tmp_path: Path) -> None:
+    benchmark(tmp_path, "a")
+    arguments, said = BAD_INPUT[case]
+    models = [] if "-a" in arguments or not arguments else ["-a", "scripted:m"]
+
+    done = karenina("run", *arguments, *models, "--set", "evaluation_mode=rubric_only", plugins=asking())
+
+    assert done.code == 2
+    assert said in " ".join(done.err.split())
+    assert done.out == ""
+
+
+def test_an_empty_benchmark_is_bad_input(tmp_path: Path) -> None:
+    done = run(benchmark(tmp_path))
+
+    assert done.code == 2
+    assert "words.yaml holds no question" in done.err
+
+
+def test_a_run_without_a_model_is_bad_input(tmp_path: Path) -> None:
+    done = karenina("run", benchmark(tmp_path, "a"), plugins=asking())
+
+    assert done.code == 2
+    assert "there is no model to ask" in done.err
+
+
+def test_an_output_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.write_text("a file, not a folder")
+    done = run(benchmark(tmp_path, "a"), "-o", locked / "out.jsonl")
+
+    assert done.code == 2
+    assert "out.jsonl cannot be written" in done.err
+    assert stat.S_ISREG(locked.stat().st_mode)
+
+
+def test_a_secret_on_the_command_line_is_nowhere_in_what_is_printed(tmp_path: Path) -> None:
+    model = json.dumps(
+        {"id": "m", "interface": "scripted", "model_name": "m", "endpoint_api_key": "sk-secret", "temperature": 9}
+    )
+    done = karenina("run", benchmark(tmp_path, "a"), "-a", model, plugins=asking())
+
+    assert done.code == 2
+    assert "temperature" in done.err
+    assert "sk-secret" not in done.err + done.out

@@ -1,0 +1,1 @@
+"""The run engine: model calls, costs, the journal, scheduling, runs without calls, and sets of results."""

@@ -1,0 +1,36 @@
+"""How much a call sends, as far as its price depends on it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from karenina_engine.calls.calls import Call
+
+FRAME: Final = 64
+"""The tokens that a server adds to what was sent, and that the frame of a tool's call has."""
+
+_PER_CHARACTER: Final = 0.5  # tokens: more than any prompt of some length has, of texts in alphabets
+_PER_SIGN: Final = 2.0  # of texts in other scripts
+
+
+class Bulk(NamedTuple):
+    """`characters` that are sent, `density`, the most tokens that one of them may be, and the most `turns`, which are
+    the requests that an agent makes that is asked as a whole."""
+
+    characters: int
+    density: float
+    turns: int
+
+
+def bulk_of(call: Call) -> Bulk:
+    """The bulk of a call, by what it sends."""
+    texts = [message.content for message in call.messages]
+    size = sum(map(len, texts)) + sum(len(message.tool_calls) * FRAME for message in call.messages)
+    if call.asked is not None:
+        size += len(json.dumps(call.asked, default=str))
+    turns = 1
+    if call.target.port == "agent" and isinstance(call.asked, dict):
+        turns = max(1, int(call.asked.get("max_turns", 1)))
+    return Bulk(size, _PER_CHARACTER if all(map(str.isascii, texts)) else _PER_SIGN, turns)

@@ -1,0 +1,17 @@
+"""The hook for the tools of agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core.plugins.hookspecs import hookspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karenina_toolkit.tool_sources import ToolSource
+
+
+@hookspec
+def karenina_tool_sources() -> Sequence[ToolSource]:
+    """Offer sources of tools for agents; the run opens them for the models that are configured to have them."""

@@ -1,0 +1,146 @@
+"""What a journal says of its run, for reading: models, settings and files as labels, from which nothing is started."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any, Final
+
+from pydantic import Field, ValidationError
+
+from karenina_core.errors import ConfigError
+from karenina_core.models.model import ModelConfig
+
+_OF_A_LABEL: Final = (
+    *("id", "interface", "model_name", "model_provider", "temperature", "max_tokens", "system_prompt"),
+    "agent_max_turns",
+)
+"""The fields of a model that are taken from a journal: those that name it, and those that its requests are made of."""
+_OF_A_LINE: Final = (*_OF_A_LABEL, "endpoint_base_url", "request_timeout", "agent_timeout")
+_SIMPLE: Final = frozenset({"id", "interface", "model_name", "endpoint_base_url"})
+_LONGEST: Final = 2000
+"""Characters of one argument of a command that is printed; what is longer is left out."""
+_MOST_QUESTIONS: Final = 20
+
+
+class ModelLabel(ModelConfig):
+    """A model that a journal names: its replies are looked up, and no adapter, address, tool or file of it is used.
+
+    `conversations` are the answers (question and replicate) that it gave as an agent.
+    """
+
+    conversations: set[tuple[str, int]] = Field(default_factory=set, exclude=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What a journal states of its last run. Anybody may have written it."""
+
+    benchmark: str | None = None
+    output: str | None = None
+    questions: Sequence[str] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    answering: Sequence[Mapping[str, Any]] = ()
+    judges: Sequence[Mapping[str, Any]] = ()
+
+    @classmethod
+    def read(cls, command: Mapping[str, Any]) -> Labels:
+        """Return the labels in a command; what is not of the right type is left out."""
+        config = command.get("config")
+        values = config if isinstance(config, dict) else {}
+        questions = command.get("questions")
+        return cls(
+            _name(command.get("benchmark")),
+            _name(command.get("output")),
+            [one for one in questions if isinstance(one, str)] if isinstance(questions, list) else None,
+            {name: value for name, value in values.items() if name not in ("answering_models", "parsing_models")},
+            _entries(values.get("answering_models")),
+            _entries(values.get("parsing_models")),
+        )
+
+    def free_settings(self) -> tuple[dict[str, Any], list[str]]:
+        """Return the settings that data may set, and the names of the others."""
+        from karenina_core.config import settings
+
+        owned = settings()
+        free = {
+            name: self.settings[name] for name in self.settings if name in owned and owned[name].from_files == "any"
+        }
+        return free, [name for name in self.settings if name not in free]
+
+    def models(self) -> dict[str, list[ModelLabel]]:
+        """Return the models of both roles. Raises `ConfigError` if the journal does not state them."""
+        roles = {"answering_models": self.answering, "parsing_models": self.judges}
+        return {name: [_label(entry) for entry in entries] for name, entries in roles.items()}
+
+
+def run_line(labels: Labels, journal: Path) -> str:
+    """Return the `karenina run` command that a journal describes, for people to read: quoted, and on one line."""
+    words = ["karenina", "run", plain_name(labels.benchmark) or "BENCHMARK"]
+    left_out: list[str] = []
+    for option, entries in (("-a", labels.answering), ("-j", labels.judges)):
+        for entry in entries:
+            words += [option, _spec(entry)]
+            left_out += [f"{name} of {entry.get('id')}" for name in entry if name not in _OF_A_LINE]
+    free, others = labels.free_settings()
+    for name, value in free.items():
+        words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    questions = labels.questions or ()
+    if len(questions) <= _MOST_QUESTIONS:
+        words += [word for id in questions for word in ("-q", id)]
+    else:
+        left_out.append(f"the choice of {len(questions)} questions (-q)")
+    if labels.output is not None:
+        words += ["-o", plain_name(labels.output)]
+    words += ["--journal", str(journal)]
+    long = [word for word in words if len(word) > _LONGEST]
+    line = " ".join(shlex.quote(_on_one_line(word)) if word not in long else "..." for word in words)
+    left_out += others
+    note = f"\n(not in it, give them yourself if you want them: {', '.join(map(_on_one_line, left_out))[:500]})"
+    return line + (note if left_out else "")
+
+
+def _spec(entry: Mapping[str, Any]) -> str:
+    """Return a model as `-a` takes it: short if that says all, else as JSON."""
+    shown = {name: entry[name] for name in _OF_A_LINE if name in entry}
+    interface, name, url = (str(shown.get(part, "")) for part in ("interface", "model_name", "endpoint_base_url"))
+    if shown.get("id") == name and not set(shown) - _SIMPLE:
+        return f"{interface}:{name}{f'@{url}' if url else ''}"
+    return json.dumps(shown)
+
+
+def _label(entry: Mapping[str, Any]) -> ModelLabel:
+    values = {name: entry[name] for name in _OF_A_LABEL if name in entry}
+    servers = entry.get("mcp_urls_dict")
+    if isinstance(servers, dict):
+        values["mcp_urls_dict"] = {str(name): "(not taken from a journal)" for name in servers}
+    try:
+        return ModelLabel(**values)
+    except ValidationError as error:
+        raise ConfigError(
+            ["the journal does not state the models of its run: it is damaged or made by hand"]
+        ) from error
+
+
+def _entries(value: Any) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _name(path: Any) -> str | None:
+    """Return the last part of a path, which is all of it that says something elsewhere."""
+    if not isinstance(path, str) or not path:
+        return None
+    return PureWindowsPath(PurePosixPath(path).name).name or None
+
+
+def plain_name(name: str | None) -> str:
+    """Return a file name that no command takes for an option."""
+    return f"./{name}" if name is not None and name.startswith("-") else name or ""
+
+
+def _on_one_line(text: str) -> str:
+    """Return `text` without line breaks and control characters."""
+    return "".join(ch if ch.isprintable() else " " for ch in text)

@@ -1,0 +1,171 @@
+"""The tools that a run gives its agents: each source is opened once for a workspace, shared, and closed after it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_engine.calls.hookspecs import karenina_tool_sources
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_core.models.adapters import AdapterSpec
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import Tool
+    from karenina_core.plugins import Plugins
+    from karenina_toolkit.tool_sources import ToolSource
+
+_Key = tuple[str, str, "Path | None"]
+_OWN_FIELDS = ("mcp_urls_dict", "mcp_tool_filter", "mcp_tool_description_overrides", "mcp_server_options")
+
+logger = logging.getLogger("karenina")
+
+
+@dataclass(slots=True)
+class ToolSessions:
+    """Opens, shares and closes the tool sources of a run.
+
+    A session belongs to a source, to what models say of their tools (their `mcp_` fields: models that say the same
+    share it), and to a workspace. Without a workspace it lasts as long as the run; else until nobody works there any
+    more.
+    """
+
+    plugins: Plugins
+    _open: dict[_Key, _Session] = field(default_factory=dict)
+    _users: dict[Path, int] = field(default_factory=dict)
+    _closing: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def tools(self, model: ModelConfig, workspace: Path | None) -> tuple[Tool, ...]:
+        """The tools that the model is configured to have in that workspace. Raises `PortError`.
+
+        What could not be opened is opened anew when it is asked for again.
+        """
+        sources = [source for source in tool_sources(self.plugins) if source.wanted(model)]
+        found = [await self._session(source, model, workspace) for source in sources]
+        return tuple(tool for tools in found for tool in tools)
+
+    def enter(self, workspace: Path) -> None:
+        """Note that somebody works in the workspace, until `leave` is called as often."""
+        self._users[workspace] = self._users.get(workspace, 0) + 1
+
+    async def leave(self, workspace: Path) -> None:
+        """Note that somebody is done in the workspace; what was opened for it is closed after the last one."""
+        left = self._users.get(workspace, 0) - 1
+        if left > 0:
+            self._users[workspace] = left
+            return
+        self._users.pop(workspace, None)
+        await self._close([key for key in self._open if key[2] == workspace])
+
+    async def aclose(self) -> None:
+        """Close everything. A source that fails to close is logged and does not keep the others open."""
+        self._users.clear()
+        await self._close(list(self._open))
+        if self._closing:  # of workspaces whose item was cancelled while it waited
+            await asyncio.wait(self._closing)
+
+    async def _session(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> Sequence[Tool]:
+        stated = model.model_dump_json(include=set(_OWN_FIELDS))
+        key = (source.name, stated, workspace)
+        session = self._open.get(key)
+        if session is None:
+            session = self._open[key] = _Session(source, model, workspace)
+        try:
+            return await asyncio.shield(session.tools)
+        except PortError:
+            if self._open.get(key) is session:
+                del self._open[key]
+            raise
+
+    async def _close(self, keys: Sequence[_Key]) -> None:
+        ending = {self._open.pop(key).end() for key in keys}
+        if not ending:
+            return
+        self._closing |= ending
+        await asyncio.wait(ending)
+        self._closing -= ending
+
+
+class _Session:
+    """One open source, in a task of its own: it has to be left in the task in which it was entered."""
+
+    def __init__(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> None:
+        self.tools: asyncio.Future[Sequence[Tool]] = asyncio.get_running_loop().create_future()
+        self._over = asyncio.Event()
+        self._task = asyncio.create_task(self._hold(source, model, workspace), name=f"tools of {source.name}")
+
+    def end(self) -> asyncio.Task[None]:
+        """Have it closed, which the task that is returned does; one that is still being opened is given up."""
+        self._over.set()
+        if not self.tools.done():
+            self._task.cancel()
+        return self._task
+
+    async def _hold(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> None:
+        try:
+            async with source.open(model, workspace) as tools:
+                self.tools.set_result(tools)
+                await self._over.wait()
+        except PortError as error:
+            self._fail(source, error)
+        except asyncio.CancelledError:
+            self.tools.cancel()
+            raise
+        except Exception as error:
+            self._fail(source, error)
+
+    def _fail(self, source: ToolSource, error: Exception) -> None:
+        if self.tools.done():
+            logger.warning("the tools of %s could not be closed: %s", source.name, error, exc_info=error)
+            return
+        if not isinstance(error, PortError):
+            said = f"the source of tools {source.name!r} failed: {type(error).__name__}: {error}"
+            error = PortError(said, category=ErrorCategory.PERMANENT)
+        self.tools.set_exception(error)
+        self.tools.exception()  # somebody who was cancelled meanwhile does not fetch it
+
+
+def tool_sources(plugins: Plugins) -> list[ToolSource]:
+    """Return the sources of tools for agents, sorted by name and distribution."""
+    offers = sorted(plugins.offers(karenina_tool_sources), key=lambda one: (one.value.name, one.distribution))
+    return [offer.value for offer in offers]
+
+
+def tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
+    """What would keep the model from having the tools that it is configured to have. Starts nothing."""
+    if spec.recorded or spec.starts_tools:
+        return
+    stated = [name for name in _OWN_FIELDS[1:] if getattr(model, name)]
+    if stated and not model.mcp_urls_dict:
+        yield f"{stated[0]} is set, and there are no servers that it is about: set mcp_urls_dict, or remove it"
+    wanted = [source for source in tool_sources(plugins) if source.wanted(model)]
+    if model.mcp_urls_dict and not wanted:
+        yield _missing(plugins)
+    if (wanted or model.mcp_urls_dict) and spec.agent is None:
+        able = sorted(one.spec.interface for one in plugins.adapters() if one.spec.agent and not one.spec.recorded)
+        yield (
+            f"it is to have tools, and the adapter {spec.interface!r} has no agent port, by which alone it could use "
+            f"them; these have one: {', '.join(able) or 'no installed adapter'}"
+        )
+    for source in wanted:
+        try:
+            source.check(model)
+        except ValueError as error:
+            yield str(error)
+
+
+def _missing(plugins: Plugins) -> str:
+    from karenina_core.plugins.known import install_line, known
+
+    owners = sorted(set(known()["tool_sources"].values()))
+    for info in plugins.describe():
+        if info.distribution in owners and info.state != "loaded":
+            what = f"{info.distribution}, which reaches them, cannot be used: {info.failure}"
+            return f"mcp_urls_dict names MCP servers, and {what}"
+    lines = " or ".join(install_line(owner) for owner in owners)
+    return f"mcp_urls_dict names MCP servers, and what reaches them is not installed: {lines}"

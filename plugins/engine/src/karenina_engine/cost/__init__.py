@@ -1,0 +1,1 @@
+"""What calls cost: prices, the ledger, the budget."""

@@ -1,0 +1,17 @@
+"""The hook for lists of prices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core.plugins.hookspecs import hookspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karenina_engine.cost.prices import PriceSource
+
+
+@hookspec
+def karenina_prices() -> Sequence[PriceSource]:
+    """Offer lists of what models cost; the first that has a model's price, by the lists' names, says it."""

@@ -1,0 +1,223 @@
+"""What a run spends: its calls, their tokens and their cost, by model, stage and judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_engine.cost.prices import dollars, in_words
+
+if TYPE_CHECKING:
+    from karenina_core.models.ports import Usage
+    from karenina_engine.calls.calls import Call
+    from karenina_engine.cost.pricing import Prices
+
+
+UNKNOWN: Final = "unknown"
+"""What is said of a cost that nobody knows: it is never nothing."""
+
+
+@dataclass(slots=True)
+class Count:
+    """Calls that brought a reply, their tokens, and their cost in picodollars.
+
+    `unpriced` of the calls have a cost that is not known, because nobody says the model's price or the server counted
+    no tokens: then `cost` is what the others cost.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost: int = 0
+    unpriced: int = 0
+
+    def add(self, usage: Usage, cost: int | None) -> None:
+        """Count the calls that this usage is of."""
+        self.calls += usage.calls
+        self.input_tokens += usage.input_tokens
+        self.cached_tokens += usage.cached_tokens
+        self.cache_write_tokens += usage.cache_write_tokens
+        self.output_tokens += usage.output_tokens
+        self.reasoning_tokens += usage.reasoning_tokens
+        if cost is None:
+            self.unpriced += usage.calls
+        else:
+            self.cost += cost
+
+    def merge(self, other: Count) -> None:
+        """Count what `other` counted, too."""
+        for name in COUNTED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    @property
+    def known(self) -> bool:
+        """Whether the whole cost is known."""
+        return not self.unpriced
+
+    def in_words(self) -> str:
+        """The cost as people read it: `at least` where a part of it is not known, `unknown` where all of it is."""
+        if self.known:
+            return in_words(self.cost)
+        return f"at least {in_words(self.cost)}" if self.unpriced < self.calls or self.cost else UNKNOWN
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values: `cost_usd` is null where all of it is unknown, and a lower bound where a part of it is."""
+        values: dict[str, Any] = {name: getattr(self, name) for name in COUNTED if name != "cost"}
+        nothing = self.unpriced and self.unpriced >= self.calls and not self.cost
+        return {**values, "cost_usd": None if nothing else float(dollars(self.cost))}
+
+
+COUNTED: Final = tuple(one.name for one in fields(Count))
+
+
+@dataclass(slots=True)
+class Line:
+    """One line of a ledger: a model (the user's id, interface and name) in one stage, for one judge.
+
+    `judge` is the id of the judge before whom the item was; it is empty for what is done for all judges of an answer.
+    `made` are the calls that were made now, `kept` the replies that were taken from the journal, or shared with a call
+    under way, and cost nothing now: their cost is what they would have cost.
+    """
+
+    model: str
+    interface: str
+    model_name: str
+    stage: str
+    judge: str
+    made: Count = field(default_factory=Count)
+    kept: Count = field(default_factory=Count)
+
+    @property
+    def names(self) -> tuple[str, str, str, str, str]:
+        """What the line is about."""
+        return (self.model, self.interface, self.model_name, self.stage, self.judge)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The ledger of a run. `before` is what earlier runs with the same journal have spent."""
+
+    prices: Prices
+    before: list[Line] = field(default_factory=list)
+    changed: dict[int, Line] = field(default_factory=dict)
+    """The lines with calls that no journal holds yet, by their identity."""
+    _lines: dict[tuple[int, str, str], Line] = field(default_factory=dict)
+    _by_names: dict[tuple[str, str, str, str, str], Line] = field(default_factory=dict)
+
+    def made(self, call: Call, usage: Usage) -> int | None:
+        """Count a call that was made; its cost in picodollars, None where it is not known."""
+        line = self.line(call)
+        cost = self.cost(call, usage)
+        line.made.add(usage, cost)
+        self.changed[id(line)] = line
+        return cost
+
+    def kept(self, call: Call, usage: Usage) -> None:
+        """Count a reply that was kept."""
+        self.line(call).kept.add(usage, self.cost(call, usage))
+
+    def cost(self, call: Call, usage: Usage) -> int | None:
+        """What such a call costs; None where nobody says its price, or the server did not count its tokens."""
+        tariff = self.prices.of(call.target.model).tariff
+        if tariff is None:
+            return None
+        cost = tariff.cost(usage)
+        if not cost and not (usage.input_tokens or usage.output_tokens) and tariff.cost(_ONE_TOKEN):
+            return None
+        return cost
+
+    def line(self, call: Call) -> Line:
+        """The line that the call is counted in."""
+        model, info = call.target.model, call.info
+        key = (id(model), info.stage, info.judge)
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = self._named((model.id, model.interface, model.model_name, *key[1:]))
+        return line
+
+    def spare(self, names: tuple[str, str, str, str, str], kept: Count) -> None:
+        """Count replies that another process has taken from the journal, for the line of these names."""
+        self._named(names).kept.merge(kept)
+
+    def _named(self, names: tuple[str, str, str, str, str]) -> Line:
+        line = self._by_names.get(names)
+        if line is None:
+            line = self._by_names[names] = Line(*names)
+        return line
+
+    @property
+    def lines(self) -> list[Line]:
+        """All lines: by model, then as the stages came."""
+        return sorted(self._by_names.values(), key=lambda line: line.model)
+
+    def total(self) -> Count:
+        """What was spent now."""
+        return summed(line.made for line in self._by_names.values())
+
+    @property
+    def earlier(self) -> Count:
+        """What earlier runs with the same journal have spent."""
+        return summed(line.made for line in self.before)
+
+    def spared(self) -> Count:
+        """What was kept, and not spent now."""
+        return summed(line.kept for line in self._by_names.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values, with sums by model, stage and judge."""
+        return {
+            **spent_json(self.lines),
+            "earlier": self.earlier.to_dict(),
+            "kept": self.spared().to_dict(),
+            "prices": self.prices.snapshot(),
+        }
+
+
+def spent_json(lines: Sequence[Line]) -> dict[str, Any]:
+    """Lines of a ledger as JSON values, with their sum, and sums by model, stage and judge."""
+    return {
+        "currency": "USD",
+        "spent": summed(line.made for line in lines).to_dict(),
+        "lines": [
+            {
+                "model": line.model,
+                "interface": line.interface,
+                "model_name": line.model_name,
+                "stage": line.stage,
+                "judge": line.judge or None,
+                **line.made.to_dict(),
+            }
+            for line in lines
+        ],
+        "by_model": _grouped(lines, "model"),
+        "by_stage": _grouped(lines, "stage"),
+        "by_judge": _grouped((line for line in lines if line.judge), "judge"),
+    }
+
+
+def summed(counts: Iterable[Count]) -> Count:
+    """All of them together."""
+    total = Count()
+    for count in counts:
+        total.merge(count)
+    return total
+
+
+def _grouped(lines: Iterable[Line], name: str) -> list[dict[str, Any]]:
+    found: dict[str, Count] = {}
+    for line in lines:
+        found.setdefault(getattr(line, name), Count()).merge(line.made)
+    return [{name: key, **count.to_dict()} for key, count in found.items()]
+
+
+def _one_token() -> Usage:
+    from karenina_core.models.ports import Usage
+
+    return Usage(input_tokens=10**6, output_tokens=10**6, calls=1)
+
+
+_ONE_TOKEN: Final = _one_token()

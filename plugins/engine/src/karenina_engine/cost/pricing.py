@@ -1,0 +1,96 @@
+"""The prices of a run's models: the user's own, or those of the lists that plugins bring, and where each is from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from karenina_engine.cost.hookspecs import karenina_prices
+from karenina_engine.cost.prices import FREE, OwnPrice, Tariff
+from karenina_toolkit.hosts import shown_url
+
+if TYPE_CHECKING:
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.plugins import Plugins
+    from karenina_engine.cost.prices import PriceSource
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The tariff of a model, None where it is not known, and `why`: where it is from, or why there is none."""
+
+    tariff: Tariff | None
+    why: str
+
+
+def price_sources(plugins: Plugins) -> list[PriceSource]:
+    """Return the lists of prices, sorted by name."""
+    return sorted(plugins.call(karenina_prices), key=lambda one: one.name)
+
+
+@dataclass(slots=True)
+class Prices:
+    """Finds the price of each model once.
+
+    `own` are the user's, by a model's id or its provider's name. What the user says comes first; recorded answers and
+    models on this machine are free; then the first list that has the model says it. A price that nobody says is not
+    known, and is never taken for nothing.
+    """
+
+    plugins: Plugins
+    own: Mapping[str, OwnPrice] = field(default_factory=dict)
+    _sources: list[PriceSource] | None = None
+    _editions: dict[str, str] = field(default_factory=dict)
+    _found: dict[int, tuple[ModelConfig, Price]] = field(default_factory=dict)
+
+    def of(self, model: ModelConfig) -> Price:
+        """The price of the model."""
+        known = self._found.get(id(model))
+        if known is None:
+            known = self._found[id(model)] = model, self._find(model)
+        return known[1]
+
+    def snapshot(self) -> dict[str, Any]:
+        """What was found so far, as JSON values: which edition of which list, and each model's price and its origin."""
+        models: dict[str, Any] = {}
+        for model, price in self._found.values():
+            rates = price.tariff.rates if price.tariff is not None else None
+            models[f"{model.id} ({model.display_string})"] = {
+                "from": price.why,
+                "known": rates is not None,
+                "usd_per_million_tokens": None
+                if rates is None
+                else {
+                    "input": rates.input / 10**6,
+                    "output": rates.output / 10**6,
+                    "cached": rates.cached / 10**6,
+                    "cache_write": rates.cache_write / 10**6,
+                    "reasoning": rates.reasoning / 10**6,
+                },
+                "steps": len(price.tariff.steps) if price.tariff is not None else 0,
+            }
+        return {"lists": dict(self._editions), "models": models}
+
+    def _find(self, model: ModelConfig) -> Price:
+        for name in (model.id, model.model_name):
+            if name in self.own:
+                return Price(self.own[name].tariff(), f"your own price of {name!r}")
+        spec = self.plugins.adapter(model.interface).spec
+        if spec.recorded:
+            return Price(FREE, "free: its answers are recorded")
+        if spec.free:
+            return Price(FREE, "free: it runs on this machine")
+        told = model.endpoint_base_url or model.model_provider
+        server = spec.served_by(model) if spec.served_by is not None else told
+        if self._sources is None:
+            self._sources = price_sources(self.plugins)
+        for source in self._sources:
+            found = source.tariff(model.model_name, server)
+            if found is not None:
+                edition = self._editions[source.name] = source.edition
+                return Price(found[0], f"{source.name} {edition}: {found[1]}")
+        where = f" at {shown_url(server) if '://' in server else server}" if server else ""
+        lists = " or ".join(source.name for source in self._sources)
+        nobody = f"{lists} has no price of {model.model_name!r}{where}" if lists else "no list of prices is installed"
+        return Price(None, f"unknown: {nobody}; set one: prices.{model.id} = {{input = ..., output = ...}}")

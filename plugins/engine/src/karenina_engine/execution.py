@@ -1,0 +1,73 @@
+"""Execute a prepared run: collect its results, and write them to a file as they end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import aclosing, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from karenina_core.data.result import VerificationResult
+from karenina_engine.journal.command import same_run
+from karenina_engine.offline.spared import helped
+from karenina_engine.results.output import ResultFile, make_room
+from karenina_engine.results.result_set import VerificationResultSet
+from karenina_engine.results.totals import Totals
+
+if TYPE_CHECKING:
+    from karenina_engine.scheduling.engine import Run
+
+OnResult = Callable[[VerificationResult], None]
+OnPlaced = Callable[[int, VerificationResult], None]
+"""Called with a result, and the place of its item in the matrix."""
+
+logger = logging.getLogger("karenina")
+
+
+async def carry_out(run: Run, *, output: str | Path | None = None, on_result: OnPlaced | None = None) -> Totals:
+    """Run, and count the results; none of them is kept here. With `output` each is written to that JSONL file.
+
+    It is written as it ends, and at the end the file is in the order of the matrix. An earlier file of that name is
+    kept under another one, save where the same run wrote it, which goes on now: then all that it holds is written
+    again. Raises `ConfigError` where the file cannot be written.
+    """
+    pairs = len(run.config.core.answering_models) * len(run.matrix.judges)
+    totals = Totals(per_question=run.config.core.replicate_count, pairs=pairs)
+    with helped(run), _result_file(run, Path(output)) if output is not None else nullcontext() as file:
+        async with aclosing(run.placed()) as results:
+            async for place, result, line in results:
+                totals.add(result)
+                if file is not None:
+                    file.write(place, line if line is not None else result.model_dump_json())
+                if on_result is not None:
+                    on_result(place, result)
+        if file is not None:
+            file.put_in_order()
+    return totals
+
+
+async def collect(
+    run: Run, *, output: str | Path | None = None, on_result: OnResult | None = None
+) -> VerificationResultSet:
+    """All results of a run, in the order of its matrix; see `carry_out`, which keeps none."""
+    found: list[tuple[int, VerificationResult]] = []
+
+    def keep(place: int, result: VerificationResult) -> None:
+        found.append((place, result))
+        if on_result is not None:
+            on_result(result)
+
+    await carry_out(run, output=output, on_result=keep)
+    found.sort(key=lambda one: one[0])
+    return VerificationResultSet(result for _, result in found)
+
+
+def _result_file(run: Run, path: Path) -> ResultFile:
+    """The file for the results of a run, with room made for it."""
+    last = run.journal.last_command() if run.journal is not None else None
+    goes_on = last is not None and same_run(last, run.command)
+    moved = make_room(path, ours=run.journal.wrote if goes_on and run.journal is not None else None)
+    if moved is not None:
+        logger.warning("%s held earlier results: they are kept in %s", path, moved)
+    return ResultFile(path)

@@ -1,0 +1,1 @@
+"""The journal: its file, its rows, resuming from it, repairing it."""

@@ -1,0 +1,133 @@
+"""Fingerprints of items: whether what was found out about one still holds."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+from anyio import to_thread
+
+from karenina_core.config import settings
+from karenina_core.stages.source_folder import digest_of
+from karenina_core.version import __version__
+from karenina_engine.calls.digests import json_digest, recordings_digest
+from karenina_engine.calls.replies import as_bytes
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.data.trust import Trust
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.planning.plan import Plan
+    from karenina_core.plugins import Plugins
+
+_OF_THE_MATRIX: Final = frozenset({"answering_models", "parsing_models", "replicate_count"})
+"""Names that say which items there are, and not what becomes of one."""
+
+_AT_ONCE: Final = 1024
+"""How many questions are remembered: more than are under way at once."""
+
+_OF_NO_RESULT: Final = {
+    "endpoint_api_key",
+    "request_timeout",
+    "max_reply_bytes",
+    "stream_timeout",
+    "manual_traces",
+    "extra",
+}
+_OF_NO_JUDGEMENT: Final = {"date_created", "date_modified"}
+_RUBRICS: Final = ("rubric", "dynamic_rubric")
+
+
+class Fingerprints:
+    """The fingerprints of one run's items.
+
+    An item's is a digest of all that decides its result beside the replies: the question with its truth, template and
+    traits, the files of the folders that its stages name, which of its code is trusted, both models, every setting that
+    is not marked `changes_results: False`, the stages of its plan with their versions, and the core's version. Keys,
+    time-outs and the other items of the run are not in it.
+    """
+
+    def __init__(self, config: VerificationConfig, plugins: Plugins, trust: Trust) -> None:
+        self._plugins = plugins
+        self._trust = trust
+        self._settings_of = config
+        self._config = json_digest(_settings(config))
+        self._models: dict[int, bytes] = {}
+        self._common: dict[tuple[int, int, int], tuple[object, bytes]] = {}
+        self._questions: dict[tuple[int, int], tuple[Question, bytes]] = {}
+
+    async def look(self, question: Question, plan: Plan) -> None:
+        """Read the folders of a question, where it has some, so that `of` does not hold up the event loop with them."""
+        folders = plan.source_folders(self._settings_of, question)
+        if folders and (id(question), id(plan)) not in self._questions:
+            self._note(question, plan, await to_thread.run_sync(digest_of, folders))
+
+    def of(self, question: Question, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
+        """The fingerprint of the item."""
+        return hashlib.sha256(self._question(question, plan) + self._others(plan, answering, judge)).digest()
+
+    def _others(self, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
+        """What many items have in common: settings, plan and models."""
+        at = id(plan), id(answering), id(judge)
+        known = self._common.get(at)
+        if known is None:
+            models = self._model(answering) + (self._model(judge) if judge is not None else b"")
+            stages = json_digest([[one.name, one.distribution, one.version] for one in plan.stages])
+            known = self._common[at] = (plan, answering, judge), self._config + stages + models
+        return known[1]
+
+    def _question(self, question: Question, plan: Plan) -> bytes:
+        at = id(question), id(plan)
+        known = self._questions.get(at)
+        if known is not None:
+            return known[1]
+        return self._note(question, plan, digest_of(plan.source_folders(self._settings_of, question)))
+
+    def _note(self, question: Question, plan: Plan, files: str) -> bytes:
+        if len(self._questions) >= _AT_ONCE:
+            del self._questions[next(iter(self._questions))]
+        digest = question_digest(question) + self._trusted(question) + files.encode()
+        self._questions[id(question), id(plan)] = question, digest
+        return digest
+
+    def _trusted(self, question: Question) -> bytes:
+        """Which of the question's sources may run: what only trust allowed must not outlive it."""
+        if not (self._trust.everything or self._trust.digests):
+            return b""
+        traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
+        code = [getattr(trait, name, None) for trait in traits for name in ("source", "function")]
+        written = (question.answer_template if question.answer_class is None else None, *code)
+        covered = [self._trust.covers(source) for source in written if isinstance(source, str)]
+        return bytes(covered) if any(covered) else b""
+
+    def _model(self, model: ModelConfig) -> bytes:
+        if id(model) not in self._models:
+            offered = self._plugins.adapter(model.interface)
+            identity = model.model_dump(mode="json", exclude=_OF_NO_RESULT, exclude_none=True)
+            if offered.spec.extra is not None:
+                identity["extra"] = offered.spec.extra.model_validate(model.extra).model_dump(mode="json")
+            self._models[id(model)] = json_digest([identity, offered.version, recordings_digest(model)])
+        return self._models[id(model)]
+
+
+def question_digest(question: Question) -> bytes:
+    """A digest of all that a question says, but of when it was written."""
+    said = {name: value for name, value in question.__dict__.items() if name not in _OF_NO_JUDGEMENT}
+    for name in _RUBRICS:
+        if said[name] is not None:  # as JSON it would say null of a number that is none
+            said[name] = said[name].model_dump()
+    if question.answer_class is not None:
+        from karenina_template.questions import template_of
+
+        template = template_of(question)
+        said["answer_template"] = template.template_id if template is not None else None
+    return hashlib.sha256(as_bytes([__version__, said], str)).digest()
+
+
+def _settings(config: VerificationConfig) -> dict[str, Any]:
+    return {
+        name: config.setting(name)
+        for name, setting in settings().items()
+        if name not in _OF_THE_MATRIX and setting.changes_results and config.has(name)
+    }

@@ -1,0 +1,43 @@
+"""What a run is asked to do, in one value."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question_source import QuestionSource
+    from karenina_core.data.trust import Trust
+    from karenina_engine.calls.retry import RetryPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """A run to prepare: the questions, how they are answered and judged, and where replies and results go.
+
+    `question_ids` chooses questions (None: all). `trust` says which code and which restricted values that came with the
+    benchmark may take effect: what the user has stored (None), or `"all"`. `output` is a JSONL file for the results,
+    `journal` the file of replies and results; with `replay` only the journal answers, and with `fresh` an earlier
+    journal is kept under another name. `config_file` is the user's file that the configuration was read from.
+    """
+
+    benchmark: QuestionSource
+    config: VerificationConfig
+    _: KW_ONLY
+    question_ids: Sequence[str] | None = None
+    trust: Trust | Literal["all"] | None = None
+    output: Path | None = None
+    journal: Path | None = None
+    replay: bool = False
+    fresh: bool = False
+    policy: RetryPolicy | None = None
+    config_file: Path | None = None
+
+    @property
+    def trusts_all(self) -> bool:
+        """Whether all code and all restricted values of the benchmark take effect."""
+        return self.trust is not None and (self.trust == "all" or self.trust.everything)

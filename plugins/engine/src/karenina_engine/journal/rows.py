@@ -1,0 +1,168 @@
+"""The rows of a journal: how they are made, and how they are read again without trusting what is in the file."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
+
+from karenina_core.errors import KareninaError
+from karenina_core.models.ports import CallNotes
+from karenina_engine.calls.calls import Made
+from karenina_engine.calls.replies import error_of, error_text, reply_of, reply_text, usable_again
+from karenina_engine.cost.ledger import COUNTED, Count, Line
+from karenina_engine.journal.file import JournalDamaged
+from karenina_engine.journal.schema import is_intact, sealed
+
+if TYPE_CHECKING:
+    from karenina_engine.calls.calls import Call
+
+ItemId = tuple[str, str, str, int]
+"""Question, answering model, judge and replicate, as `VerificationResult.item` gives them."""
+
+_MOST: Final = 2**63 - 1
+_END_OF_TIME: Final = 1e11  # seconds: beyond the years that Python's dates have room for lies nothing that was written
+_NO_RETRIES: Final = "{}"
+
+
+class UnstorableRow(KareninaError):
+    """A row that no journal can hold, such as a count of 2^63 or half a surrogate pair in a name: it was not stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReply:
+    """A row of `replies` that is intact: what became of a call, and whether it may answer the same call again."""
+
+    made: Made
+    reusable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRun:
+    """A row of `runs`: when a run began and ended, how many items it had, and what it was started with."""
+
+    id: int
+    began: float
+    ended: float | None
+    items: int
+    command: dict[str, Any]
+
+
+def reply_row(call: Call, made: Made) -> tuple[Any, ...]:
+    """Return the row for what became of a call. Raises `TypeError` or `ValueError` for what cannot be stored."""
+    reply, notes = made.reply, made.notes
+    info, model = call.info, call.target.model
+    if reply is not None:
+        usage, text, finish = reply.usage, reply_text(reply), reply.finish_reason
+        reusable = call.lasting and usable_again(reply)
+        spent = (0, 0, 0) if call.parts else (usage.input_tokens, usage.output_tokens, usage.calls)
+        if not all(type(count) is int for count in spent):
+            raise TypeError(f"its usage is not made of whole numbers: {spent}")
+    else:
+        assert made.error is not None
+        text, finish, reusable, spent = error_text(made.error), None, False, (0, 0, 0)
+    row = (
+        *(call.key, call.target.port, model.id, model.interface, model.model_name),
+        *(info.stage, info.task, info.question_id, info.replicate),
+        *(int(reply is None), int(reusable), finish, *spent, float(notes.seconds)),
+        *(json.dumps(notes.retries) if notes.retries else _NO_RETRIES, float(notes.waited), time.time(), text),
+    )
+    return sealed("replies", row)
+
+
+def result_row(
+    run: int, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, again: bool
+) -> tuple[Any, ...]:
+    """Return the row for the result of an item. Raises `ValueError` for a text that cannot be stored."""
+    return sealed("results", (run, place, *item, fingerprint, outcome, int(again), time.time(), text))
+
+
+def spent_row(session: int, line: Line) -> tuple[Any, ...]:
+    """Return the row for a line of the ledger; a sum that no journal can hold is stored as the greatest that can."""
+    counts = (max(0, min(int(getattr(line.made, name)), _MOST)) for name in COUNTED)
+    return sealed("spent", (session, *line.names, *counts))
+
+
+def kept_reply(row: Sequence[Any], key: bytes) -> KeptReply | None:
+    """Return what a row of `replies` holds for the call with this key; None if the row is damaged."""
+    if row[0] != key or not is_intact("replies", row):
+        return None
+    port, failed, reusable, seconds, retries, waited, text = (row[at] for at in (1, 9, 10, 15, 16, 17, 19))
+    try:
+        notes = CallNotes(_counts(retries) if retries != _NO_RETRIES else {}, float(waited), float(seconds))
+        made = Made(None, error_of(text), notes) if failed else Made(reply_of(port, text), None, notes)
+    except UNREADABLE:
+        return None
+    return KeptReply(made, bool(reusable))
+
+
+UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What reading a value from a journal raises if the value is not what this version, or any, has written."""
+
+
+def summed_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[Line]:
+    """Return what all sessions have spent, by model, stage and judge, from all rows of `spent`.
+
+    Raises `JournalDamaged`.
+    """
+    found: dict[tuple[str, ...], Line] = {}
+    for row in rows:
+        if not is_intact("spent", row) or not all(type(count) is int for count in row[6:-1]):
+            damaged(path, "spent", f"the row of session {row[0]} and model {row[1]!r}")
+        model, interface, model_name, stage, judge = (str(name) for name in row[1:6])
+        line = Line(model, interface, model_name, stage, judge)
+        found.setdefault(line.names, line).made.merge(Count(*row[6:-1]))
+    return [found[names] for names in sorted(found, key=lambda one: (one[0], one[3], one[4]))]
+
+
+def run_in(path: Path, row: Sequence[Any] | None) -> KeptRun | None:
+    """Return what a row of `runs` holds; None without a row. Raises `JournalDamaged`."""
+    if row is None:
+        return None
+    id, began, ended, items, _, text, _ = row
+    try:
+        command = json.loads(text) if is_intact("runs", row) else None
+    except UNREADABLE:
+        command = None
+    times = [began] if ended is None else [began, ended]
+    in_time = all(isinstance(one, float) and 0 <= one < _END_OF_TIME for one in times)
+    if not (_is_command(command) and type(items) is int and 0 <= items <= _MOST and in_time):
+        damaged(path, "runs", f"row {id}")
+    return KeptRun(id, began, ended, items, command)
+
+
+def _is_command(command: object) -> TypeGuard[dict[str, Any]]:
+    """Return whether a value is a command as `karenina_engine.journal.command` writes it, as far as its types go."""
+    if not isinstance(command, dict):
+        return False
+    if not command:  # of a run that was started without one
+        return True
+    texts = [command.get(name) for name in ("folder", "benchmark", "content", "config_file", "output")]
+    questions, config = command.get("questions"), command.get("config")
+    if not isinstance(config, dict):
+        return False
+    models = [config.get(name) or [] for name in ("answering_models", "parsing_models")]
+    return (
+        all(text is None or isinstance(text, str) for text in texts)
+        and (questions is None or (isinstance(questions, list) and all(isinstance(id, str) for id in questions)))
+        and all(isinstance(some, list) and all(map(_is_model, some)) for some in models)
+    )
+
+
+def _is_model(model: object) -> bool:
+    return isinstance(model, dict) and isinstance(model.get("id"), str)
+
+
+def damaged(path: Path, table: str, where: str) -> NoReturn:
+    """Raise `JournalDamaged` for a row of a table."""
+    raise JournalDamaged(path, f"{where} of its table {table!r} is not as it was written")
+
+
+def _counts(text: str) -> dict[str, int]:
+    found: Mapping[str, Any] = json.loads(text)
+    if not all(type(count) is int for count in found.values()):
+        raise ValueError("a number of retries is not an integer")
+    return dict(found)

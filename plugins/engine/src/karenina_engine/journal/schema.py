@@ -1,0 +1,162 @@
+"""The format of a journal: its tables, the digest of each row, and whether a file has exactly these tables.
+
+A journal is one SQLite database (WAL). Format 2 has the tables below; times are seconds since 1970, texts named JSON
+hold JSON, and nothing in it is ever executed or unpickled. A database with any other table, index, view or trigger is
+not a journal.
+
+- `meta(name, value)`: `karenina` (the version that made it), `created`, the random `id` under which a user's state
+  folder holds the command, `target PORT MODEL` for each model of the last run (a digest of all that decides its
+  replies, by which `karenina rescore` finds them), and while a process works on it `pid` and `host`.
+- `replies`: one row a call. `key` is the digest of all that decides the reply (`Call.key`); `port` (`service` where no
+  model was asked; a service's name stands for the model then), `model` (the user's id), `interface`, `model_name`,
+  `stage`, `task`, `question_id`, `replicate` say what it was for; `reply` is JSON of the reply, or of the error where
+  `failed` is 1; `reusable` is 1 where it may answer the same call again; then `finish_reason`, `input_tokens`,
+  `output_tokens`, `calls` (tokens and calls are 0 for an agent's run whose turns have rows of their own), `seconds` (of
+  the request that brought it), `retries` (JSON: failed requests that were made again, by category), `waited` (seconds
+  between them) and `time`.
+- `results`: one row for each item and `fingerprint` (a digest of all that decides what becomes of the replies):
+  `question_id`, `answering`, `judge`, `replicate`; `run` and `place` are the last run that had it and the item's place
+  in that run's matrix, from 0; `outcome`; `again` is 1 where the item has to run again (a call of it failed); `result`
+  is the JSON line of the result.
+- `sessions`: one row for each time that a process worked on a run: `id`, `run`, `began`, and `prices` (JSON: which
+  lists of prices, and what each model costs).
+- `spent`: what was spent, one row for each session, model, stage and judge (empty where it is for all judges): the
+  calls that were made, their tokens, their `cost` in picodollars (10^-12 US dollars), and how many of them are
+  `unpriced`, because their cost is not known.
+- `runs`: one row a run: `id`, `began`, `ended`, `items`, the JSON `tally` of its calls, and `command` (JSON: what it
+  was started with, without secrets; a label that nothing is started from).
+
+The last column of each of these rows, `digest`, is a digest (16 bytes of SHA-256) of the table's name and all other
+columns; of a result `run` and `place` are left out, because they change when another run has the same item. So a byte
+that changed on the disk makes a row damaged, and never a reply to something else. Format 1 had no digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic_core import to_json
+
+if TYPE_CHECKING:
+    import sqlite3
+
+FORMAT: Final = 2
+APPLICATION: Final = 0x4B617231
+"""The application id in SQLite's header."""
+
+SCHEMA: Final = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE replies (
+    key BLOB NOT NULL, port TEXT NOT NULL, model TEXT NOT NULL, interface TEXT NOT NULL, model_name TEXT NOT NULL,
+    stage TEXT NOT NULL, task TEXT NOT NULL, question_id TEXT NOT NULL, replicate INTEGER NOT NULL,
+    failed INTEGER NOT NULL, reusable INTEGER NOT NULL, finish_reason TEXT, input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL, calls INTEGER NOT NULL, seconds REAL NOT NULL, retries TEXT NOT NULL,
+    waited REAL NOT NULL, time REAL NOT NULL, reply TEXT NOT NULL, digest BLOB NOT NULL
+);
+CREATE UNIQUE INDEX replies_by_key ON replies (key);
+CREATE TABLE results (
+    run INTEGER NOT NULL, place INTEGER NOT NULL, question_id TEXT NOT NULL, answering TEXT NOT NULL,
+    judge TEXT NOT NULL, replicate INTEGER NOT NULL, fingerprint BLOB NOT NULL, outcome TEXT NOT NULL,
+    again INTEGER NOT NULL, time REAL NOT NULL, result TEXT NOT NULL, digest BLOB NOT NULL
+);
+CREATE UNIQUE INDEX results_by_item ON results (question_id, answering, judge, replicate, fingerprint);
+CREATE INDEX results_by_place ON results (run, place);
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY, run INTEGER NOT NULL, began REAL NOT NULL, prices TEXT, digest BLOB NOT NULL
+);
+CREATE TABLE spent (
+    session INTEGER NOT NULL, model TEXT NOT NULL, interface TEXT NOT NULL, model_name TEXT NOT NULL,
+    stage TEXT NOT NULL, judge TEXT NOT NULL, calls INTEGER NOT NULL, input_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL, cache_write_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+    reasoning_tokens INTEGER NOT NULL, cost INTEGER NOT NULL, unpriced INTEGER NOT NULL, digest BLOB NOT NULL,
+    PRIMARY KEY (session, model, interface, model_name, stage, judge)
+) WITHOUT ROWID;
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, items INTEGER NOT NULL, tally TEXT, command TEXT NOT NULL,
+    digest BLOB NOT NULL
+);
+"""
+"""Changing a word of it changes what a journal is: raise `FORMAT` then."""
+
+LAST_RUN: Final = "SELECT * FROM runs ORDER BY id DESC LIMIT 1"
+
+_NOT_COVERED: Final = {"results": 2}
+"""How many of a table's first columns the digest leaves out."""
+
+_LONGEST_NAME: Final = 60
+
+
+def make(database: sqlite3.Connection) -> None:
+    """Make the tables of a journal in an empty database."""
+    from karenina_core.version import __version__
+
+    database.execute("BEGIN IMMEDIATE")
+    for statement in SCHEMA.split(";\n"):
+        database.execute(statement)
+    database.executemany("INSERT INTO meta VALUES (?, ?)", [("karenina", __version__), ("created", time.time())])
+    database.execute(f"PRAGMA application_id = {APPLICATION}")
+    database.execute(f"PRAGMA user_version = {FORMAT}")
+    database.execute("COMMIT")
+
+
+def row_digest(table: str, values: Sequence[Any]) -> bytes:
+    """Return the digest of a row, from its values in the order of the columns, without the digest.
+
+    Raises `UnicodeEncodeError` for half a surrogate pair in the last value, which no journal can hold.
+    """
+    *head, last = values[_NOT_COVERED.get(table, 0) :]
+    digest = hashlib.sha256(to_json([table, *head], bytes_mode="hex"))
+    digest.update(last.encode() if isinstance(last, str) else to_json(last, bytes_mode="hex"))
+    return digest.digest()[:16]
+
+
+def sealed(table: str, values: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the values of a row with their digest."""
+    return (*values, row_digest(table, values))
+
+
+def is_intact(table: str, row: Sequence[Any]) -> bool:
+    """Return whether a row of this table, read with all columns in their order, fits its digest."""
+    try:
+        return bool(row_digest(table, row[:-1]) == row[-1])
+    except (TypeError, ValueError):
+        return False
+
+
+def what_is_foreign(database: sqlite3.Connection) -> str | None:
+    """Return what makes the schema of a database another one than a journal's, in words; None if nothing does."""
+    ours, found = _objects_of_a_journal(), _objects(database)
+    for name, (kind, _, sql) in found.items():
+        if name not in ours:
+            virtual = "virtual " if sql.upper().startswith("CREATE VIRTUAL") else ""
+            return f"it holds {'an' if kind == 'index' else 'a'} {virtual}{kind} {_short(name)}"
+        if found[name] != ours[name]:
+            return f"its {kind} {_short(name)} is not the one of a journal"
+    missing = next((name for name in ours if name not in found), None)
+    return f"it has no {ours[missing][0]} {missing!r}" if missing is not None else None
+
+
+def _objects(database: sqlite3.Connection) -> dict[str, tuple[str, str, str]]:
+    """Return the kind, table and definition of everything in the schema, by name, white space apart."""
+    rows = database.execute("SELECT name, type, tbl_name, sql FROM sqlite_master").fetchall()
+    return {str(name): (str(kind), str(table), " ".join(str(sql).split())) for name, kind, table, sql in rows}
+
+
+@cache
+def _objects_of_a_journal() -> dict[str, tuple[str, str, str]]:
+    """Return what `_objects` returns for a journal."""
+    found: dict[str, tuple[str, str, str]] = {}
+    for statement in SCHEMA.strip().removesuffix(";").split(";\n"):
+        words = statement.split()
+        kind = "table" if words[1] == "TABLE" else "index"
+        name = words[words.index(kind.upper()) + 1].partition("(")[0]
+        found[name] = (kind, name if kind == "table" else words[words.index("ON") + 1], " ".join(words))
+    return found
+
+
+def _short(name: str) -> str:
+    return repr(name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "...")

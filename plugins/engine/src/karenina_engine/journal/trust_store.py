@@ -1,0 +1,93 @@
+"""The user's file of trusted digests."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from karenina_core.data.trust import Trust
+from karenina_core.errors import KareninaError
+from karenina_core.wording import whole
+from karenina_engine.results.private_files import held, read_private, replace_private
+
+_DIGEST_LENGTH = 64
+
+
+class TrustFileError(KareninaError, ValueError):
+    """The user's file of trusted digests cannot be read or written."""
+
+
+def stored_trust() -> Trust:
+    """Return what the user has trusted on this machine with `karenina trust`; nothing if there is no such file yet.
+
+    Raises `TrustFileError` for a file that is broken or that another user could have written: it is never taken for an
+    empty one.
+    """
+    return Trust(frozenset(_read(trust_file())))
+
+
+def trust_file() -> Path:
+    """Where the trusted digests are kept.
+
+    The folder is `KARENINA_CONFIG_HOME`, else `karenina` in `XDG_CONFIG_HOME`, else `~/.config/karenina`.
+    """
+    own = os.environ.get("KARENINA_CONFIG_HOME")
+    if own:
+        return Path(own) / "trusted.json"
+    shared = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(shared) if shared else Path.home() / ".config") / "karenina" / "trusted.json"
+
+
+def store_trust(digests: Iterable[str], note: str = "") -> Path:
+    """Add `digests` (of `digest_of`) to the user's file, each with `note` and the time; returns the file.
+
+    Digests that are there already keep their note. Raises ValueError for what is no SHA-256 in lower-case hexadecimal,
+    and `TrustFileError` where the file is broken or cannot be written.
+    """
+    wanted = list(digests)
+    for digest in wanted:
+        if not _is_digest(digest):
+            raise ValueError(f"{digest!r} is no SHA-256 digest: 64 characters of 0-9 and a-f")
+    path = trust_file()
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    try:
+        with held(path):  # two commands at once would lose what one of them stores
+            entries = _read(path)
+            for digest in wanted:
+                entries.setdefault(digest, {"note": whole(note), "trusted_at": now})
+            replace_private(path, json.dumps({"version": 1, "trusted": entries}, indent=2, ensure_ascii=False))
+    except OSError as error:
+        raise TrustFileError(f"{path}: the trusted digests cannot be written: {error}") from error
+    return path
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = read_private(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise TrustFileError(f"{path}: the trusted digests cannot be read: {error}") from error
+    if text is None:
+        return {}
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise TrustFileError(_broken(path, str(error))) from error
+    entries = data.get("trusted") if isinstance(data, dict) else None
+    if not isinstance(entries, dict) or data.get("version") != 1:
+        raise TrustFileError(_broken(path, 'it is not of the form {"version": 1, "trusted": {...}}'))
+    wrong = [digest for digest in entries if not _is_digest(digest)]
+    if wrong:
+        raise TrustFileError(_broken(path, f"{wrong[0]!r} is no SHA-256 digest"))
+    return entries
+
+
+def _broken(path: Path, why: str) -> str:
+    return f"{path}: this file of trusted digests is broken ({why}); mend it, or delete it and trust your files again"
+
+
+def _is_digest(text: str) -> bool:
+    return len(text) == _DIGEST_LENGTH and not set(text) - set("0123456789abcdef")

@@ -1,0 +1,242 @@
+"""A look at a journal, also while a process works on it: what is done, what was found out, and the answers."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from karenina_core.data.outcome import Outcome
+from karenina_engine.calls.replies import error_of
+from karenina_engine.journal.file import is_held, open_to_read, telling, worker
+from karenina_engine.journal.rows import UNREADABLE, ItemId, damaged, run_in, summed_lines
+from karenina_engine.journal.schema import LAST_RUN, is_intact
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from karenina_engine.cost.ledger import Line
+    from karenina_engine.journal.rows import KeptRun
+
+_ONE_ROW: Final = {
+    "replies": "SELECT * FROM replies WHERE rowid = ?",
+    "results": "SELECT * FROM results WHERE rowid = ?",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How far the last run of a journal is, and what the journal holds of all its runs.
+
+    `done` of `items` have a result; `again` of them would run again, because a call failed or a stage broke.
+    `failures` counts kept calls that failed, by `ErrorCategory`; `unusable` are replies that were cut off, or belong
+    to a workspace that is gone. `calls` and tokens are those of all kept replies. `pid` is that of the process that
+    works on it now (0 where it is not known), None where none does. `spent` is what all runs together have spent.
+    """
+
+    items: int
+    done: int
+    again: int
+    outcomes: Mapping[str, int]
+    replies: int
+    unusable: int
+    failures: Mapping[str, int]
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    began: float | None
+    ended: float | None
+    pid: int | None
+    version: str
+    spent: Sequence[Line] = ()
+
+
+class JournalView:
+    """A journal, open to look at. Nothing is written, and nobody is kept from working on it."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Raises `JournalError` for a file that is no journal, is damaged, or of a newer format."""
+        self.path = Path(path)
+        self._database = open_to_read(self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._database.close()
+
+    def command(self) -> dict[str, Any] | None:
+        """Return what the last run was started with (`karenina_engine.journal.command`); None if there was none.
+
+        It is a label and nothing more: anybody may have written it. Raises `JournalDamaged`, as all methods do.
+        """
+        run = run_in(self.path, self._one(LAST_RUN))
+        return run.command if run is not None else None
+
+    def id(self) -> object:
+        """Return the journal's id, as it states it; None if it states none."""
+        row = self._one("SELECT value FROM meta WHERE name = 'id'")
+        return row[0] if row is not None else None
+
+    def status(self) -> Status:
+        """Return how far the last run is."""
+        run = run_in(self.path, self._one(LAST_RUN))
+        with self._damage("replies"):
+            return self._status(run)
+
+    def _status(self, run: KeptRun | None) -> Status:
+        found = self._all(
+            "SELECT outcome, again, count(*) FROM results WHERE run = ? GROUP BY 1, 2", run.id if run is not None else 0
+        )
+        outcomes: Counter[str] = Counter()
+        for outcome, _, count in found:
+            outcomes[outcome] += count
+        spent = self._one(
+            "SELECT count(*), total(reusable = 0 AND failed = 0), total(calls), total(input_tokens), "
+            "total(output_tokens) FROM replies"
+        )
+        assert spent is not None
+        version = self._one("SELECT value FROM meta WHERE name = 'karenina'")
+        return Status(
+            items=run.items if run is not None else 0,
+            done=sum(outcomes.values()),
+            again=sum(count for _, again, count in found if again),
+            outcomes={one.value: outcomes[one.value] for one in Outcome if outcomes[one.value]},
+            replies=int(spent[0]),
+            unusable=int(spent[1]),
+            failures=self._failures(),
+            calls=int(spent[2]),
+            input_tokens=int(spent[3]),
+            output_tokens=int(spent[4]),
+            began=run.began if run is not None else None,
+            ended=run.ended if run is not None else None,
+            pid=(worker(self.path) or 0) if is_held(self.path) else None,
+            version=str(version[0]) if version is not None else "",
+            spent=self.spent(),
+        )
+
+    def _failures(self) -> dict[str, int]:
+        """Count the calls that brought no reply, by `ErrorCategory`."""
+        found: Counter[str] = Counter()
+        for row in self._rows("replies", "SELECT rowid FROM replies WHERE failed"):
+            with self._damage("replies", row):
+                found[error_of(row[19]).category.value] += 1
+        return dict(found)
+
+    def spent(self) -> list[Line]:
+        """Return what all runs together have spent, by model, stage and judge."""
+        return summed_lines(self.path, self._all("SELECT * FROM spent"))
+
+    def kept_calls(self, answers: Set[tuple[str, int]]) -> dict[tuple[str, str], int]:
+        """How many calls for these answers (question and replicate) have a reply that may be used again.
+
+        By the model's id and the stage.
+        """
+        found: Counter[tuple[str, str]] = Counter()
+        for question, replicate, model, stage, calls in self._all(
+            "SELECT question_id, replicate, model, stage, calls FROM replies WHERE reusable AND NOT failed AND calls"
+        ):
+            if (question, replicate) in answers:
+                with self._damage("replies"):
+                    found[model, stage] += calls
+        return found
+
+    def results(self, model: str | None = None) -> Iterator[str]:
+        """Read the JSON lines of the last run's results, in the order of its matrix; `model` chooses one model's."""
+        last = "SELECT rowid FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY run, place"
+        for row in self._rows("results", last):
+            if model in (None, row[3]):
+                yield row[10]
+
+    def results_of(self, questions: Sequence[str]) -> Iterator[tuple[ItemId, str]]:
+        """The JSON lines of the last run's results about these questions, each with its item.
+
+        An item has two where its fingerprint changed during the run; the one that holds comes last.
+        """
+        run = self._one("SELECT max(id) FROM runs")
+        for id in questions:
+            for row in self._all(
+                "SELECT * FROM results INDEXED BY results_by_item WHERE question_id = ? AND run = ? ORDER BY time",
+                *(id, run[0] if run is not None else None),
+            ):
+                if not is_intact("results", row):
+                    damaged(self.path, "results", f"a result of question {id!r}")
+                yield (row[2], row[3], row[4], row[5]), row[10]
+
+    def asked(self) -> Counter[str]:
+        """How many results of the last run are about each question, by its id."""
+        counts = self._all(
+            "SELECT question_id, count(*) FROM results WHERE run = (SELECT max(id) FROM runs) GROUP BY question_id"
+        )
+        return Counter(dict(counts))
+
+    def recordings(self, model: str | None = None) -> Iterator[dict[str, Any]]:
+        """The answers that the last run got, each once, in the order of its matrix; then those that no item has used.
+
+        Each has `question_id`, `question`, `replicate`, `model` (the answering model's id), and `text` or, of an
+        agent, `trace`: its messages as `Message.to_dict` gives them. `model` chooses one model's. An answer that never
+        came is left out.
+        """
+        seen: set[tuple[str, str, int]] = set()
+        for line in self.results():
+            with self._damage("results"):
+                result = json.loads(line)
+                meta, template = result["metadata"], result["template"]
+                answer = (meta["question_id"], meta["answering_id"], meta["replicate"] or 1)
+                trace, text = template["trace_messages"], template["raw_llm_response"]
+                question, outcome = meta["question_text"], result["outcome"]
+                chosen = answer not in seen and model in (None, meta["answering_id"])
+            if not chosen or outcome == Outcome.MODEL_ERROR.value:
+                continue
+            seen.add(answer)
+            said = {"trace": trace} if trace else {"text": text}
+            yield {**_named(answer), "question": question, **said}
+        answers = (
+            "SELECT rowid FROM replies WHERE task = 'answer_generation' AND port IN ('llm', 'agent') AND NOT failed "
+            "ORDER BY rowid"
+        )
+        for row in self._rows("replies", answers):
+            answer = (row[7], row[2], row[8])
+            if answer in seen or model not in (None, row[2]):
+                continue
+            with self._damage("replies", row):
+                reply = json.loads(row[19])
+                said = {"text": reply["text"]} if row[1] == "llm" else {"trace": reply["trace"]}
+            yield {**_named(answer), **said}
+
+    def _rows(self, table: str, query: str) -> Iterator[tuple[Any, ...]]:
+        """Read the whole rows with these row ids, one at a time. Raises `JournalDamaged` if one is not intact."""
+        for (id,) in self._all(query):
+            row = self._one(_ONE_ROW[table], id)
+            if row is not None:
+                if not is_intact(table, row):
+                    damaged(self.path, table, f"row {id}")
+                yield row
+
+    @contextmanager
+    def _damage(self, table: str, row: Sequence[Any] = ()) -> Iterator[None]:
+        """Turn what reading a value raises into `JournalDamaged`."""
+        try:
+            yield
+        except UNREADABLE:
+            damaged(self.path, table, f"a row of question {row[7]!r}" if row else "a row")
+
+    def _one(self, query: str, *values: Any) -> tuple[Any, ...] | None:
+        with telling(self.path, "read"):
+            found: tuple[Any, ...] | None = self._database.execute(query, values).fetchone()
+            return found
+
+    def _all(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        with telling(self.path, "read"):
+            return self._database.execute(query, values).fetchall()
+
+
+def _named(answer: tuple[str, str, int]) -> dict[str, Any]:
+    question_id, model, replicate = answer
+    return {"question_id": question_id, "replicate": replicate, "model": model}

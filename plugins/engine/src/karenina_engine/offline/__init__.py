@@ -1,0 +1,1 @@
+"""What needs no model call: estimates, previews of prompts, rescoring, results whose replies are stored."""

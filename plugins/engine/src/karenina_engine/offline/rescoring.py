@@ -1,0 +1,401 @@
+"""Score a run once more from its journal: with other truths, tolerances, weights or traits, and without a call.
+
+Judges never see what is right, so their replies stand when it changes. Every item of the last run goes through its
+stages again, its replies come from the journal, and what comes out is put beside what came out then. Nothing is
+written to the journal, save the replies that were `asked` for.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, aclosing, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic import BaseModel
+
+from karenina_core.data.outcome import Outcome
+from karenina_core.data.result import VerificationResult
+from karenina_core.data.sections import VerificationResultRubric
+from karenina_core.errors import ConfigError
+from karenina_core.models.ports import ErrorCategory, NotReplayed, PortError
+from karenina_engine.calls.labels import ModelLabel
+from karenina_engine.journal.journal import Journal
+from karenina_engine.journal.request import RunRequest
+from karenina_engine.journal.rows import damaged
+from karenina_engine.journal.view import JournalView
+from karenina_engine.results.output import lines_file, make_room
+from karenina_engine.results.summary import OutcomeTally, Summary
+from karenina_engine.scheduling.forked import Forked, Work, can_fork
+from karenina_engine.scheduling.settings import EngineSettings
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.data.question_source import QuestionSource
+    from karenina_core.data.trust import Trust
+    from karenina_core.planning.plan import Plan
+    from karenina_engine.calls.calls import Call, Made, Tally
+    from karenina_engine.cost.ledger import Ledger
+    from karenina_engine.journal.tasks import AnswerTask
+
+ItemId = tuple[str, str, str, int]
+_SHARD: Final = 200
+"""How many questions a process takes at a time."""
+
+logger = logging.getLogger("karenina")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An item that is not scored as it was. `item` is its question, answering model, judge and replicate.
+
+    `fields` and `traits` are those that changed, each with what it was and what it is (None: nothing); `granular` is
+    both granular results where they differ. `why` is how the item comes to its outcome now.
+    """
+
+    item: ItemId
+    before: Outcome
+    after: Outcome
+    fields: Mapping[str, tuple[bool | None, bool | None]] = field(default_factory=dict)
+    traits: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    granular: tuple[Any, Any] | None = None
+    why: str = ""
+
+    @property
+    def flipped(self) -> bool:
+        """Whether the verdict is another one. An item that cannot be judged has none."""
+        return self.before.judged and self.after.judged and (self.before is CORRECT) is not (self.after is CORRECT)
+
+    @property
+    def missing(self) -> bool:
+        """Whether the item was judged then and cannot be now, as a rule because a reply is not in the journal."""
+        return self.before.judged and not self.after.judged
+
+
+CORRECT: Final = Outcome.CORRECT
+
+
+@dataclass(slots=True)
+class Rescored:
+    """What came of it: both summaries, over the same items, and what changed, in the order of the run.
+
+    `gone` items were left out because the benchmark no longer has their question; `new` questions have no result yet.
+    """
+
+    before: Summary
+    after: Summary
+    changes: list[Change]
+    gone: int
+    new: int
+    seconds: float
+
+    @property
+    def flips(self) -> list[Change]:
+        """The changes of verdicts."""
+        return [change for change in self.changes if change.flipped]
+
+    @property
+    def missing(self) -> list[Change]:
+        """The items that could not be judged again."""
+        return [change for change in self.changes if change.missing]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    request: RunRequest
+    journal: Path
+    ask: bool
+    writes: bool
+    ids: Sequence[str]
+    by_id: bool
+
+
+_Scores = tuple[str, Outcome, Any, Outcome, Any]
+
+
+@dataclass(slots=True)
+class _Part:
+    """What came of some questions: outcomes and granular results of each item before and after, and the changes.
+
+    `lines` are the new results, where they are wanted.
+    """
+
+    scores: list[_Scores]
+    changes: list[Change]
+    lines: list[str]
+
+
+def rescore(
+    journal: str | Path,
+    benchmark: QuestionSource,
+    config: VerificationConfig,
+    *,
+    question_ids: Sequence[str] | None = None,
+    trust: Trust | Literal["all"] | None = None,
+    output: str | Path | None = None,
+    ask: bool = False,
+    processes: int = 1,
+    by_id: bool = False,
+    on_items: Callable[[int], None] = lambda _count: None,
+) -> Rescored:
+    """Score the items of the last run in `journal` as `benchmark` and `config` say now, without a call of a model.
+
+    An item whose call has no reply in the journal ends in an error that says which; so does one whose prompt would show
+    a changed truth to a model (`PromptTask.shows_truth`), unless `ask` allows just those calls, whose replies the
+    journal keeps then; an answer that is given anew, because a few-shot example changed, is judged anew too. With
+    `output` the new results are written to that JSONL file, in the order of the run. So many `processes` share the work
+    where nothing is asked, the system can fork, and this process has no threads. With `by_id` the replies of a model
+    are found by its id alone: for models that the journal names (`ModelLabel`). Raises `JournalError`,
+    `ConfigError`, `PlanError` and `CheckpointError`.
+    """
+    from karenina_engine.scheduling.running import admitting
+
+    began = time.monotonic()
+    admitting(benchmark, config, trust)
+    with JournalView(journal) as view:
+        asked = view.asked()
+    if not asked:
+        raise ConfigError([f"the journal {journal} holds no result of its last run: there is nothing to score again"])
+    wanted = [id for id in (benchmark.ids if question_ids is None else question_ids) if id in benchmark]
+    ids = [id for id in wanted if id in asked]
+    if not ids:
+        raise ConfigError([f"no question of the benchmark has a result in {journal}: give the benchmark of that run"])
+    before, after = OutcomeTally(), OutcomeTally()
+    changes: list[Change] = []
+    with ExitStack() as stack:
+        add = None
+        if output is not None:
+            moved = make_room(Path(output))
+            if moved is not None:
+                logger.warning("%s held earlier results: they are kept in %s", output, moved)
+            add = stack.enter_context(lines_file(Path(output)))
+        job = _Job(RunRequest(benchmark, config, trust=trust), Path(journal), ask, add is not None, ids, by_id)
+        for part in _parts(job, 1 if ask else processes):
+            for question, was, was_granular, now, now_granular in part.scores:
+                before.add(was, question, was_granular)
+                after.add(now, question, now_granular)
+            changes += part.changes
+            if add is not None:
+                add(part.lines)
+            on_items(len(part.scores))
+    kept = set(ids)
+    gone = sum(count for id, count in asked.items() if id not in kept) if question_ids is None else 0
+    new = len(wanted) - len(ids)
+    return Rescored(before.summary(), after.summary(), changes, gone, new, time.monotonic() - began)
+
+
+def _parts(job: _Job, processes: int) -> Iterator[_Part]:
+    """The parts of the work in their order, done here or by processes."""
+    count = len(job.ids)
+    shards = [range(start, min(start + _SHARD, count)) for start in range(0, count, _SHARD)]
+    if processes < 2 or len(shards) < 2 or not can_fork():
+        yield from (_score(job, shard) for shard in shards)
+        return
+    work: Work[range, _Part] = lambda _apart: lambda shard: _score(job, shard)  # noqa: E731 - it has no name there
+    with Forked(work, min(processes, len(shards))) as forked:
+        for shard, part in forked.results(iter(shards)):
+            yield part if part is not None else _score(job, shard)
+
+
+def _score(job: _Job, shard: range) -> _Part:
+    from karenina_engine.scheduling.running import run_blocking
+
+    return run_blocking(lambda: _rescored(job, job.ids[shard.start : shard.stop]))
+
+
+async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
+    from karenina_engine.scheduling.running import prepare
+
+    with JournalView(job.journal) as view:
+        earlier = {item: _earlier(job.journal, item, text) for item, text in view.results_of(ids)}
+    found: list[tuple[int, _Scores, Change | None, str]] = []
+    sync = job.request.config.section(EngineSettings).journal_sync
+    with _Replies.open(job.journal, replaying=not job.ask, sync=sync) as journal:
+        journal.missed, journal.renewed = set(), set()
+        if job.by_id:
+            journal.noted = journal.targets()
+            _note_conversations(job.request.config, earlier)
+        run = prepare(replace(job.request, question_ids=ids), journal=journal, admitted=True)
+        run.continuing = _Anew()
+        with nullcontext() if job.ask else journal.reading():
+            async with aclosing(run.placed_results()) as results:
+                async for place, now in results:
+                    then = earlier.pop(now.item, None)
+                    if then is not None:
+                        _refuse_half_done(now, journal)
+                        granular = then.template.verify_granular_result, now.template.verify_granular_result
+                        scores = (now.question_id, then.outcome, granular[0], now.outcome, granular[1])
+                        line = now.model_dump_json() if job.writes else ""
+                        found.append((place, scores, _change(then, now), line))
+    found.sort(key=lambda one: one[0])
+    return _Part(
+        [scores for _, scores, _, _ in found],
+        [change for _, _, change, _ in found if change is not None],
+        [line for _, _, _, line in found if job.writes],
+    )
+
+
+def _note_conversations(config: VerificationConfig, earlier: Mapping[ItemId, _Earlier]) -> None:
+    """Note for each model of the journal which of these answers it gave as an agent."""
+    labels = {model.id: model for model in config.core.answering_models if isinstance(model, ModelLabel)}
+    for (question, answering, _judge, replicate), result in earlier.items():
+        if answering in labels and result.template.trace_messages:
+            labels[answering].conversations.add((question, replicate))
+
+
+class _EarlierTemplate(BaseModel):
+    trace_messages: list[Any] | None = None
+    verify_granular_result: Any = None
+    field_results: dict[str, bool] | None = None
+    regex_validation_results: dict[str, bool] | None = None
+
+
+class _Earlier(BaseModel):
+    """What is compared of a result as it was. To read all of it takes three times as long."""
+
+    outcome: Outcome
+    template: _EarlierTemplate
+    rubric: VerificationResultRubric | None = None
+
+
+def _earlier(journal: Path, item: ItemId, text: str) -> _Earlier:
+    try:
+        return _Earlier.model_validate_json(text)
+    except ValueError:
+        damaged(journal, "results", f"the result of question {item[0]!r}")
+
+
+class _Replies(Journal):
+    """A journal that gives replies, and if it is not replaying takes those to prompts that show a changed truth.
+
+    Such a prompt may be that of the answer itself (few-shot examples): the answers in `renewed`, by question and
+    replicate, are judged anew. `missed` is what was looked for in vain: question, replicate and stage. `noted` are the
+    identities that the models of the run had, if replies are found by the id of a model. No run is noted.
+    """
+
+    missed: set[tuple[str, int, str]]
+    renewed: set[tuple[str, int]]
+    noted: Mapping[tuple[str, str], Sequence[bytes]] = MappingProxyType({})
+
+    async def find(self, call: Call) -> Made | None:
+        """What was kept of the call. Raises `PortError` where nothing was, and the call may not be made."""
+        info = call.info
+        try:
+            kept = await self._found(call)
+        except PortError as error:
+            self.missed.add((info.question_id, info.replicate, info.stage))
+            raise PortError(str(error), category=error.category) from None  # a stage may do without, and is looked at
+        if kept is None and not self._may_ask(call):
+            self.missed.add((info.question_id, info.replicate, info.stage))
+            raise PortError(
+                f"the journal {self.path} holds no reply of {call.target.model.id!r} to this call of stage "
+                f"{info.stage}, and when a run is scored again only prompts that show a changed truth may be sent",
+                category=ErrorCategory.PERMANENT,
+            )
+        if kept is None and info.shared:
+            self.renewed.add((info.question_id, info.replicate))
+        return kept
+
+    async def _found(self, call: Call) -> Made | None:
+        *others, last = self._as_noted(call)
+        for one in others:
+            with suppress(NotReplayed):
+                kept = await super().find(one)
+                if kept is not None:
+                    return kept
+        return await super().find(last)
+
+    def _as_noted(self, call: Call) -> list[Call]:
+        """Return the call as the models of this id made it in the run."""
+        digests = self.noted.get((call.target.port, call.target.model.id), ())
+        return [replace(call, target=replace(call.target, noted=digest)) for digest in digests] or [call]
+
+    async def store(self, call: Call, made: Made) -> None:
+        """Store what became of a call, as one of the run's model of that id."""
+        await super().store(self._as_noted(call)[-1], made)
+
+    def note_targets(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
+        """The models of the run stay as they are noted."""
+
+    def _may_ask(self, call: Call) -> bool:
+        info = call.info
+        renewed = (info.question_id, info.replicate) in self.renewed
+        return (info.shows_truth or renewed) and not isinstance(call.target.model, ModelLabel)
+
+    def _as_it_was(self, call: Call) -> bool:
+        """A call that may not be made ends as it did."""
+        return self.replaying or not self._may_ask(call)
+
+    def begin(self, items: int, command: Mapping[str, Any], ledger: Ledger | None = None) -> None:
+        """The last run stays the last."""
+
+    def end(self, tally: Tally, *, finished: bool) -> None:
+        """The last run stays as it is."""
+
+
+@dataclass(slots=True)
+class _Anew:
+    """A `ResultStore` that takes no result from the journal, and gives it none."""
+
+    kept: int = 0
+    again: int = 0
+
+    async def look(self, question: Question, plan: Plan) -> None:
+        """Nothing is looked up."""
+
+    def result(self, task: AnswerTask, judge: int, plan: Plan) -> tuple[VerificationResult, str] | None:
+        """Return None: every item is scored."""
+        return None
+
+    async def finish(
+        self, task: AnswerTask, judge: int, plan: Plan, result: VerificationResult
+    ) -> tuple[VerificationResult, str | None]:
+        """Return the result as it is."""
+        return result, None
+
+
+def _refuse_half_done(result: VerificationResult, journal: _Replies) -> None:
+    """Make an error of a result whose stage did without a reply that is not there: it would pass for a verdict."""
+    if not result.outcome.judged:
+        return
+    meta = result.metadata
+    for record in result.stages:
+        if record.failed_calls and (meta.question_id, meta.replicate or 1, record.name) in journal.missed:
+            result.outcome = Outcome.STAGE_ERROR
+            result.template.verify_result = None
+            meta.completed_without_errors = False
+            meta.error = (
+                f"{record.name}: the journal {journal.path} holds no reply to its call, which was another one then; "
+                "--ask (in Python ask=True) lets it ask"
+            )
+            return
+
+
+def _change(then: _Earlier, now: VerificationResult) -> Change | None:
+    """What is not as it was, or None."""
+    fields = _differing(_passed(then), _passed(now))
+    traits = _differing(_traits(then), _traits(now))
+    was, is_now = then.template.verify_granular_result, now.template.verify_granular_result
+    granular = (was, is_now) if was != is_now else None
+    if then.outcome is now.outcome and not fields and not traits and granular is None:
+        return None
+    return Change(now.item, then.outcome, now.outcome, fields, traits, granular, now.why())
+
+
+def _passed(result: VerificationResult | _Earlier) -> dict[str, bool]:
+    template = result.template
+    return {**(template.field_results or {}), **(template.regex_validation_results or {})}
+
+
+def _traits(result: VerificationResult | _Earlier) -> dict[str, Any]:
+    return dict(result.rubric.get_all_trait_scores()) if result.rubric is not None else {}
+
+
+def _differing(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    names = dict.fromkeys([*was, *now])
+    return {name: (was.get(name), now.get(name)) for name in names if was.get(name) != now.get(name)}

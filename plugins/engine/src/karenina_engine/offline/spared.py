@@ -1,0 +1,274 @@
+"""What a run finds in its journal, worked out on all cores before anybody is asked.
+
+Where a run goes on, or its truths or settings have changed, most replies are there, and all that is left is to compute.
+Processes that are forked from the run take parts of its matrix and go the ordinary way over them, with a journal that
+they only read. What they find out goes to the run, which keeps and shows it as its own. An answer of which any reply
+is missing is left as if nobody had looked at it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.data.result import VerificationResult
+from karenina_core.errors import Unfinished
+from karenina_engine.calls.calls import Tally
+from karenina_engine.cost.ledger import Count, Ledger
+from karenina_engine.journal.continuing import Continuing
+from karenina_engine.journal.journal import FinishedItem, ItemId, Journal, KeptResult
+from karenina_engine.scheduling.answering import Answering
+from karenina_engine.scheduling.executors import InThisProcess
+from karenina_engine.scheduling.forked import Apart, Forked, can_fork, cores
+from karenina_engine.scheduling.placed import Placed
+
+if TYPE_CHECKING:
+    from karenina_engine.calls.calls import Call, Made
+    from karenina_engine.journal.tasks import AnswerTask
+    from karenina_engine.scheduling.engine import Run
+
+_SHARE: Final = 100
+"""Answers that a process takes at a time."""
+_FEWEST: Final = 5 * _SHARE
+"""Answers of a run for which it is worth while to fork."""
+_MOST: Final = 4
+"""Processes at the most: the one that keeps what they find out has enough to do with so many."""
+_IN_A_ROW: Final = 10
+"""Answers one after another that lack a reply, after which the rest of the share is not looked at."""
+_IN_VAIN: Final = 4
+"""Shares one after another, most answers of which lack a reply, after which the rest is not looked at."""
+
+
+class Lacking(Unfinished):
+    """A call whose reply is not in the journal. No error of the item's: it is left to the run, which may ask."""
+
+
+@dataclass(slots=True)
+class Counted:
+    """What the answers of a share have taken from the journal."""
+
+    tally: Tally = field(default_factory=Tally)
+    lines: dict[tuple[str, str, str, str, str], Count] = field(default_factory=dict)
+    kept: int = 0
+    again: int = 0
+
+    def add(self, tally: Tally, ledger: Ledger, continuing: Continuing) -> None:
+        """Count an answer."""
+        self.tally.kept += tally.kept
+        self.tally.spared += tally.spared
+        for line in ledger.lines:
+            self.lines.setdefault(line.names, Count()).merge(line.kept)
+        self.kept += continuing.kept
+        self.again += continuing.again
+
+
+@dataclass(slots=True)
+class Share:
+    """What came of some answers: their results by place, what is to be written of them, and who is left to the run.
+
+    It is `hopeless` where agents are asked, whose work is more than their reply: others would only do a part of it.
+    """
+
+    results: list[tuple[int, str]] = field(default_factory=list)
+    finished: list[FinishedItem] = field(default_factory=list)
+    seen: list[tuple[int, KeptResult]] = field(default_factory=list)
+    left: set[int] = field(default_factory=set)
+    hopeless: bool = False
+    counted: Counted = field(default_factory=Counted)
+
+
+class Spared:
+    """The part of a run that needs no call, and the processes that work it out."""
+
+    def __init__(self, run: Run, count: int) -> None:
+        assert run.journal is not None
+        self._run = run
+        self._journal = run.journal
+        self._done = bytearray(run.matrix.answers)
+        with run.journal.let_go():
+            self._forked: Forked[range, Share] = Forked(lambda apart: _Worker(run, apart).share, count)
+
+    def close(self) -> None:
+        """End the processes."""
+        self._forked.close()
+
+    async def results(self) -> AsyncGenerator[Placed]:
+        """What needs no call, in the order of the matrix. Raises `JournalError` where it cannot be kept."""
+        run, vain = self._run, 0
+        try:
+            async with aclosing(self._forked.aresults(self._shares())) as shares:
+                async for orders, share in shares:
+                    if run.stopped is not None:
+                        return
+                    if share is None:
+                        continue
+                    self._keep(share)
+                    for order in orders:
+                        self._done[order] = order not in share.left
+                    for place, text in share.results:
+                        yield Placed(place, VerificationResult.model_validate_json(text), text)
+                    vain = vain + 1 if len(share.left) > len(orders) // 2 else 0
+                    if share.hopeless or vain >= _IN_VAIN:
+                        return
+        finally:
+            self.close()
+
+    def left(self) -> Iterator[AnswerTask]:
+        """The answers that the run has still to get."""
+        return self._run.matrix.part(order for order, done in enumerate(self._done) if not done)
+
+    def _shares(self) -> Iterator[range]:
+        return (range(at, min(at + _SHARE, len(self._done))) for at in range(0, len(self._done), _SHARE))
+
+    def _keep(self, share: Share) -> None:
+        """Write down what was found out, and count it. Afterwards it is in the file."""
+        run, counted = self._run, share.counted
+        if not self._journal.replaying:
+            for place, kept in share.seen:
+                self._journal.seen(place, kept)
+            for item in share.finished:
+                self._journal.add(item)
+            self._journal.flush()
+        run.tally.kept += counted.tally.kept
+        run.tally.spared += counted.tally.spared
+        for names, count in counted.lines.items():
+            run.ledger.spare(names, count)
+        assert run.continuing is not None
+        run.continuing.kept += counted.kept
+        run.continuing.again += counted.again
+
+
+@contextmanager
+def helped(run: Run) -> Iterator[None]:
+    """Have processes at hand, while the block lasts, for what the run finds in its journal, where that is of use.
+
+    To be entered before anything starts threads, such as the progress on a terminal. Nothing happens where the run
+    works elsewhere, spends a budget, or is observed in more than its results.
+    """
+    count = min(cores(), _MOST)
+    if run.spared is not None or count < 2 or not _useful(run):
+        yield
+        return
+    run.spared = Spared(run, count)
+    try:
+        yield
+    finally:
+        run.spared.close()
+        run.spared = None
+
+
+def _useful(run: Run) -> bool:
+    hears = run.observers.hear
+    return (
+        run.journal is not None
+        and run.journal.had_replies
+        and run.matrix.answers >= _FEWEST
+        and isinstance(run.executor, InThisProcess)
+        and run.budget is None
+        and not any(hears(what) for what in ("answer", "stage", "call"))
+        and not run.observers.of_starts
+        and can_fork()
+    )
+
+
+class _Worker:
+    """The run as a process has it that was forked: with a journal that is read, and notes what would be written."""
+
+    def __init__(self, run: Run, apart: Apart) -> None:
+        assert run.journal is not None
+        assert run.fingerprints is not None
+        replaying = run.journal.replaying
+        run.journal = self._journal = _Noting.open(run.journal.path, replaying=True)
+        self._journal.replaying = replaying
+        self._continuing = run.continuing = Continuing(self._journal, run.fingerprints)
+        run.work = Answering(
+            run.config, run.plugins, trust=run.trust, policy=run.policy, keeper=self._journal, offline=True
+        )
+        self._run = run
+        self._loop = asyncio.new_event_loop()
+        self._apart = apart
+
+    def share(self, orders: range) -> Share:
+        """Work on the answers of these orders."""
+        with self._journal.reading():
+            return self._loop.run_until_complete(self._share(orders))
+
+    async def _share(self, orders: range) -> Share:
+        share, in_a_row, logged = Share(), 0, self._apart.logged
+        for task in self._run.matrix.part(orders):
+            if self._apart.ending:
+                break
+            self._journal.begin_answer()
+            before = len(logged)
+            if await self._answer(task, share):
+                share.finished += self._journal.finished
+                share.seen += self._journal.were_seen
+                in_a_row = 0
+                continue
+            del logged[before:]
+            share.left.add(task.order)
+            in_a_row += 1
+            share.hopeless = self._journal.asked_agent
+            if share.hopeless or in_a_row >= _IN_A_ROW:
+                share.left.update(range(task.order, orders.stop))
+                break
+        return share
+
+    async def _answer(self, task: AnswerTask, share: Share) -> bool:
+        """Work on one answer; whether all was there that it takes."""
+        run, calls = self._run, self._run.work.calls
+        continuing = self._continuing
+        continuing.kept = continuing.again = 0
+        calls.tally, calls.ledger = Tally(), Ledger(run.ledger.prices)
+        judges, found = run.todo(task)
+
+        async def done(judge: int, result: VerificationResult) -> None:
+            found.append(await run.finished(task, judge, result))
+
+        if judges:
+            try:
+                await run.work.answer(task, judges, done)
+            except* Lacking:
+                pass
+            if self._journal.missed:
+                return False
+        share.results += [(place, line or result.model_dump_json()) for place, result, line in found]
+        share.counted.add(calls.tally, calls.ledger, continuing)
+        return True
+
+
+class _Noting(Journal):
+    """A journal that is read, and whose readers say what they would have written. `missed`: a reply was not there."""
+
+    missed = False
+    asked_agent = False
+
+    def begin_answer(self) -> None:
+        """Forget what was noted of the last answer."""
+        self.missed = False
+        self.finished: list[FinishedItem] = []
+        self.were_seen: list[tuple[int, KeptResult]] = []
+
+    async def find(self, call: Call) -> Made | None:
+        """What was kept of the call. Raises `Lacking`, and for each call of an agent: its parts may be kept, too."""
+        if self.replaying:
+            return await super().find(call)
+        self.asked_agent = self.asked_agent or call.target.port == "agent"
+        kept = await super().find(call) if not self.asked_agent else None
+        if kept is None:
+            self.missed = True
+            raise Lacking
+        return kept
+
+    async def finish(
+        self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
+    ) -> None:
+        """Note the result of an item."""
+        self.finished.append(FinishedItem(place, item, fingerprint, outcome, text, again))
+
+    def seen(self, place: int, kept: KeptResult) -> None:
+        """Note that a kept result still holds."""
+        self.were_seen.append((place, kept))

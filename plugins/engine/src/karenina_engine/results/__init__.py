@@ -1,0 +1,1 @@
+"""Sets of results, their files, summaries and totals."""

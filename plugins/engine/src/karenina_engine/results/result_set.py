@@ -1,0 +1,120 @@
+"""`VerificationResultSet`: the results of a run, with its summary and its file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Self
+
+from pydantic import ValidationError
+
+from karenina_core.data.result import SCHEMA_VERSION, VerificationResult
+from karenina_core.errors import KareninaError
+from karenina_core.models.ports import Usage
+from karenina_engine.results.summary import Summary
+from karenina_engine.results.totals import Totals
+from karenina_toolkit import files
+
+
+class ResultFileError(KareninaError, ValueError):
+    """A result file that cannot be read: which line, and why."""
+
+
+class VerificationResultSet:
+    """Results in the order in which they ended. A file of them has one JSON object a line (JSONL)."""
+
+    def __init__(self, results: Iterable[VerificationResult] = ()) -> None:
+        self.results = list(results)
+
+    def __iter__(self) -> Iterator[VerificationResult]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __getitem__(self, index: int) -> VerificationResult:
+        return self.results[index]
+
+    def filter(self, keep: Callable[[VerificationResult], bool]) -> Self:
+        """The results for which `keep` holds."""
+        return type(self)(result for result in self.results if keep(result))
+
+    def totals(self) -> Totals:
+        """All results, counted."""
+        totals = Totals()
+        for result in self.results:
+            totals.add(result)
+        return totals
+
+    def summary(self) -> Summary:
+        """Counts, pass rate with its denominator and interval, and the bounds that unjudged items leave."""
+        return self.totals().summary()
+
+    def by_models(self) -> dict[tuple[str, str], Summary]:
+        """A summary for each pair of answering model and judge (by their ids)."""
+        return self.totals().by_models()
+
+    def usage(self) -> Usage:
+        """What the run used. The tokens of one answer, which several judges share, count once."""
+        return self.totals().usage()
+
+    def save(self, path: str | Path) -> None:
+        """Write the results, all or none: the file is replaced when everything is written."""
+        file = Path(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as out:
+                for result in self.results:
+                    out.write(result.model_dump_json() + "\n")
+            Path(name).replace(file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """The results of a file. Raises `ResultFileError` with the line that cannot be read."""
+        return cls(read_results(path))
+
+
+class StoredResults:
+    """The `length` results of a file, read anew each time that they are gone through, and never all at once."""
+
+    def __init__(self, path: Path, length: int) -> None:
+        self._path = path
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[VerificationResult]:
+        return read_results(self._path)
+
+
+def read_results(path: str | Path) -> Iterator[VerificationResult]:
+    """The results of a file, one after another. Raises `ResultFileError`.
+
+    The file may have any size, because one's own runs write them; its lines may not.
+    """
+    try:
+        with files.open_file(Path(path), any_size=True) as opened:
+            for number, line in enumerate(files.lines_of(opened, Path(path), any_size=True), 1):
+                if line.strip():
+                    yield _result(line, path, number)
+    except files.FileError as error:
+        raise ResultFileError(f"the result file {error.path} cannot be read: {error.what}; {error.cure}") from error
+
+
+def _result(line: bytes, path: str | Path, number: int) -> VerificationResult:
+    try:
+        return VerificationResult.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ResultFileError(
+            f"{path}, line {number} is no result of this version ({SCHEMA_VERSION}): {where}: {first['msg']}; "
+            "remove the line, or read the file with the version that wrote it"
+        ) from error

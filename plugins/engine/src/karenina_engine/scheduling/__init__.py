@@ -1,0 +1,1 @@
+"""Runs: preparing them, working through their items, executors and observers."""

@@ -1,0 +1,339 @@
+"""Find the restricted values that a benchmark sets, and refuse those that the user has not trusted.
+
+A benchmark is data, whoever wrote it (see `karenina_core.models.from_files`). Its restricted values take effect only if
+the user trusts exactly these values in exactly this file, trusts everything for one run, or gives the value again.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic_core import to_jsonable_python
+
+from karenina_core import plugins as plugin_room
+from karenina_core.config import settings
+from karenina_core.data.rubrics import LLMRubricTrait, Rubric, trait_kinds
+from karenina_core.data.rubrics.llm import owned_trait_fields
+from karenina_core.data.trust import Trust
+from karenina_core.errors import ConfigError
+from karenina_core.models.from_files import FromFiles, is_plain_name, mark_of, restricted_fields, stays_below
+from karenina_core.models.model import SECRECY, ModelConfig
+from karenina_core.plugins import PluginError
+from karenina_engine.journal.trust_store import stored_trust
+from karenina_template.templates import TemplateError, known_primitives, load_template
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.data.question_source import QuestionSource
+    from karenina_core.models.adapters import AdapterSpec
+
+_HIDDEN: Final = "***"
+_SHOWN: Final = 300  # characters of a value in an error; `karenina trust` shows all
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictedValue:
+    """One restricted value of a file.
+
+    `name` says what it sets, `value` is its JSON, `shown` the same without secrets, and `meaning` describes what it
+    sets in words. `setting` is the configuration name through which it acts (None: it always does); a value that
+    `yields` acts if that name has no value. `places` are the questions that have it.
+    """
+
+    name: str
+    value: str
+    shown: str
+    meaning: str = ""
+    setting: str | None = None
+    yields: bool = False
+    places: tuple[str, ...] = ()
+
+    def in_words(self, most: int | None = None) -> str:
+        """Return one line that says what is set to what, and where; the value cut after `most` characters."""
+        cut = most is not None and len(self.shown) > most
+        value = f"{self.shown[:most]}... ({len(self.shown):,} characters)" if cut else self.shown
+        where = f", in {', '.join(self.places[:3])}" if self.places else ""
+        more = f" and {len(self.places) - 3} more" if len(self.places) > 3 else ""
+        meaning = f"  ({self.meaning.rstrip('.')})" if self.meaning else ""
+        return f"{self.name} = {value}{where}{more}{meaning}"
+
+
+class RestrictedValues(ConfigError):
+    """Values of a benchmark's file that take effect only with the user's trust. Nothing was opened, started or sent."""
+
+    def __init__(self, file: Path | None, values: Sequence[RestrictedValue]) -> None:
+        named = f"karenina trust {file}" if file is not None else 'trust="all" in Python'
+        source = str(file) if file is not None else "the benchmark"
+        lines = "\n".join(f"  {value.in_words(_SHOWN)}" for value in values)
+        super().__init__(
+            [
+                f"{source} sets values that can start programs, choose where requests and keys go, name files, choose "
+                f"plugins, or change what is paid. They need your trust:\n{lines}\nNothing was started, opened or "
+                f"sent. If they are what you want: `{named}` stores your trust in exactly these values; --trust-all "
+                "trusts the whole file, with its code, for this run; or give the value yourself (-a, -j, -c, --set)."
+            ]
+        )
+        self.file = file
+        self.values = tuple(values)
+
+
+def admit(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> None:
+    """Raise `RestrictedValues` if a restricted value of the benchmark would take effect without the user's trust.
+
+    A value that the user's own configuration replaces does not take effect.
+    """
+    if trust.everything:
+        return
+    found = restricted_values(benchmark)
+    acting = [one for one in found if _acts(one, config)]
+    if acting and not (benchmark.path is not None and trust.covers_values(benchmark.path, pairs(found))):
+        raise RestrictedValues(benchmark.path, acting)
+
+
+def _acts(value: RestrictedValue, config: VerificationConfig) -> bool:
+    """Return whether the value takes effect: not if the user's own configuration has replaced it."""
+    if value.setting is None:
+        return True
+    return value.setting in config.benchmark_names or (value.yields and config.setting(value.setting) is None)
+
+
+def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> None:
+    """Raise `RestrictedValues` if `file` names files outside of its folder without the user's trust."""
+    values = outside(file, names)
+    if not values:
+        return
+    chosen = trust if trust is not None else stored_trust()
+    if not (chosen.everything or chosen.covers_values(file, pairs(values))):
+        raise RestrictedValues(file, values)
+
+
+def outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
+    """Return the paths of `questions_from` that lead out of the file's folder, links resolved."""
+    meaning = "The file is read, and what is in it becomes questions"
+    return [
+        RestrictedValue("questions_from.file", _json(name), _json(name), meaning)
+        for name in dict.fromkeys(names)
+        if not stays_below(file.parent, name)
+    ]
+
+
+def pairs(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]:
+    """Return what trust is given to: names and values, without the places."""
+    return [(one.name, one.value) for one in values]
+
+
+def restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
+    """Return every restricted value that the benchmark sets, each once, in the order in which they are found."""
+    finder = _Finder(benchmark.path.parent if benchmark.path is not None else Path())
+    if benchmark.path is not None:
+        finder.config(benchmark.run_config)
+        finder.rubric(benchmark.global_rubric, ())
+        finder.rubric(benchmark.dynamic_rubric, ())
+        if benchmark.workspace_root is not None and benchmark.workspace_root == benchmark.stated_root:
+            finder.root(str(benchmark.workspace_root))
+    for question in _suspects(benchmark):
+        if benchmark.path is not None:
+            finder.rubric(question.rubric, (question.id,))
+            finder.rubric(question.dynamic_rubric, (question.id,))
+        finder.template(question)
+    return list(finder.found.values())
+
+
+class _Finder:
+    """Collects restricted values; equal ones of several questions are one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.found: dict[tuple[str, str], RestrictedValue] = {}
+        self._folder = folder
+        self._plugins = plugin_room.current()
+        self._slots = settings()
+        self._trait_fields = _trait_fields()
+        self._primitives = _restricting_primitives()
+
+    def config(self, values: Mapping[str, Any]) -> None:
+        """Look at the `config` section of a file."""
+        for name, value in values.items():
+            setting = self._slots.get(name)
+            if setting is None:
+                continue
+            if setting.from_files == "models":
+                for fields in value if isinstance(value, list) else ():
+                    if isinstance(fields, Mapping):
+                        self._model(fields, f"config.{name}, model {str(fields.get('id'))!r}", name, ())
+            elif not self._is_free(setting.from_files, value, setting.default):
+                self._add(f"config.{name}", value, setting.meaning, name, ())
+
+    def root(self, root: str) -> None:
+        """Look at the workspace root of a file."""
+        following = [setting for setting in self._slots.values() if setting.follows == "workspace_root"]
+        if following and not stays_below(self._folder, root):
+            made = RestrictedValue(
+                "workspace_root", _json(root), _json(root), following[0].meaning, following[0].name, yields=True
+            )
+            self.found[(made.name, made.value)] = made
+
+    def rubric(self, rubric: Rubric | None, places: tuple[str, ...]) -> None:
+        """Look at the parameters of traits."""
+        for trait in rubric.traits if rubric is not None else ():
+            self._fields(trait, f"trait {trait.name!r}", places)
+            for name, value in trait.extra.items() if isinstance(trait, LLMRubricTrait) else ():
+                self._trait_extra(name, value, f"trait {trait.name!r}, {name}", places)
+
+    def _trait_extra(self, name: str, value: object, where: str, places: tuple[str, ...]) -> None:
+        """Look at one value of the `extra` of a trait: one that no installed plugin owns is restricted."""
+        kind = self._trait_fields.get(name)
+        mark = mark_of(kind, name) if kind is not None else None
+        info = kind.model_fields[name] if kind is not None else None
+        default = info.get_default(call_default_factory=True) if info is not None else None
+        if not self._is_free(mark or "never", value, default):
+            self._add(where, value, (info.description if info is not None else None) or "", None, places)
+
+    def template(self, question: Question) -> None:
+        """Look at the parameters of the primitives in a template's source. Code needs trust of its own."""
+        source = question.answer_template
+        if question.answer_class is not None or source is None or not self._primitives:
+            return
+        text = source if source.isascii() else unicodedata.normalize("NFKC", source)
+        if not any(name in text for name in self._primitives):
+            return
+        try:
+            template = load_template(source)
+        except TemplateError:  # it is broken, or is code: both are refused elsewhere
+            return
+        for rule in template.key.rules.values():
+            self._fields(rule.primitive, type(rule.primitive).__name__, (question.id,))
+
+    def _fields(self, data: BaseModel, where: str, places: tuple[str, ...]) -> None:
+        kind = type(data)
+        for name in restricted_fields(kind):
+            value = getattr(data, name)
+            info = kind.model_fields[name]
+            mark = mark_of(kind, name) or "never"
+            if mark == "models" and isinstance(value, Mapping):
+                self._model({"id": where, **value}, f"{where}, {name}", None, places)
+            elif not self._is_free(mark, value, info.get_default(call_default_factory=True)):
+                self._add(f"{where}, {name}", value, info.description or "", None, places)
+
+    def _model(self, fields: Mapping[str, Any], where: str, setting: str | None, places: tuple[str, ...]) -> None:
+        spec = self._adapter(fields.get("interface"))
+        more = _restricted_by(spec, fields)
+        for name, value in fields.items():
+            info = ModelConfig.model_fields.get(name)
+            if info is None or (name == "interface" and (spec is None or spec.from_files)):
+                continue
+            if name == "extra" and isinstance(value, Mapping):
+                self._extra(spec, value, f"{where}, extra", setting, places)
+                continue
+            mark = "never" if name in more else mark_of(ModelConfig, name) or "never"
+            if not self._is_free(
+                mark, value, None if info.is_required() else info.get_default(call_default_factory=True)
+            ):
+                secret = SECRECY.get(name) == "key"
+                self._add(f"{where}, {name}", value, info.description or "", setting, places, secret=secret)
+
+    def _extra(
+        self,
+        spec: AdapterSpec | None,
+        values: Mapping[str, Any],
+        where: str,
+        setting: str | None,
+        places: tuple[str, ...],
+    ) -> None:
+        kind = spec.extra if spec is not None else None
+        for name, value in values.items():
+            info = kind.model_fields.get(name) if kind is not None else None
+            if kind is not None and info is None and spec is not None and spec.extra is not None:
+                continue  # the adapter refuses a name that it does not know
+            mark = mark_of(kind, name) if kind is not None else None
+            default = (
+                info.get_default(call_default_factory=True) if info is not None and not info.is_required() else None
+            )
+            if not self._is_free(mark or "never", value, default):
+                meaning = (info.description if info is not None else None) or "A setting of the adapter"
+                secret = name in ("headers", "query")
+                self._add(f"{where}.{name}", {name: value} if secret else value, meaning, setting, places)
+
+    def _adapter(self, interface: object) -> AdapterSpec | None:
+        try:
+            return self._plugins.adapter(str(interface)).spec
+        except PluginError:
+            return None
+
+    def _is_free(self, mark: FromFiles, value: object, default: object) -> bool:
+        """Return whether a file may set `value`; the default changes nothing, and None and empty values neither."""
+        if mark == "any" or value is None or value == {} or value == [] or _json(value) == _json(default):
+            return True
+        if mark == "below":
+            return not isinstance(value, (str, Path)) or stays_below(self._folder, str(value))
+        return mark == "name" and isinstance(value, str) and is_plain_name(value)
+
+    def _add(
+        self,
+        name: str,
+        value: object,
+        meaning: str,
+        setting: str | None,
+        places: tuple[str, ...],
+        *,
+        secret: bool = False,
+    ) -> None:
+        text = _json(value.get_secret_value() if isinstance(value, SecretStr) else value)
+        shown = _HIDDEN if secret else _json(_shown(value))
+        made = RestrictedValue(name, text, shown, meaning, setting, places=places)
+        known = self.found.get((made.name, made.value))
+        if known is None:
+            self.found[(made.name, made.value)] = made
+        elif places and places[0] not in known.places:
+            self.found[(made.name, made.value)] = replace(known, places=(*known.places, *places))
+
+
+def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> frozenset[str]:
+    """Return the fields that the adapter restricts for this model; none for a model that is not valid anyway."""
+    if spec is None or spec.restricts is None:
+        return frozenset()
+    try:
+        return frozenset(spec.restricts(ModelConfig.model_validate({**fields, "extra": {}})))
+    except ValidationError:
+        return frozenset()
+
+
+def _restricting_primitives() -> frozenset[str]:
+    return frozenset(name for name, kind in known_primitives().items() if restricted_fields(kind))
+
+
+def _trait_fields() -> dict[str, type[BaseModel]]:
+    """Return the fields of traits that installed plugins own, each with the model that declares it."""
+    models = (one.stage.trait_settings for one in plugin_room.current().stages())
+    return {name: model for model in models if model is not None for name in model.model_fields}
+
+
+def _suspects(benchmark: QuestionSource) -> Iterator[Question]:
+    """Return the questions that may hold a restricted value; of a streamed file only those whose line may."""
+    kinds = {*trait_kinds().values(), *_trait_fields().values()}
+    fields = {"extra", *owned_trait_fields() - _trait_fields().keys()}
+    fields.update(name for kind in kinds for name in restricted_fields(kind))
+    return benchmark.may_hold({*_restricting_primitives(), *fields})
+
+
+def _json(value: object) -> str:
+    return json.dumps(to_jsonable_python(value, fallback=str), sort_keys=True)
+
+
+def _shown(value: object) -> object:
+    """Return a value as it is printed: headers and parameters that name no variable may be secrets of the file."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: _unsecret(one) if key in ("headers", "query") else _shown(one) for key, one in value.items()}
+
+
+def _unsecret(values: object) -> object:
+    if not isinstance(values, Mapping):
+        return _HIDDEN
+    return {name: text if isinstance(text, str) and "${" in text else _HIDDEN for name, text in values.items()}

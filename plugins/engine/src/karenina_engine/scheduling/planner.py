@@ -1,0 +1,143 @@
+"""Plans of a run: asked once a question, kept by the set of stages, so that a run makes a handful."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, overload
+from weakref import ref
+
+from karenina_core.artifacts.slots import SLOT_RULES
+from karenina_core.pipeline import Pipeline
+from karenina_core.planning.plan import Plan, make_plan
+from karenina_core.stages.stage import Skip, Stage
+from karenina_engine.scheduling.observers import NOBODY, Observers
+from karenina_engine.scheduling.settings import EngineSettings
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.plugins import Plugins
+
+_MOST_RECENT = 4096
+"""How many questions are remembered with their pipelines: one is looked up before the run, and several times while it
+is worked on."""
+_MOST_CLAIMS = 1024
+"""How many different answers of the stages are remembered: a reason that names its question must not fill memory."""
+
+
+class Planner:
+    """Makes the plan of each question of one configuration."""
+
+    def __init__(self, config: VerificationConfig, plugins: Plugins, observers: Observers = NOBODY) -> None:
+        self._config = config
+        self._plugins = plugins
+        self._observers = observers
+        self._plans: dict[frozenset[tuple[str, str]], Plan] = {}
+        self._pipelines: dict[int, Pipeline] = {}
+        self._recent: dict[int, tuple[ref[Question], Pipeline]] = {}
+        self._by_claims: dict[Hashable, Pipeline] = {}
+        stages = [offered.stage() for offered in plugins.stages()]
+        self._choosers = [one for one in stages if type(one).included is not Stage.included]
+        self._scorers = [one for one in stages if one.slot is not None and SLOT_RULES[one.slot].scores_rubric]
+        bad = [info for info in plugins.describe() if info.kind == "stage" and info.state not in ("loaded", "found")]
+        self._failures = [(info.name, info.failure or "unknown") for info in bad]
+        self._conflicts = [info.failure or "unknown" for info in bad if info.state == "conflict"]
+
+    def plan(self, question: Question) -> Plan:
+        """The plan of `question`. Raises `PlanError`."""
+        return self.pipeline(question).plan
+
+    def pipeline(self, question: Question) -> Pipeline:
+        """The pipeline of `question`, shared by all questions with the same stages. Raises `PlanError`."""
+        recent = self._recent.get(id(question))
+        if recent is not None and recent[0]() is question:
+            return recent[1]
+        found = self._found(question)
+        if len(self._recent) >= _MOST_RECENT:
+            self._recent.clear()
+        self._recent[id(question)] = (ref(question), found)
+        return found
+
+    def _found(self, question: Question) -> Pipeline:
+        claims = self._claims(question)
+        known = self._by_claims.get(claims) if claims is not None else None
+        if known is None:
+            known = self._made(question)
+            if claims is not None and len(self._by_claims) < _MOST_CLAIMS:
+                self._by_claims[claims] = known
+        return known
+
+    def survey(self, questions: Sequence[Question]) -> Mapping[str, tuple[Stage, array[int]]]:
+        """The stages that look at questions before a run, by name, each with the places of those that it looks at.
+
+        Every question is planned for that, in one pass that holds none of them. Raises `PlanError`.
+        """
+        found: dict[str, tuple[Stage, array[int]]] = {}
+        looking: dict[Pipeline, list[tuple[Stage, array[int]]]] = {}
+        for place, question in enumerate(questions):
+            pipeline = self.pipeline(question)
+            if pipeline not in looking:
+                stages = [one.stage for one in pipeline.plan.stages]
+                looking[pipeline] = [
+                    found.setdefault(stage.name, (stage, array("L")))
+                    for stage in stages
+                    if type(stage).before_run is not Stage.before_run
+                ]
+            for stage, places in looking[pipeline]:
+                if stage.looks_at(self._config, question):
+                    places.append(place)
+        return found
+
+    def _claims(self, question: Question) -> Hashable:
+        """All that the selection asks about a question, as a key; None where a stage cannot say."""
+        traits = [one for rubric in (question.rubric, question.dynamic_rubric) if rubric for one in rubric.traits]
+        try:
+            return (
+                tuple([_claim(stage.included(self._config, question)) for stage in self._choosers]),
+                frozenset([tuple([stage.scores(trait) for stage in self._scorers]) for trait in traits]),
+            )
+        except Exception:
+            return None  # the selection asks once more, and makes a problem of it
+
+    def _made(self, question: Question) -> Pipeline:
+        plan = make_plan(
+            self._plugins.stages(),
+            self._config,
+            question,
+            failures=self._failures,
+            conflicts=self._conflicts,
+            known=self._plans,
+        )
+        if id(plan) not in self._pipelines:
+            limit = self._config.section(EngineSettings).item_timeout
+            self._pipelines[id(plan)] = Pipeline(plan, self._observers, limit)
+        return self._pipelines[id(plan)]
+
+
+def _claim(answer: bool | Skip) -> bool | str:
+    """What a stage said, as something that is compared at once."""
+    return answer.why if isinstance(answer, Skip) else answer
+
+
+class Asked(Sequence["Question"]):
+    """Some of `questions`, by their places among them. None of them is held."""
+
+    def __init__(self, questions: Sequence[Question], places: Sequence[int]) -> None:
+        self._questions = questions
+        self._places = places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> Question: ...
+    @overload
+    def __getitem__(self, place: slice) -> Asked: ...
+    def __getitem__(self, place: int | slice) -> Question | Asked:
+        if isinstance(place, slice):
+            return Asked(self._questions, self._places[place])
+        return self._questions[self._places[place]]
+
+    def __iter__(self) -> Iterator[Question]:
+        return (self._questions[place] for place in self._places)

@@ -1,0 +1,103 @@
+"""What the stages of a run look at before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from karenina_core.errors import ConfigError
+from karenina_core.stages.stage import ModelNeed, ServiceNeed, Stage
+from karenina_engine.calls.ports import check_models
+from karenina_engine.scheduling.planner import Asked
+
+if TYPE_CHECKING:
+    from array import array
+
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.data.trust import Trust
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.plugins import Plugins
+
+
+def check_any_run(plugins: Plugins, config: VerificationConfig) -> None:
+    """Have every installed stage look at the configuration once (`Stage.before_any_run`).
+
+    Raises `ConfigError` with all problems.
+    """
+    problems: list[str] = []
+    for offered in plugins.stages():
+        if offered.stage.before_any_run is Stage.before_any_run:
+            continue
+        try:
+            offered.stage().before_any_run(config)
+        except ConfigError as error:
+            problems += error.problems
+        except ValueError as error:
+            problems.append(f"{offered.stage.name}: {error}")
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
+
+
+def check_stages(
+    plugins: Plugins,
+    config: VerificationConfig,
+    questions: Sequence[Question],
+    trust: Trust,
+    survey: Mapping[str, tuple[Stage, array[int]]],
+    *,
+    offline: bool = False,
+) -> list[ModelConfig]:
+    """Ask each stage once for what would fail its items (`Stage.before_run`), and check the models that it names.
+
+    `survey` says which of the questions each stage looks at (`Planner.survey`). Returns the models that stages name.
+    Raises `ConfigError` with all problems.
+    """
+    problems: list[str] = []
+    named: list[ModelConfig] = []
+    for name, (stage, places) in survey.items():
+        asked = questions if len(places) == len(questions) else Asked(questions, places)
+        try:
+            needs = list(stage.before_run(config, asked, trust))
+        except ConfigError as error:
+            problems += error.problems
+        except ValueError as error:
+            problems.append(f"{name}: {error}")
+        else:
+            models = [need for need in needs if isinstance(need, ModelNeed)]
+            problems += [need.problem for need in needs if isinstance(need, ServiceNeed) and not offline]
+            problems += _unmet(plugins, config, name, models, offline=offline)
+            named += [need.model for need in models]
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
+    return named
+
+
+def _unmet(
+    plugins: Plugins, config: VerificationConfig, name: str, needs: Sequence[ModelNeed], *, offline: bool
+) -> list[str]:
+    """What is wrong with the models that a stage needs. Those of the configuration are known to be usable."""
+    usual = (*config.core.answering_models, *config.core.parsing_models)
+    problems: list[str] = []
+    for need in needs:
+        try:
+            if not any(need.model is model for model in usual):
+                check_models(plugins, [(need.role, need.model)], offline=offline)
+        except ConfigError as error:
+            problems += error.problems
+            continue
+        problems += [
+            f"{need.role} {need.model.id!r}: {name} needs the {port} port, which the adapter {need.model.interface!r} "
+            f"does not have{_who_has(plugins, port)}"
+            for port in sorted(need.ports - set(_ports_of(plugins, need.model)))
+        ]
+    return problems
+
+
+def _ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
+    return plugins.adapter(model.interface).spec.ports
+
+
+def _who_has(plugins: Plugins, port: str) -> str:
+    able = sorted(one.spec.interface for one in plugins.adapters() if port in one.spec.ports and not one.spec.recorded)
+    return f"; these have it: {', '.join(able)}" if able else "; no installed adapter has it"

@@ -1,0 +1,241 @@
+"""Start a run from a benchmark: choose the questions, collect the results, and keep them on disk as they end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import threading
+import traceback
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from karenina_core.config import settings
+from karenina_core.config.active import plugins_of
+from karenina_core.errors import ConfigError, RunError, told
+from karenina_core.models.from_files import stays_below
+from karenina_core.outside import from_outside
+from karenina_core.wording import nearest
+from karenina_engine.scheduling.admission import admit
+from karenina_engine.scheduling.collecting import rarely_collected
+from karenina_engine.scheduling.engine import Run
+from karenina_engine.scheduling.loops import run_in_loop
+from karenina_engine.scheduling.planner import Planner
+from karenina_engine.scheduling.settings import EngineSettings
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.data.question_source import QuestionSource
+    from karenina_core.data.trust import Trust
+    from karenina_engine.journal.journal import Journal
+    from karenina_engine.journal.request import RunRequest
+
+T = TypeVar("T")
+
+logger = logging.getLogger("karenina")
+
+MOST_HELD = 500
+"""How many questions of a file of lines are held: fewer are read once, more are read whenever they are wanted."""
+
+
+@contextmanager
+def open_run(request: RunRequest) -> Iterator[Run]:
+    """Prepare a run, and hold its journal, if it has one, while the block lasts.
+
+    Raises `RestrictedValues`, `JournalError`, `ConfigError` and `PlanError`.
+    """
+    admitted = replace(request, trust=admitting(request.benchmark, request.config, request.trust))
+    with _journal_of(admitted) as (journal, command):
+        yield prepare(admitted, journal=journal, command=command, admitted=True)
+
+
+def prepare(
+    request: RunRequest,
+    *,
+    journal: Journal | None = None,
+    command: Mapping[str, Any] | None = None,
+    admitted: bool = False,
+) -> Run:
+    """Return a run, checked and ready. Raises `ConfigError` and `PlanError`.
+
+    With an open `journal` the run keeps its replies and results there, and goes on where an earlier one stopped;
+    `command` is what the journal notes of how the run was started (`karenina_engine.journal.command`). `admitted` says
+    that `karenina_engine.scheduling.admission.admit` was called before. `open_run` does all of it.
+    """
+    benchmark = request.benchmark
+    trust = _trust(request.trust) if admitted else admitting(benchmark, request.config, request.trust)
+    config = with_own_settings(benchmark, request.config)
+    questions = chosen_questions(benchmark, config, request.question_ids)
+    run = Run(
+        questions, config, plugins_of(config), trust=trust, policy=request.policy, journal=journal, command=command
+    )
+    if not config.core.parsing_models:
+        _refuse_without_judge(questions, config, trust)
+    return run
+
+
+def admitting(benchmark: QuestionSource, config: VerificationConfig, trust: Trust | Literal["all"] | None) -> Trust:
+    """Return the trust that `trust` stands for, if all values of the benchmark that take effect have it.
+
+    Raises `RestrictedValues`.
+    """
+    chosen = _trust(trust)
+    admit(benchmark, config, chosen)
+    return chosen
+
+
+def _trust(trust: Trust | Literal["all"] | None) -> Trust:
+    from karenina_core.data.trust import Trust
+    from karenina_engine.journal.trust_store import stored_trust
+
+    if trust is None:
+        return stored_trust()
+    return Trust.all() if trust == "all" else trust
+
+
+def with_own_settings(benchmark: QuestionSource, config: VerificationConfig) -> VerificationConfig:
+    """Return the configuration with the benchmark's own `workspace_root`, for the settings that follow it.
+
+    A root that a file names is relative to that file. If it leads out of the file's folder, it has no effect where the
+    user's configuration sets the settings; else the user trusts it, which `admit` has made sure of.
+    """
+    root = benchmark.workspace_root
+    owned = settings().items()
+    following = [name for name, setting in owned if setting.follows == "workspace_root" and config.has(name)]
+    if root is None or not following:
+        return config
+    if benchmark.path is not None and root == benchmark.stated_root:
+        if not stays_below(benchmark.path.parent, str(root)) and all(
+            config.setting(name) is not None and name not in config.benchmark_names for name in following
+        ):
+            return config
+        root = (benchmark.path.resolve().parent / root).resolve()
+    return config.with_values(**dict.fromkeys(following, root))
+
+
+def _refuse_without_judge(questions: Sequence[Question], config: VerificationConfig, trust: Trust) -> None:
+    """Say before anything is asked that answers would be paid for which nobody could judge. Raises `ConfigError`."""
+    planner = Planner(config, plugins_of(config))
+    lacking: dict[str, int] = {}
+    first: dict[str, str] = {}
+    for question in questions:
+        for planned in planner.plan(question).of_scope("item"):
+            if not planned.stage.needs_judge(config, question, trust):
+                continue
+            lacking[planned.name] = lacking.get(planned.name, 0) + 1
+            first.setdefault(planned.name, question.id)
+    if lacking:
+        raise ConfigError(
+            [
+                f"there is no judge, and {name} asks one for {count} of {len(questions)} questions ({first[name]!r} is "
+                "the first): set parsing_models (--judge on the command line)"
+                for name, count in lacking.items()
+            ]
+        )
+
+
+def chosen_questions(
+    benchmark: QuestionSource, config: VerificationConfig, question_ids: Iterable[str] | None = None
+) -> Sequence[Question]:
+    """The questions to ask, each with its merged rubric. Raises `ConfigError` for an id that the benchmark lacks."""
+    wanted = None if question_ids is None else tuple(dict.fromkeys(question_ids))
+    unknown = [id for id in wanted or () if id not in benchmark]
+    if unknown:
+        raise ConfigError([f"the benchmark has no question {id!r}{nearest(id, benchmark.ids)}" for id in unknown])
+    names = config.core.rubric_trait_names or ()
+    traits = benchmark.trait_names() if names else ()
+    strangers = [name for name in names if name not in traits]
+    if strangers:
+        raise ConfigError(
+            [f"rubric_trait_names: the benchmark has no trait {name!r}{nearest(name, traits)}" for name in strangers]
+        )
+    chosen = Effective(benchmark, wanted if wanted is not None else benchmark.ids, config.core.rubric_trait_names)
+    return chosen if benchmark.streamed and len(chosen) > MOST_HELD else list(chosen)
+
+
+class Effective(Sequence["Question"]):
+    """The questions of a benchmark with these ids as a run takes them, each made when it is asked for, and anew.
+
+    Raises `ConfigError` for a question whose traits clash with those of the benchmark.
+    """
+
+    def __init__(self, benchmark: QuestionSource, ids: Sequence[str], trait_names: Iterable[str] | None) -> None:
+        self._benchmark = benchmark
+        self._ids = ids
+        self._trait_names = trait_names
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @overload
+    def __getitem__(self, place: int) -> Question: ...
+    @overload
+    def __getitem__(self, place: slice) -> Effective: ...
+    def __getitem__(self, place: int | slice) -> Question | Effective:
+        if isinstance(place, slice):
+            return Effective(self._benchmark, self._ids[place], self._trait_names)
+        question = self._benchmark.get(self._ids[place])
+        try:
+            return self._benchmark.effective(question, self._trait_names)
+        except ValueError as error:
+            raise ConfigError([f"question {question.id}: {error}"]) from error
+
+
+@contextmanager
+def _journal_of(request: RunRequest) -> Iterator[tuple[Journal | None, Mapping[str, Any]]]:
+    """Hold the journal of a run while the block lasts, and return it with what it notes of the command."""
+    from karenina_engine.journal.command import command_of
+    from karenina_engine.journal.journal import Journal
+
+    if request.journal is None:
+        if request.replay:
+            raise ConfigError(["replay asks a journal instead of models: say which (journal, --journal)"])
+        yield None, {}
+        return
+    sync = request.config.section(EngineSettings).journal_sync
+    with Journal.open(request.journal, fresh=request.fresh, replaying=request.replay, sync=sync) as journal:
+        yield journal, command_of(request)
+
+
+@contextmanager
+def _nobody_ending_it() -> Iterator[None]:
+    """Make an error of what ends a program, where no signal and no user asked for it: a plugin's task let it out."""
+    try:
+        yield
+    except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+        if from_outside(error, None):
+            raise
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        raise RunError(
+            f"something in the run tried to end the program: {told(error)}, raised in {where.name} ({where.filename}, "
+            f"line {where.lineno}); what was finished is kept, and the run goes on when that is mended"
+        ) from error
+
+
+def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """The result of a coroutine, also where an event loop runs already (a notebook): then in a thread of its own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        with rarely_collected(), _nobody_ending_it():
+            return run_in_loop(work)
+    context = contextvars.copy_context()
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            with rarely_collected(), _nobody_ending_it():
+                outcome.append(context.run(run_in_loop, work))
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=target, name="karenina-run")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]

@@ -1,0 +1,127 @@
+"""Benchmarks are read and written in the formats that are installed; a plugin adds one like the built-in ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from commandline import karenina
+
+from karenina_benchmark import Benchmark, CheckpointError
+from karenina_benchmark.formats import CheckPaths, Format, formats
+from karenina_core import hookimpl
+from karenina_core.plugins import Plugins, using
+from karenina_core.stages.finalize import plugin as core_plugin
+
+
+def read_flashcards(path: Path, check_paths: CheckPaths) -> Benchmark:
+    """Read a file with a question and its answer on each line, with a tab between them."""
+    benchmark = Benchmark.create(name=path.stem)
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        question, tab, answer = line.partition("\t")
+        if not tab:
+            raise CheckpointError(path, f"line {number}", "it has no answer", "write a tab and the answer")
+        benchmark.add_question(question, answer)
+    return benchmark
+
+
+def write_flashcards(benchmark: Benchmark, path: Path) -> Iterable[bytes]:
+    """Write such a file."""
+    return (f"{one.question}\t{one.raw_answer}\n".encode() for one in benchmark)
+
+
+class Flashcards:
+    """A plugin with a format of its own, `suffixes`."""
+
+    def __init__(self, *suffixes: str) -> None:
+        self.suffixes = suffixes
+
+    @hookimpl
+    def karenina_formats(self) -> list[Format]:
+        """Offer the format."""
+        return [Format("flashcards", self.suffixes, read_flashcards, write_flashcards)]
+
+
+def with_plugins(*added: Flashcards) -> Plugins:
+    plugins = Plugins()
+    plugins.register(core_plugin)
+    for number, plugin in enumerate(added):
+        plugins.register(plugin, distribution=f"flashcards-{number}", version="1")
+    return plugins
+
+
+def test_the_built_in_formats_are_offered_through_the_hook() -> None:
+    offered = formats(Plugins.discover())
+    suffixes = [suffix for one in offered for suffix in one.value.suffixes]
+    assert sorted(suffixes) == sorted(set(suffixes)), "none is there twice"
+    assert {".yaml", ".jsonld", ".jsonl", ".csv", ".xlsx"} <= set(suffixes)
+    assert all(one.plugin is not None for one in offered)
+
+
+def test_a_plugins_format_is_read_and_written(tmp_path: Path) -> None:
+    file = tmp_path / "capitals.cards"
+    file.write_text("What is the capital of France?\tParis\n")
+    with using(with_plugins(Flashcards(".cards"))):
+        benchmark = Benchmark.load(file)
+        benchmark.save(tmp_path / "again.cards")
+        benchmark.save(tmp_path / "capitals.yaml")
+
+        assert [(one.question, one.raw_answer) for one in benchmark] == [("What is the capital of France?", "Paris")]
+        assert (tmp_path / "again.cards").read_bytes() == file.read_bytes()
+        assert Benchmark.load(tmp_path / "capitals.yaml").questions == benchmark.questions
+
+
+def test_the_command_reads_a_plugins_format(tmp_path: Path) -> None:
+    file = tmp_path / "capitals.cards"
+    file.write_text("What is the capital of France?\n")
+    done = karenina("trust", file, plugins=with_plugins(Flashcards(".cards")))
+    assert done.code == 2
+    assert "line 1: it has no answer" in done.err
+
+
+@pytest.mark.parametrize("ending", [".xyz", ".cards"])
+def test_an_unknown_ending_names_the_known_ones(tmp_path: Path, ending: str) -> None:
+    file = tmp_path / f"capitals{ending}"
+    file.write_text("What is the capital of France?\tParis\n")
+    with using(with_plugins()):
+        with pytest.raises(CheckpointError, match=r"\.jsonld, \.json \(a checkpoint\); \.yaml, \.yml \(YAML\)"):
+            Benchmark.load(file)
+        with pytest.raises(CheckpointError, match=r"\.yaml, \.yml \(YAML\)"):
+            Benchmark.create(name="n").save(file)
+
+
+def test_two_formats_of_one_suffix_are_an_error_with_the_cure(tmp_path: Path) -> None:
+    file = tmp_path / "capitals.cards"
+    file.write_text("Which?\tThis\n")
+    with (
+        using(with_plugins(Flashcards(".cards"), Flashcards(".cards", ".cds"))),
+        pytest.raises(CheckpointError, match=r'flashcards-0 1 and flashcards-1 1.*block = \["flashcards-1"\]'),
+    ):
+        Benchmark.load(file)
+
+
+def test_a_reader_that_breaks_costs_an_error_with_its_owner(tmp_path: Path) -> None:
+    file = tmp_path / "capitals.cards"
+    file.write_bytes(b"")
+
+    class Breaks(Flashcards):
+        @hookimpl
+        def karenina_formats(self) -> list[Format]:
+            return [Format("flashcards", (".cards",), lambda path, _: Benchmark.load(path.parent / str(1 // 0)))]
+
+    with (
+        using(with_plugins(Breaks())),
+        pytest.raises(CheckpointError, match=r"reading flashcards failed in flashcards-0 1: ZeroDivisionError"),
+    ):
+        Benchmark.load(file)
+
+
+def test_a_table_is_a_benchmark_of_its_rows(tmp_path: Path) -> None:
+    file = tmp_path / "capitals.csv"
+    file.write_text("id,question,raw_answer\nfrance,What is the capital of France?,Paris\n")
+
+    benchmark = Benchmark.load(file)
+
+    assert benchmark.name == "capitals"
+    assert [(one.id, one.raw_answer) for one in benchmark] == [("france", "Paris")]

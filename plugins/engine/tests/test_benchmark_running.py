@@ -1,0 +1,130 @@
+"""A benchmark is run from Python as from the command: `run_verification` and its twin for event loops."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commandline import asking
+
+from karenina_benchmark import Benchmark
+from karenina_core import VerificationConfig
+from karenina_core import plugins as plugin_room
+from karenina_core.data.question import Question
+from karenina_core.data.rubrics import DynamicRubric, LLMRubricTrait, RegexRubricTrait, Rubric
+from karenina_core.errors import ConfigError
+from karenina_core.planning.plan import PlanError
+from karenina_engine.results.result_set import VerificationResultSet
+
+CONFIG: dict[str, Any] = {
+    "answering_models": [{"id": "m", "interface": "scripted", "model_name": "m"}],
+    "evaluation_mode": "rubric_only",
+}
+POLITE = RegexRubricTrait(name="polite", pattern="please")
+SHORT = RegexRubricTrait(name="short", pattern="^.{0,20}$")
+RISKS = LLMRubricTrait(name="risks", kind="boolean", description="Names the risks", summary="risks")
+
+
+def words(*ids: str) -> Benchmark:
+    benchmark = Benchmark.create("Words")
+    for id in ids:
+        benchmark.add_question(f"What is {id}?", question_id=id)
+    return benchmark
+
+
+def test_a_benchmark_runs_with_a_mapping_or_a_configuration(tmp_path: Path) -> None:
+    seen = []
+    with plugin_room.using(asking(lambda question: question.upper())):
+        results = words("a", "b").run_verification(CONFIG, output=tmp_path / "out.jsonl", on_result=seen.append)
+        same = words("a", "b").run_verification(VerificationConfig(**CONFIG))
+
+    assert {one.question_id: one.template.raw_llm_response for one in results} == {"a": "A", "b": "B"}
+    assert len(same) == 2
+    assert seen == results.results
+    assert VerificationResultSet.load(tmp_path / "out.jsonl").results == results.results
+
+
+def test_a_benchmark_runs_inside_an_event_loop_both_ways() -> None:
+    async def work() -> tuple[int, int]:
+        benchmark = words("a")
+        waited = await benchmark.arun_verification(CONFIG)
+        return len(waited), len(benchmark.run_verification(CONFIG))
+
+    with plugin_room.using(asking()):
+        assert asyncio.run(work()) == (1, 1)
+
+
+def test_questions_are_chosen_by_id_and_unknown_ids_are_refused() -> None:
+    with plugin_room.using(asking()):
+        chosen = words("a", "b").run_verification(CONFIG, question_ids=["b"])
+        with pytest.raises(ConfigError, match="no question 'c'"):
+            words("a", "b").run_verification(CONFIG, question_ids=["c"])
+
+    assert [one.question_id for one in chosen] == ["b"]
+
+
+def test_traits_that_nobody_scores_are_refused_before_anything_is_asked() -> None:
+    benchmark = words("a")
+    benchmark.global_rubric = Rubric.of(POLITE)
+
+    with plugin_room.using(asking()), pytest.raises(PlanError, match="polite"):
+        benchmark.run_verification(CONFIG)
+
+
+def test_a_trait_name_that_the_benchmark_lacks_is_refused() -> None:
+    benchmark = words("a")
+    benchmark.global_rubric = Rubric.of(POLITE)
+
+    with plugin_room.using(asking()), pytest.raises(ConfigError, match="no trait 'polit'; did you mean 'polite'"):
+        benchmark.run_verification({**CONFIG, "rubric_trait_names": ["polit"]})
+
+
+def rubrics() -> tuple[Benchmark, Question]:
+    benchmark = words()
+    benchmark.global_rubric = Rubric.of(POLITE)
+    question = benchmark.add_question("What is a?", rubric=[SHORT], dynamic_rubric=[RISKS])
+    return benchmark, question
+
+
+@pytest.mark.parametrize(
+    ("chosen", "names"),
+    [
+        (None, ("polite", "short", "risks")),
+        (["short"], ("short",)),
+        (["risks", "polite"], ("polite", "risks")),
+        ([], ()),
+    ],
+)
+def test_a_run_sees_the_merged_rubric_or_what_is_chosen_of_it(chosen: list[str] | None, names: tuple[str, ...]) -> None:
+    benchmark, question = rubrics()
+
+    assert benchmark.effective(question, chosen).trait_names() == names
+    assert question.trait_names() == ("short", "risks")
+    assert benchmark.trait_names() == ("polite", "short", "risks")
+
+
+def test_a_question_without_shared_traits_is_taken_as_it_is() -> None:
+    benchmark = words("a")
+
+    assert benchmark.effective(benchmark.get("a")) is benchmark.get("a")
+
+
+def test_a_name_that_is_static_and_dynamic_is_refused() -> None:
+    benchmark, question = rubrics()
+    benchmark.dynamic_rubric = DynamicRubric.of(SHORT.model_copy(update={"summary": "shortness"}))
+
+    with pytest.raises(ValueError, match="'short' stands in the rubric and in the dynamic rubric"):
+        benchmark.effective(question)
+    with plugin_room.using(asking()), pytest.raises(ConfigError, match=f"question {question.id}: .*'short'"):
+        benchmark.run_verification(CONFIG)
+
+
+def test_an_earlier_file_of_results_is_kept(tmp_path: Path) -> None:
+    output = tmp_path / "r.jsonl"
+    output.write_text("earlier\n")
+    with plugin_room.using(asking()):
+        words("a").run_verification(CONFIG, output=output)
+    assert (tmp_path / "r-1.jsonl").read_text() == "earlier\n"
+    assert len(VerificationResultSet.load(output)) == 1

@@ -1,0 +1,235 @@
+"""A budget holds: calls are paid for before they are made, and a run that it stops goes on when it is raised."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commandline import benchmark, karenina
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from journalled import CONFIG, World, model, said, words
+
+from karenina_core.config import VerificationConfig
+from karenina_core.errors import ConfigError
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import CallInfo, LLMReply, Message, ParserReply, Usage
+from karenina_core.plugins import Plugins
+from karenina_engine.calls.calls import Call, Calls, Target
+from karenina_engine.calls.limits import Bounds, Limits
+from karenina_engine.cost.budget import Budget, OverBudget
+from karenina_engine.cost.ledger import Ledger
+from karenina_engine.cost.prices import OwnPrice, dollars
+from karenina_engine.cost.pricing import Prices
+from karenina_testing import ScriptedModels
+
+MODEL = ModelConfig(id="m", interface="scripted", model_name="m", max_tokens=100)
+PRICE = OwnPrice(input=1, output=1)
+
+
+def calls_of(budget: int, places: int) -> Calls:
+    plugins = Plugins()
+    plugins.register(ScriptedModels())
+    ledger = Ledger(Prices(plugins, {"m": PRICE}))
+    return Calls(Limits(lambda _: Bounds(places, places)), ledger=ledger, budget=Budget(budget, ledger))
+
+
+def budget_of(calls: Calls) -> Budget:
+    assert isinstance(calls.budget, Budget)
+    return calls.budget
+
+
+def call(order: int, *, begins: bool = False) -> Call:
+    info = CallInfo(str(order), order=order, stage="S", shared=begins)
+    return Call(Target("llm", MODEL, "scripted 1", {}), [Message.user("Which gene?")], info)
+
+
+async def make(calls: Calls, one: Call, output: int) -> bool:
+    async def ask() -> LLMReply:
+        assert budget_of(calls).reserved > 0
+        await asyncio.sleep(0)
+        return LLMReply("BCL2", Usage(10, output, calls=1))
+
+    try:
+        await calls.make(one, ask)
+    except OverBudget:
+        return False
+    return True
+
+
+@settings(deadline=None)
+@given(
+    outputs=st.lists(st.integers(0, 100), max_size=30),
+    limit=st.integers(0, 5_000),
+    places=st.integers(1, 8),
+    begins=st.integers(0, 30),
+)
+def test_a_budget_is_not_exceeded_where_calls_cost_what_they_may(
+    outputs: list[int], limit: int, places: int, begins: int
+) -> None:
+    calls = calls_of(limit * 10**6, places)
+    budget = budget_of(calls)
+
+    async def all_at_once() -> list[bool]:
+        return await asyncio.gather(
+            *(make(calls, call(at, begins=at >= begins), output) for at, output in enumerate(outputs))
+        )
+
+    made = asyncio.run(all_at_once())
+    spent = sum(10 + output for output, was_made in zip(outputs, made, strict=True) if was_made) * 10**6
+    assert calls.ledger is not None
+    assert calls.ledger.total().cost == budget.spent == spent
+    assert budget.reserved == 0
+    most = max((10 + output for output in outputs), default=0) * 10**6
+    assert spent <= budget.limit + places * most  # by no more than what is learned too late of calls under way
+    assert budget.exhausted == (not all(made))
+
+
+def test_a_call_that_is_not_covered_waits_for_those_under_way() -> None:
+    async def three() -> list[bool]:
+        calls = calls_of(350 * 10**6, 8)
+        most = budget_of(calls).most(call(1))
+        assert 2 * most <= budget_of(calls).limit < 3 * most
+        return await asyncio.gather(make(calls, call(1), 20), make(calls, call(2), 20), make(calls, call(3), 20))
+
+    assert asyncio.run(three()) == [True, True, True]
+
+
+def test_when_it_is_spent_answers_are_judged_as_far_as_it_reaches_and_none_begins() -> None:
+    async def run() -> list[bool]:
+        calls = calls_of(260 * 10**6, 1)
+        calls.budget = Budget(260 * 10**6, calls.ledger, spent=100 * 10**6)  # type: ignore[arg-type] # it has one
+        dear = ModelConfig(id="m", interface="scripted", model_name="m", max_tokens=9000)
+        first = Call(Target("llm", dear, "scripted 1", {}), [Message.user("?")], CallInfo("1", order=1, stage="T"))
+        small = MODEL.model_copy(update={"max_tokens": 5})
+        judged = Call(Target("llm", small, "scripted 1", {}), [Message.user("?")], CallInfo("2", order=2, stage="J"))
+        begun = Call(
+            Target("llm", small, "scripted 1", {}), [Message.user("?")], CallInfo("3", order=3, stage="G", shared=True)
+        )
+        return await asyncio.gather(*(make(calls, one, 1) for one in (first, begun, judged)))
+
+    assert asyncio.run(run()) == [False, False, True]
+
+
+def test_what_is_waited_for_in_vain_is_not_held() -> None:
+    async def run() -> int:
+        calls = calls_of(10**12, 1)
+        waiting = asyncio.create_task(make(calls, call(1), 5))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        return budget_of(calls).reserved
+
+    assert asyncio.run(run()) == 0
+
+
+def test_what_was_reserved_for_a_call_that_nobody_knows_of_is_kept_and_who_waits_is_told() -> None:
+    async def run() -> tuple[int, bool]:
+        budget = budget_of(calls_of(350 * 10**6, 8))
+        lost = [await budget.take(call(order)) for order in (1, 2)]
+        waiting = asyncio.create_task(budget.take(call(3)))
+        await asyncio.sleep(0)
+        for reserved in lost:
+            budget.forfeit(reserved)
+        with pytest.raises(OverBudget):
+            await waiting
+        assert budget.reserved == 0
+        assert "was reserved for calls that were cut off, and the next call may cost" in budget.in_words()
+        return budget.lost - sum(lost), budget.exhausted
+
+    assert asyncio.run(run()) == (0, True)
+
+
+PRICED: dict[str, Any] = {
+    "answering_models": [model("m")],
+    "prices": {"m": {"input": 1, "output": 1}, "j": {"input": 10, "output": 10}},
+    "max_concurrency": 4,
+}
+EACH = Decimal("0.0015") + Decimal("0.01")  # an answer, and a judge's reply to it
+
+
+def world() -> World:
+    return World(
+        answers=lambda text: LLMReply(f"an answer to {text}", Usage(1000, 500, calls=1)),
+        counts=lambda text: ParserReply('{"words": 1}', "json_schema", Usage(700, 300, calls=1)),
+    )
+
+
+def test_a_run_stops_at_its_budget_and_goes_on_when_it_is_raised(tmp_path: Path) -> None:
+    ids = [f"q{number}" for number in range(40)]
+    whole, stopped = world(), world()
+    undisturbed = whole.run(words(*ids), journal=tmp_path / "whole.journal", config=PRICED)
+    half = EACH * len(ids) / 2
+    config = {**PRICED, "budget": half}
+    first = stopped.run(words(*ids), journal=tmp_path / "a.journal", config=config)
+
+    assert 0 < len(first) < len(undisturbed)
+    assert half - Decimal("0.02") < _spent(tmp_path / "a.journal") <= half
+
+    more = stopped.run(words(*ids), journal=tmp_path / "a.journal", config={**PRICED, "budget": EACH * len(ids) * 9})
+    assert said(more) == said(undisturbed)
+    assert sorted(stopped.calls) == sorted(whole.calls)
+    assert _spent(tmp_path / "a.journal") == _spent(tmp_path / "whole.journal") == EACH * len(ids)
+
+
+def test_a_budget_that_earlier_runs_have_spent_lets_no_call_begin(tmp_path: Path) -> None:
+    one = world()
+    one.run(words("a", "b"), journal=tmp_path / "a.journal", config=PRICED)
+    known = len(one.calls)
+    found = one.run(words("a", "b", "c"), journal=tmp_path / "a.journal", config={**PRICED, "budget": EACH})
+    assert {result.question_id for result in found} == {"a", "b"}
+    assert len(one.calls) == known
+
+
+def test_a_budget_needs_every_price() -> None:
+    with pytest.raises(ConfigError, match=r"a budget needs the price of 'n', which is unknown.*prices\.n = "):
+        world().run(words("a"), config={"budget": 1, "prices": {"m": PRICE, "j": PRICE}})
+
+
+def test_a_model_that_is_free_takes_nothing_of_it() -> None:
+    free = {name: {"input": 0, "output": 0} for name in "mnj"}
+    assert len(world().run(words("a"), config={"budget": 0, "prices": free})) == 2
+
+
+@pytest.mark.parametrize("budget", ["-1", "0.0000001", "much"])
+def test_a_budget_is_a_sum_of_money(budget: str) -> None:
+    with pytest.raises(ConfigError, match="budget"):
+        VerificationConfig(**{**CONFIG, "budget": budget})
+
+
+MODELS = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubric_only")
+PRICES = ("--set", 'prices={"m": {"input": 1, "output": 1}, "j": {"input": 10, "output": 10}}')
+
+
+def test_the_command_says_how_to_go_on_and_ends_with_a_code_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file, here = benchmark(tmp_path, *(f"q{number}" for number in range(9))), world()
+    first = karenina("run", file, *MODELS, *PRICES, "--budget", "0.05", "--json", plugins=here.plugins())
+
+    assert first.code == 3
+    assert first.json["not_run"] == 9 - len(first.json["results"]) > 0
+    assert first.json["stopped"].startswith("its budget of $0.0500 is used up")
+    assert first.json["money"]["budget_spent"]
+    assert "karenina resume words.journal --budget MORE" in first.err
+
+    again = karenina("resume", "words.journal", "--budget", "1", "--json", plugins=here.plugins())
+    assert (again.code, again.json["not_run"], len(again.json["results"])) == (0, 0, 9)
+    assert len(here.calls) == len(set(here.calls)) == 18
+    assert again.json["money"]["earlier"]["calls"] + again.json["money"]["spent"]["calls"] == 18
+
+    status = karenina("status", "words.journal", "--json", plugins=here.plugins()).json
+    assert status["spent"]["spent"]["calls"] == 18
+    assert status["spent"]["spent"]["cost_usd"] == pytest.approx(9 * 0.0115)
+    assert not list(tmp_path.glob("words.results-*"))
+
+
+def _spent(journal: Path) -> Decimal:
+    from karenina_engine.journal.view import JournalView
+
+    with JournalView(journal) as view:
+        return dollars(sum(line.made.cost for line in view.spent()))

@@ -1,0 +1,194 @@
+"""Executors: which one a run has, and what an executor of others gets to do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import pytest
+from journalled import World
+from pydantic import BaseModel, Field
+
+from karenina_benchmark import Benchmark
+from karenina_core import VerificationConfig, hookimpl
+from karenina_core import plugins as plugin_room
+from karenina_core.config import settings
+from karenina_core.data.result import VerificationResult
+from karenina_core.errors import ConfigError
+from karenina_core.models.model import ModelConfig
+from karenina_core.plugins import Plugins
+from karenina_engine.calls.limits import Concurrency
+from karenina_engine.execution import collect
+from karenina_engine.journal.request import RunRequest
+from karenina_engine.scheduling.engine import Run
+from karenina_engine.scheduling.executors import Executor
+from karenina_engine.scheduling.placed import Placed
+from karenina_engine.scheduling.running import prepare
+
+
+class Lamps(BaseModel):
+    lamps: int = Field(default=1, description="How many.", json_schema_extra={"changes_results": False})
+
+
+@dataclass(eq=False)
+class Lighthouse(Executor):
+    """An executor that works on one answer after another, as its plugin offers it."""
+
+    name: ClassVar[str] = "lighthouse"
+    settings: ClassVar[type[BaseModel]] = Lamps
+    stops: list[float] = field(default_factory=list)
+
+    def check(self, run: Run) -> None:
+        if run.config.section(Lamps).lamps < 1:
+            raise ConfigError(["lamps: there must be one"])
+
+    async def execute(self, run: Run) -> AsyncGenerator[Placed]:
+        run.on_stop = self.stops.append
+        for task in run.matrix:
+            judges, kept = run.todo(task)
+            for placed in kept:
+                yield placed
+            made: list[Placed] = []
+
+            async def done(judge: int, result: VerificationResult) -> None:
+                made.append(await run.finished(task, judge, result))  # noqa: B023 - awaited in this turn
+
+            await run.work.answer(task, judges, done)
+            for placed in made:
+                yield placed
+            if self.stops:
+                return
+
+    @hookimpl
+    def karenina_executors(self) -> Sequence[Executor]:
+        return [self]
+
+
+class Thrifty(Lighthouse):
+    """One that keeps to budgets."""
+
+    keeps_budgets: ClassVar[bool] = True
+
+
+MONEY = {"prices": {id: {"input": 1, "output": 1} for id in ("a", "j", "k")}, "budget": "1"}
+
+
+def world(*more: object) -> Plugins:
+    plugins = World().plugins()
+    for one in more:
+        plugins.register(one)
+    return plugins
+
+
+def config(**values: object) -> VerificationConfig:
+    models = {"interface": "scripted", "model_name": "m"}
+    return VerificationConfig(
+        answering_models=[{"id": "a", **models}],
+        parsing_models=[{"id": "j", **models}, {"id": "k", **models}],
+        **values,
+    )
+
+
+def run_of(executor: str, plugins: Plugins, **values: object) -> Run:
+    benchmark = Benchmark.create("b")
+    for number in range(3):
+        benchmark.add_question(f"What is {number}?")
+    with plugin_room.using(plugins):
+        return prepare(RunRequest(benchmark, config(executor=executor, evaluation_mode="rubric_only", **values)))
+
+
+def test_an_executor_of_a_plugin_brings_what_the_core_brings() -> None:
+    plugins = world(Lighthouse())
+
+    theirs, ours = (asyncio.run(collect(run_of(name, plugins))) for name in ("lighthouse", "asyncio"))
+
+    assert len(ours) == 6
+    told = [[(one.item, one.outcome, one.extensions) for one in results] for results in (theirs, ours)]
+    assert told[0] == told[1]
+
+
+def test_an_executor_is_told_when_the_run_shall_stop() -> None:
+    lighthouse = Lighthouse()
+    run = run_of("lighthouse", world(lighthouse))
+
+    results = asyncio.run(collect(run, on_result=lambda _result: run.stop("enough", grace=2.0)))
+
+    assert lighthouse.stops[0] == 2.0
+    assert (len(results), run.stopped) == (2, "enough")
+
+
+def test_an_executor_owns_settings_and_checks_them_before_the_run() -> None:
+    plugins = world(Lighthouse())
+    with plugin_room.using(plugins):
+        assert settings()["lamps"].owner == "this-program"
+
+    with pytest.raises(ConfigError, match="lamps: there must be one"):
+        run_of("lighthouse", plugins, lamps=0)
+
+
+def test_a_run_with_a_budget_is_refused_where_the_executor_does_not_keep_to_it() -> None:
+    plugins = world(Lighthouse())
+
+    with pytest.raises(ConfigError, match="the executor 'lighthouse' does not keep to a budget: remove the budget, or"):
+        run_of("lighthouse", plugins, **MONEY)
+
+    run = run_of("lighthouse", world(Thrifty()), **MONEY)
+    assert run.budget is not None
+
+
+def test_nothing_has_to_run_any_more_once_the_budget_is_spent() -> None:
+    run = run_of("lighthouse", world(Thrifty()), **MONEY)
+    assert run.budget is not None
+    assert [run.todo(task) for task in run.matrix] == [([0, 1], [])] * 3
+
+    run.budget.exhausted = True
+
+    assert [run.todo(task) for task in run.matrix] == [([], [])] * 3
+
+
+def test_the_first_stop_has_its_grace_also_after_the_budget_was_spent() -> None:
+    run = run_of("lighthouse", world(Thrifty()), **MONEY)
+    stops: list[float] = []
+    run.on_stop = stops.append
+    assert run.budget is not None
+    assert run.budget.on_spent is not None
+
+    run.budget.on_spent()
+    for _ in range(2):
+        run.stop("Ctrl-C", grace=2.0)
+
+    assert stops == [2.0, 0.0]
+    assert str(run.stopped).startswith("its budget of $1.0000 is used up")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("asyncoi", "there is no executor 'asyncoi'.*asyncio"),
+        ("ray", "executor 'ray' is not installed: pip install karenina-ray"),
+    ],
+)
+def test_an_executor_that_is_not_there_is_named_with_what_to_do(name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        run_of(name, world())
+
+
+def test_two_executors_of_one_name_are_refused() -> None:
+    with pytest.raises(ConfigError, match="two plugins offer the executor 'lighthouse'"):
+        run_of("lighthouse", world(Lighthouse(), Lighthouse()))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 7])
+@pytest.mark.parametrize("declared", [None, 9])
+def test_workers_together_have_the_places_of_one(workers: int, declared: int | None) -> None:
+    whole = Concurrency(ceiling=50, start=20, models={"fixed": 8}, most=30)
+    parts = [whole.share(worker, workers) for worker in range(workers)]
+
+    assert sum(part.most or 0 for part in parts) == 30
+    for id in ("fixed", "free"):
+        model = ModelConfig(id=id, interface="scripted", model_name="m")
+        bounds = [part.bounds(model, declared) for part in parts]
+        assert sum(one.ceiling for one in bounds) == whole.bounds(model, declared).ceiling
+        assert sum(one.start for one in bounds) == whole.bounds(model, declared).start

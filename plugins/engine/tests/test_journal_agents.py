@@ -1,0 +1,174 @@
+"""Agents and the journal: each turn is kept, so that a run which was stopped makes none of its requests twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from journalled import AT_ONCE, Killed, words
+
+from karenina_core import ArtifactKeys, Slot, Stage, VerificationContext, hookimpl
+from karenina_core import plugins as plugin_room
+from karenina_core.models.adapters import AdapterSpec
+from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Tool, ToolCall, Turn, Usage
+from karenina_core.plugins import Plugins
+from karenina_core.stages.finalize import FinalizeResult
+from karenina_engine.results.result_set import VerificationResultSet
+from karenina_toolkit.tool_loop import converse
+
+CONFIG: Mapping[str, Any] = {
+    "answering_models": [{"id": "m", "interface": "looping", "model_name": "m"}],
+    "evaluation_mode": "rubric_only",
+}
+
+
+@dataclass(eq=False)
+class Agents:
+    """Agents that call a tool twice and then answer. `dies_at` ends the run at the request of this number."""
+
+    folder: Path | None = None
+    dies_at: int = 0
+    requests: list[int] = field(default_factory=list)
+    tools_called: int = 0
+
+    def run(self, **more: Any) -> VerificationResultSet:
+        """One run over one question."""
+        plugins = Plugins()
+        plugins.register(self, distribution="karenina-test", version="1")
+        with plugin_room.using(plugins):
+            return words("a").run_verification(CONFIG, policy=AT_ONCE, **more)
+
+    @hookimpl
+    def karenina_adapters(self) -> list[AdapterSpec]:
+        return [AdapterSpec(interface="looping", description="", agent=lambda _model: _Looping(self))]
+
+    @hookimpl
+    def karenina_generate_answer(self) -> Sequence[type[Stage]]:
+        world = self
+
+        class Work(Stage):
+            name = "Work"
+            slot = Slot.GENERATE_ANSWER
+            scope = "answer"
+            produces = frozenset({ArtifactKeys.RAW_LLM_RESPONSE, ArtifactKeys.TRACE_MESSAGES})
+            usage_key = "answer_generation"
+            fallback = True
+
+            async def execute(self, context: VerificationContext) -> None:
+                options = AgentOptions(tools=(_Look(world),), workspace=world.folder)
+                asked = [Message.user(context.question.question)]
+                reply = await context.agent(context.answering_model).run(asked, options)
+                context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, reply.trace[-1].content)
+                context.set_artifact(ArtifactKeys.TRACE_MESSAGES, list(reply.trace))
+
+        return [Work]
+
+    @hookimpl
+    def karenina_finalize_result(self) -> Sequence[type[Stage]]:
+        return [FinalizeResult]
+
+
+class _Look:
+    name = "look"
+    description = "Looks."
+    schema: Mapping[str, Any] = {"type": "object", "properties": {}}
+
+    def __init__(self, world: Agents) -> None:
+        self._world = world
+
+    async def call(self, arguments: Mapping[str, Any]) -> str:
+        del arguments
+        self._world.tools_called += 1
+        return "nothing there"
+
+
+class _Looping:
+    guards_calls = True
+
+    def __init__(self, world: Agents) -> None:
+        self._world = world
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        del messages, info
+        return await converse(_Talk(self._world), options)
+
+
+class _Talk:
+    where = "the looping agent"
+
+    def __init__(self, world: Agents) -> None:
+        self._world = world
+        self._wires: list[Any] = []
+
+    async def ask(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
+        del tools, first
+        turn = len(self._wires) + 1
+        self._world.requests.append(turn)
+        if self._world.dies_at == turn:
+            raise Killed
+        assert self._wires == [f"wire {number}" for number in range(1, turn)], "the provider gets its own words back"
+        calls = [ToolCall(f"call_{turn}", "look")] if turn < 3 else []
+        said = Message.assistant("" if calls else "There is nothing.", calls)
+        return Turn(said, Usage(10, 5, calls=1), wire=f"wire {turn}")
+
+    def said(self, turn: Turn) -> None:
+        self._wires.append(turn.wire)
+
+    def heard(self, results: Sequence[Message]) -> None:
+        assert [one.content for one in results] == ["nothing there"]
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3])
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_an_agent_that_was_stopped_goes_on_at_its_next_turn(tmp_path: Path, stop: int, *, in_folder: bool) -> None:
+    folder = tmp_path if in_folder else None
+    stopped, rest, whole = Agents(folder, dies_at=stop), Agents(folder), Agents(folder)
+    with pytest.raises(Killed):
+        stopped.run(journal=tmp_path / "j.journal")
+    found = rest.run(journal=tmp_path / "j.journal")
+    expected = whole.run()
+
+    assert rest.requests == list(range(stop, 4))
+    assert rest.tools_called == 2, "the tools work once more, in what may be a fresh folder"
+    assert found[0].template.trace_messages == expected[0].template.trace_messages
+    assert found[0].template.usage_metadata == expected[0].template.usage_metadata
+
+
+def test_an_agent_that_has_ended_is_not_run_again_where_nobody_reads_its_folder(tmp_path: Path) -> None:
+    Agents().run(journal=tmp_path / "j.journal")
+    extended = Agents()
+    results = _run_with_other_name(extended, tmp_path / "j.journal")
+
+    assert (extended.requests, extended.tools_called) == ([], 0)
+    assert results[0].template.raw_llm_response == "There is nothing."
+
+
+def test_an_agent_whose_folder_is_read_works_again_by_the_turns_of_then(tmp_path: Path) -> None:
+    Agents(tmp_path).run(journal=tmp_path / "j.journal")
+    extended = Agents(tmp_path)
+    _run_with_other_name(extended, tmp_path / "j.journal")
+
+    assert (extended.requests, extended.tools_called) == ([], 2)
+
+
+def test_a_replay_gives_an_agents_trace_without_its_tools(tmp_path: Path) -> None:
+    Agents(tmp_path).run(journal=tmp_path / "j.journal", output=tmp_path / "then.jsonl")
+    replayed = Agents(tmp_path)
+    replayed.run(journal=tmp_path / "j.journal", output=tmp_path / "now.jsonl", replay=True)
+
+    assert (replayed.requests, replayed.tools_called) == ([], 0)
+    assert (tmp_path / "now.jsonl").read_bytes() == (tmp_path / "then.jsonl").read_bytes()
+
+
+def _run_with_other_name(world: Agents, journal: Path) -> VerificationResultSet:
+    """The same calls in a run whose results are not those that the journal keeps."""
+    plugins = Plugins()
+    plugins.register(world, distribution="karenina-test", version="1")
+    with plugin_room.using(plugins):
+        return words("a").run_verification({**CONFIG, "run_name": "other"}, policy=AT_ONCE, journal=journal)

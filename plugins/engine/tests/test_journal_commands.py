@@ -1,0 +1,216 @@
+"""`karenina status`, `resume` and `export`, and what `karenina run` does with its journal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from commandline import Given, benchmark, karenina
+from journalled import World
+
+from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_engine.journal.journal import Journal
+from karenina_engine.journal.schema import row_digest
+from karenina_engine.results.result_set import VerificationResultSet
+
+MODELS = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubric_only")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
+        monkeypatch.delenv(name)
+
+
+def run(world: World, file: Path, *more: str) -> Given:
+    return karenina("run", file, *MODELS, *more, plugins=world.plugins())
+
+
+def stops_at(call: int) -> World:
+    """A world in which somebody presses Ctrl-C at the call of this number."""
+    world = World()
+
+    def on_call(_text: str) -> None:
+        if len(world.calls) == call:
+            signal.raise_signal(signal.SIGINT)
+
+    world.on_call = on_call
+    return world
+
+
+def test_the_journal_stands_beside_the_results(tmp_path: Path) -> None:
+    file = benchmark(tmp_path, "a")
+    run(World(), file)
+    run(World(), file, "-o", "deep/out.jsonl")
+    run(World(), file, "-o", "bare.jsonl", "--no-journal")
+    run(World(), file, "-o", "other.jsonl", "--journal", "mine.db")
+
+    assert {str(path) for path in Path().rglob("*") if path.suffix in (".journal", ".db")} == {
+        "words.journal",
+        "deep/out.journal",
+        "mine.db",
+    }
+
+
+NOW = {"calls": None, "money": None}
+"""What is told of the run that is given now, and not of what was found out."""
+
+
+def test_a_finished_run_says_that_everything_is_kept(tmp_path: Path) -> None:
+    file, again = benchmark(tmp_path, "a", "b"), World()
+    first = run(World(), file, "--json").json
+    second = run(again, file, "--json")
+
+    assert again.calls == []
+    assert "All 2 results are in the journal words.journal, and no call was made" in second.err
+    assert {**second.json, **NOW} == {**first, **NOW}
+    assert (first["calls"]["made"], second.json["calls"]["made"], second.json["calls"]["items_kept"]) == (4, 0, 2)
+    assert not Path("words.results-1.jsonl").exists()
+
+
+def test_fresh_begins_anew_and_keeps_what_was(tmp_path: Path) -> None:
+    file, again = benchmark(tmp_path, "a"), World(answers=lambda text: "another answer")
+    run(World(), file)
+    done = run(again, file, "--fresh")
+
+    assert len(again.calls) == 2
+    assert "words-1.journal" in done.err
+    assert Path("words-1.journal").exists()
+    assert VerificationResultSet.load("words.results-1.jsonl")[0].template.raw_llm_response == "an answer to What is a?"
+
+
+def test_a_run_that_was_stopped_goes_on_with_resume_alone(tmp_path: Path) -> None:
+    file, rest = benchmark(tmp_path, *"abcd"), World()
+    whole = run(World(), file, "-o", "whole.jsonl", "--json").json
+    stopped = run(stops_at(4), file, "-o", "out.jsonl")
+    seen = karenina("status", "out.journal", "--json").json
+    done = karenina("resume", "out.journal", "--json", plugins=rest.plugins())
+    after = karenina("status", "out.journal", "--json").json
+
+    assert stopped.code == 130
+    assert "karenina resume out.journal" in stopped.err
+    assert (seen["items"], seen["pid"], seen["ended"]) == (4, None, None)
+    assert seen["calls"] + len(rest.calls) == 8
+    assert (after["done"], after["calls"]) == (4, 8)
+    assert after["ended"] is not None
+    assert [one["outcome"] for one in done.json["results"]] == [one["outcome"] for one in whole["results"]]
+    assert done.json["summary"]["usage"] == whole["summary"]["usage"]
+    assert [one.question_id for one in VerificationResultSet.load("out.jsonl")] == list("abcd")
+    assert not Path("out-1.jsonl").exists()
+
+
+def test_resume_works_from_another_folder_and_with_keys_of_the_configuration_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = benchmark(tmp_path, "a", "b")
+    Path("models.yaml").write_text(
+        "answering_models: [{id: m, interface: scripted, model_name: m, endpoint_api_key: sk-hidden}]\n"
+        "parsing_models: [{id: j, interface: scripted, model_name: j, mcp_urls_dict: {t: http://u:pw-hidden@h/}}]\n"
+        "evaluation_mode: rubric_only\n"
+    )
+    karenina("run", file.name, "-c", "models.yaml", "-o", "out.jsonl", plugins=stops_at(2).plugins())
+    stored = Path("out.journal").read_bytes() + Path("out.journal").with_suffix(".journal.lock").read_bytes()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    done = karenina("resume", tmp_path / "out.journal", "--json", plugins=World().plugins())
+
+    assert b"hidden" not in stored
+    assert done.code == 0, done.err
+    assert len(done.json["results"]) == 2
+
+
+def test_resume_tells_of_a_benchmark_that_changed_and_runs_what_did(tmp_path: Path) -> None:
+    file, rest = benchmark(tmp_path, "a", "b"), World()
+    run(World(), file)
+    file.write_text(file.read_text().replace("What is b?", "What is B, then?"))
+    done = karenina("resume", "words.journal", "--json", plugins=rest.plugins())
+
+    assert "words.yaml has changed since" in done.err
+    assert [call for call in rest.calls if "generation" in call] == ["answer_generation What is B, then?"]
+    assert len(done.json["results"]) == 2
+
+
+def test_status_tells_outcomes_failures_and_how_to_go_on(tmp_path: Path) -> None:
+    def no(text: str) -> None:
+        if "b" in text:
+            raise PortError("no", category=ErrorCategory.PERMANENT)
+
+    run(World(on_call=no), benchmark(tmp_path, "a", "b"))
+    shown = karenina("status", "words.journal").out
+
+    for words in (
+        "finished",
+        "2 of 2 done (100.0%): ",
+        "1 scored",
+        "1 of them run again",
+        "1 calls brought no reply: 1 permanent",
+        "2 calls are kept",
+        "karenina resume words.journal",
+    ):
+        assert words in shown
+
+
+def test_status_names_the_process_that_works_on_it(tmp_path: Path) -> None:
+    run(World(), benchmark(tmp_path, "a"))
+    with Journal.open("words.journal"):
+        assert f"process {os.getpid()} is working on it" in karenina("status", "words.journal").out
+
+
+def test_results_are_exported_in_order_and_equal_the_output(tmp_path: Path) -> None:
+    run(World(), benchmark(tmp_path, *"abc"))
+
+    assert karenina("export", "words.journal").out == Path("words.results.jsonl").read_text()
+    written = karenina("export", "words.journal", "-o", "all.jsonl")
+    assert "3 lines are in all.jsonl" in written.err
+    assert Path("all.jsonl").read_bytes() == Path("words.results.jsonl").read_bytes()
+
+
+def test_answers_are_exported_once_each_also_those_without_a_result(tmp_path: Path) -> None:
+    file = benchmark(tmp_path, "a", "b")
+    run(stops_at(4), file, "-a", "talkative:n", "--set", "replicate_count=2")
+    found = [json.loads(line) for line in karenina("export", "words.journal", "--format", "recording").out.splitlines()]
+    of_n = karenina("export", "words.journal", "--format", "recording", "--model", "n").out.splitlines()
+
+    kept = {(one["question_id"], one["replicate"], one["model"]) for one in found}
+    assert len(kept) == len(found) >= 2
+    assert all(one["text"].startswith("an answer to What is") for one in found)
+    assert {json.loads(line)["model"] for line in of_n} <= {"n"}
+
+
+HALF = {"raw_llm_response": "\ud800", "trace_messages": []}
+
+
+def test_half_of_a_surrogate_pair_in_a_journal_is_replaced_when_exported(tmp_path: Path) -> None:
+    run(World(), benchmark(tmp_path, "a"))
+    with closing(sqlite3.connect("words.journal", isolation_level=None)) as database:
+        for *row, _ in database.execute("SELECT * FROM results").fetchall():
+            row[-1] = json.dumps({**(told := json.loads(row[-1])), "template": {**told["template"], **HALF}})
+            database.execute("UPDATE results SET result = ?, digest = ?", (row[-1], row_digest("results", row)))
+
+    assert karenina("export", "words.journal", "--format", "recording", "-o", "answers.jsonl").code == 0
+    assert json.loads(Path("answers.jsonl").read_text("utf-8"))["text"] == "\ufffd"
+
+
+NO_JOURNALS = {
+    "missing": (None, "there is no journal"),
+    "empty text": (b"hello\n", "is no journal"),
+    "damaged": (b"SQLite format 3\0" + b"x" * 5000, "damaged"),
+}
+
+
+@pytest.mark.parametrize("command", ["status", "resume", "export"])
+@pytest.mark.parametrize("case", NO_JOURNALS)
+def test_what_is_no_journal_is_told(tmp_path: Path, case: str, command: str) -> None:
+    content, words = NO_JOURNALS[case]
+    if content is not None:
+        Path("x.journal").write_bytes(content)
+    done = karenina(command, "x.journal")
+
+    assert done.code == 2
+    assert words in done.err

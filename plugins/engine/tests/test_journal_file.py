@@ -1,0 +1,239 @@
+"""The file of a journal: one process at a time, and a clear word where it cannot be used."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+import pytest
+from journalled import CONFIG, World, said, words
+
+from karenina_core import VerificationConfig
+from karenina_core import plugins as plugin_room
+from karenina_engine.execution import collect
+from karenina_engine.journal.file import JournalInUse
+from karenina_engine.journal.journal import GATHERING, Journal, JournalError
+from karenina_engine.journal.request import RunRequest
+from karenina_engine.journal.view import JournalView
+from karenina_engine.scheduling.engine import Run
+from karenina_engine.scheduling.running import prepare
+from karenina_testing.virtual_time import run_in_virtual_time
+
+HOLDER = """
+import sys, time
+from karenina_engine.journal.journal import Journal
+with Journal.open(sys.argv[1]):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@contextmanager
+def another_process_with(journal: Path) -> Iterator[subprocess.Popen[str]]:
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(journal)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        yield holder
+    finally:
+        holder.kill()
+        holder.wait()
+
+
+def test_a_second_process_is_refused_and_told_which_is_the_first(tmp_path: Path) -> None:
+    journal = tmp_path / "j.journal"
+    with another_process_with(journal) as other:
+        with pytest.raises(JournalInUse, match=f"process {other.pid} is working on the journal") as refused:
+            Journal.open(journal)
+        with JournalView(journal) as view:
+            assert view.status().pid == other.pid
+    assert refused.value.pid == other.pid
+
+
+def test_a_process_that_was_killed_holds_the_journal_no_more(tmp_path: Path) -> None:
+    journal = tmp_path / "j.journal"
+    with another_process_with(journal):
+        pass
+
+    with JournalView(journal) as view:
+        assert view.status().pid is None
+    with Journal.open(journal):
+        pass
+
+
+def test_two_runs_of_one_process_do_not_share_a_journal(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "j.journal"), pytest.raises(JournalInUse, match=f"process {os.getpid()}"):
+        World().run(words("a"), journal=tmp_path / "j.journal")
+
+
+def _text(file: Path) -> None:
+    file.write_text("not a journal, but the thesis of a year\n")
+
+
+def _other_database(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("CREATE TABLE notes (text)")
+
+
+def _newer(file: Path) -> None:
+    Journal.open(file).close()
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA user_version = 99")
+
+
+def _damaged(file: Path) -> None:
+    Journal.open(file).close()
+    file.write_bytes(file.read_bytes()[:1000] + b"\xff" * 4000)
+
+
+REFUSED = {
+    "a text": (_text, "is no journal, and is left as it is"),
+    "another database": (_other_database, "a database of another program"),
+    "a newer format": (_newer, "has format 99, and this version of Karenina reads up to 2"),
+    "a damaged file": (_damaged, "damaged.*--fresh"),
+    "a folder": (Path.mkdir, "is a folder"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_a_journal_is_refused_before_anything_is_asked(tmp_path: Path, case: str) -> None:
+    make, words_of_it = REFUSED[case]
+    file, world = tmp_path / "x.journal", World()
+    make(file)
+    before = None if file.is_dir() else file.read_bytes()
+
+    with pytest.raises(JournalError, match=words_of_it):
+        world.run(words("a"), journal=file)
+    assert world.calls == []
+    assert before is None or file.read_bytes() == before
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalError, match="cannot be opened"):
+        World().run(words("a"), journal=tmp_path / "file" / "j.journal")
+
+
+@contextmanager
+def no_file_above(size: int) -> Iterator[None]:
+    """As if the disk were full: no file of this process grows beyond `size` bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_stops_the_run_and_loses_nothing_that_was_stored(tmp_path: Path) -> None:
+    ids = [f"q{number}" for number in range(30)]
+    journal, stopped, rest = tmp_path / "j.journal", World(), World()
+    stopped.answers = rest.answers = lambda text: text + " x" * 1500
+    with no_file_above(450_000), pytest.raises(JournalError, match="same command goes on from there") as told:
+        stopped.run(words(*ids), journal=journal)
+    with JournalView(journal) as view:
+        stored = view.status().calls
+    results = rest.run(words(*ids), journal=journal)
+
+    assert "disk" in str(told.value)
+    assert stored > 0
+    assert len(rest.calls) == 120 - stored
+    expected = World(answers=stopped.answers)
+    assert said(results) == said(expected.run(words(*ids)))
+
+
+def test_a_process_that_is_killed_while_it_makes_a_journal_leaves_one_to_go_on_with(tmp_path: Path) -> None:
+    journal, undisturbed = tmp_path / "j.journal", World()
+    with closing(sqlite3.connect(journal, isolation_level=None)) as begun:
+        begun.execute("PRAGMA journal_mode = WAL")
+    assert journal.stat().st_size > 0
+
+    assert said(World().run(words("a"), journal=journal)) == said(undisturbed.run(words("a")))
+
+
+def test_what_ended_a_run_is_told_also_where_the_journal_cannot_be_closed(tmp_path: Path) -> None:
+    def run_that_ends_on_a_full_disk() -> None:
+        with ExitStack() as full_disk, Journal.open(tmp_path / "j.journal"):
+            full_disk.enter_context(no_file_above(0))
+            raise ValueError("what ended it")
+
+    with pytest.raises(ValueError, match="what ended it"):
+        run_that_ends_on_a_full_disk()
+
+
+@pytest.mark.parametrize("left", [1, 15, 16, 50, 71, 99, 100, 512, 4096, 20000])
+def test_a_journal_that_was_cut_off_is_told_as_damaged_and_how_to_go_on(tmp_path: Path, left: int) -> None:
+    journal = tmp_path / "j.journal"
+    World().run(words("a"), journal=journal)
+    cut = journal.read_bytes()[:left]
+    journal.write_bytes(cut)
+
+    for opening in (JournalView, Journal.open):
+        with pytest.raises(JournalError, match=r"damaged.*--fresh begins a new one and keeps this one under another"):
+            opening(journal)
+    Journal.open(journal, fresh=True).close()
+    assert (tmp_path / "j-1.journal").read_bytes() == cut
+
+
+async def _seconds(journal: Journal, *under_way: int) -> float:
+    """How long results that come at once wait to be kept after one that was, while so many calls are being answered."""
+    loop = asyncio.get_running_loop()
+    await journal.finish(0, ("q0", "a", "j", 1), b"f", "correct", "{}", again=False)
+    began = loop.time()
+    waiting = []
+    for place, calls in enumerate(under_way, start=1):
+        journal.answering = partial(int, calls)
+        waiting.append(journal.finish(place, (f"q{place}", "a", "j", 1), b"f", "correct", "{}", again=False))
+    await asyncio.gather(*waiting)
+    return loop.time() - began
+
+
+@pytest.mark.parametrize(
+    ("under_way", "waited"),
+    [((5, 4, 3), GATHERING), ((0,), 0.0), ((2, 1, 0), 0.0)],
+    ids=["others may come", "nobody else is waited for", "the last one has come"],
+)
+def test_what_comes_while_models_answer_is_committed_together_and_nobody_waits_for_nothing(
+    under_way: tuple[int, ...], waited: float, tmp_path: Path
+) -> None:
+    with Journal.open(tmp_path / "j.journal") as journal:
+        assert run_in_virtual_time(_seconds(journal, *under_way)) == pytest.approx(waited)
+
+
+def test_ctrl_c_just_when_a_transaction_has_begun_loses_nothing(tmp_path: Path) -> None:
+    def interrupt(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "c_return" and frame.f_code.co_name == "transaction":  # BEGIN has been said
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    async def work(journal: Journal) -> None:
+        waiting = journal.finish(0, ("q", "a", "j", 1), b"f", "correct", "{}", again=False)
+        sys.setprofile(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            journal.flush()
+        journal.flush()
+        asyncio.ensure_future(waiting).cancel()
+
+    with Journal.open(tmp_path / "j.journal") as journal:
+        asyncio.run(work(journal))
+    with closing(sqlite3.connect(tmp_path / "j.journal")) as database:
+        assert database.execute("SELECT question_id FROM results").fetchall() == [("q",)]
+
+
+def test_a_run_whose_models_answer_at_once_waits_for_no_commit(tmp_path: Path) -> None:
+    async def seconds(run: Run) -> float:
+        await collect(run)
+        return asyncio.get_running_loop().time()
+
+    with plugin_room.using(World().plugins()), Journal.open(tmp_path / "j.journal") as journal:
+        run = prepare(RunRequest(words(*"abcdefgh"), VerificationConfig(**CONFIG)), journal=journal)
+        assert run_in_virtual_time(seconds(run)) == 0

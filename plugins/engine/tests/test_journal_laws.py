@@ -1,0 +1,90 @@
+"""A law: wherever a run is stopped, and however often, going on loses nothing and asks nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from journalled import AT_ONCE, CONFIG, World, said, words
+
+from karenina_core import plugins as plugin_room
+from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_engine.results.result_set import VerificationResultSet
+
+IDS = "abcdef"
+CALLS = 24
+
+
+def troubled(seen: Counter[str], answered: Counter[str]) -> World:
+    """A world whose servers refuse some calls at first: each once or twice, and then they answer.
+
+    `seen` and `answered` count how often each text came, and how often it brought a reply.
+    """
+    world = World()
+
+    def on_call(text: str) -> None:
+        seen[text] += 1
+        if len(text) % 3 == 0 and seen[text] <= 1 + len(text) % 2:
+            raise PortError("busy", category=ErrorCategory.RATE_LIMIT)
+        answered[text] += 1
+
+    world.on_call = on_call
+    return world
+
+
+async def stopped_at(world: World, call: int, turns: int, **more: Any) -> VerificationResultSet | None:
+    """A run that is cancelled `turns` turns of the event loop after its call of this number; None if it was."""
+    begin = asyncio.Event()
+    answer = world.on_call
+
+    def on_call(text: str) -> None:
+        if len(world.calls) == call:
+            begin.set()
+        answer(text)
+
+    world.on_call = on_call
+    run = asyncio.create_task(words(*IDS).arun_verification(dict(CONFIG), policy=AT_ONCE, **more))
+
+    async def stop() -> None:
+        await begin.wait()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        run.cancel()
+
+    stopping = asyncio.create_task(stop())
+    try:
+        return await run
+    except asyncio.CancelledError:
+        return None
+    finally:
+        stopping.cancel()
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, CALLS + 4), st.integers(0, 30)), min_size=1, max_size=4))
+def test_a_run_that_is_stopped_anywhere_ends_as_if_it_had_not_been(stops: list[tuple[int, int]]) -> None:
+    once: Counter[str] = Counter()
+    expected = said(troubled(Counter(), once).run(words(*IDS)))
+    asked: Counter[str] = Counter()
+    answered: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        kept = {"journal": Path(folder) / "j.journal", "output": Path(folder) / "out.jsonl"}
+        for call, turns in stops:
+            world = troubled(asked, answered)
+            with plugin_room.using(world.plugins()):
+                asyncio.run(stopped_at(world, call, turns, **kept))
+        last = troubled(asked, answered)
+        results = last.run(words(*IDS), **kept)
+        nobody = World()
+        again = nobody.run(words(*IDS), **kept)
+        written = VerificationResultSet.load(kept["output"])
+
+    assert said(results) == expected
+    assert again.results == results.results == written.results
+    assert answered == once
+    assert nobody.calls == []

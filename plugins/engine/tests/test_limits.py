@@ -1,0 +1,270 @@
+"""The places of a server: how many there are, who gets them, and that none is ever lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karenina_core import ModelConfig
+from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_engine.calls.limits import Bounds, Concurrency, Limits, Places, refuses
+from karenina_testing.virtual_time import run_in_virtual_time
+
+MODEL = ModelConfig(id="m", interface="scripted", model_name="m")
+
+
+def places(start: int, ceiling: int = 100, *, fixed: bool = False, most: float = float("inf")) -> Places:
+    return Limits(lambda _model: Bounds(start, ceiling, fixed), most).of(MODEL)
+
+
+async def taken(server: Places, order: int = 0) -> int:
+    return server.take() or await server.wait(order)
+
+
+def run(work: Callable[[], Any]) -> None:
+    run_in_virtual_time(work())
+
+
+def test_the_limit_grows_while_replies_come_and_places_are_wanted() -> None:
+    async def work() -> None:
+        server = places(2, ceiling=8)
+        seen = []
+        for _ in range(3):
+            for _ in range(held := int(server.limit)):
+                await taken(server)
+            for _ in range(held):
+                server.replied()
+            seen.append(int(server.limit))
+        assert seen == [4, 8, 8]
+
+        waiting = [asyncio.create_task(taken(server)) for _ in range(20)]
+        await asyncio.sleep(0)
+        for _ in range(20):
+            server.replied()
+            await asyncio.sleep(0)
+        assert server.limit == 8
+        await asyncio.gather(*waiting)
+
+    run(work)
+
+
+def test_places_that_nobody_wants_do_not_become_more() -> None:
+    async def work() -> None:
+        server = places(4)
+        for _ in range(50):
+            await taken(server)
+            server.replied()
+        assert server.limit == 4
+
+    run(work)
+
+
+def test_many_refusals_of_calls_that_were_under_way_together_halve_once() -> None:
+    async def work() -> None:
+        server = places(32)
+        burst = [await taken(server) for _ in range(32)]
+        for place in burst[20:]:
+            server.refused(place)
+        assert server.limit == 16
+        assert server.held == 20
+
+        for _ in range(20):
+            server.replied()
+        before = server.limit
+        for place in [await taken(server) for _ in range(3)]:
+            server.refused(place)
+        assert server.limit == before / 2
+
+    run(work)
+
+
+def test_one_refusal_below_the_level_of_an_earlier_one_does_not_halve() -> None:
+    async def work() -> None:
+        server = places(32)
+        for place in [await taken(server) for _ in range(32)][31:]:
+            server.refused(place)
+        for _ in range(31):
+            server.replied()
+        before = server.limit
+        await taken(server)
+        server.refused(await taken(server))
+        assert server.limit == before
+
+    run(work)
+
+
+def test_a_server_that_only_refuses_keeps_one_place_and_is_left_alone_for_a_while() -> None:
+    async def work() -> None:
+        server = places(4)
+        for _ in range(4):
+            server.refused(await taken(server), retry_after=0.05)
+        assert server.limit == 1
+        assert server.take() == 0
+
+        assert await asyncio.wait_for(taken(server), 5) > 0
+
+    run(work)
+
+
+def test_after_a_refusal_the_places_come_back_up_to_just_below_where_it_was() -> None:
+    async def work() -> None:
+        server = places(32)
+        waiting = [asyncio.create_task(taken(server)) for _ in range(400)]
+        await asyncio.sleep(0)
+        for place in range(21, 33):
+            server.refused(place)
+        for _ in range(10):
+            server.replied()
+            await asyncio.sleep(0)
+        assert int(server.limit) == 20
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    run(work)
+
+
+def test_fixed_places_do_not_move() -> None:
+    async def work() -> None:
+        server = places(5, 5, fixed=True)
+        for _ in range(3):
+            server.refused(await taken(server))
+            server.replied() if server.take() else None
+        assert server.limit == 5
+
+    run(work)
+
+
+def test_of_calls_that_wait_those_of_earlier_items_go_first() -> None:
+    async def work() -> None:
+        server = places(1, 1)
+        await taken(server)
+        order: list[int] = []
+
+        async def call(item: int) -> None:
+            await taken(server, item)
+            order.append(item)
+            server.replied()
+
+        calls = [asyncio.create_task(call(item)) for item in (7, 3, 9, 1, 3)]
+        await asyncio.sleep(0)
+        server.left()
+        await asyncio.gather(*calls)
+        assert order == [1, 3, 3, 7, 9]
+
+    run(work)
+
+
+def test_all_servers_together_keep_to_the_most_and_the_earliest_item_goes_first() -> None:
+    async def work() -> None:
+        limits = Limits(lambda _model: Bounds(10, 10), most=2)
+        one, other = (limits.of(MODEL.model_copy(update={"model_name": name})) for name in ("x", "y"))
+        assert (one.take(), other.take(), one.take(), other.take()) == (1, 1, 0, 0)
+
+        late, early = asyncio.create_task(taken(one, 5)), asyncio.create_task(taken(other, 2))
+        await asyncio.sleep(0)
+        one.replied()
+        await asyncio.sleep(0)
+        assert (early.done(), late.done()) == (True, False)
+        other.replied()
+        await asyncio.gather(early, late)
+        assert limits.held == 2
+
+    run(work)
+
+
+def test_models_of_one_server_share_its_places_and_the_narrowest_bounds_hold() -> None:
+    bounds = Concurrency(models={"a": 7}).bounds
+    limits = Limits(lambda model: bounds(model, None))
+    a, b = (MODEL.model_copy(update={"id": id}) for id in ("a", "b"))
+    limits.prepare([b, a])
+
+    assert limits.of(a) is limits.of(b)
+    assert limits.of(b).limit == 7
+
+
+@pytest.mark.parametrize(
+    ("configured", "declared", "bounds"),
+    [
+        (Concurrency(), None, Bounds(32, 256)),
+        (Concurrency(), 4, Bounds(4, 4)),
+        (Concurrency(start=2), 4, Bounds(2, 4)),
+        (Concurrency(start=8), 4, Bounds(4, 4)),
+        (Concurrency(start=8, ceiling=300), None, Bounds(8, 300)),
+        (Concurrency(ceiling=3), None, Bounds(3, 3)),
+        (Concurrency(ceiling=3, models={"m": 9}), 4, Bounds(9, 9, fixed=True)),
+    ],
+)
+def test_bounds_follow_from_configuration_and_adapter(
+    configured: Concurrency, declared: int | None, bounds: Bounds
+) -> None:
+    assert configured.bounds(MODEL, declared) == bounds
+
+
+@pytest.mark.parametrize(
+    ("category", "status", "refused"),
+    [
+        (ErrorCategory.RATE_LIMIT, None, True),
+        (ErrorCategory.SERVER, 503, True),
+        (ErrorCategory.SERVER, 529, True),
+        (ErrorCategory.SERVER, 500, False),
+        (ErrorCategory.TIMEOUT, 504, False),
+        (ErrorCategory.CONNECTION, None, False),
+    ],
+)
+def test_a_refusal_is_a_rate_limit_or_a_server_that_is_overloaded(
+    category: ErrorCategory, status: int | None, refused: bool
+) -> None:
+    assert refuses(PortError("no", category=category, status=status)) is refused
+
+
+STEPS = st.lists(st.sampled_from(["take", "wait", "replied", "refused", "left", "cancel", "turn"]), max_size=120)
+
+
+@given(STEPS, st.integers(1, 12), st.integers(1, 12), st.booleans(), st.sampled_from([1, 3, float("inf")]))
+def test_the_limit_stays_within_its_bounds_and_no_place_is_lost(
+    steps: list[str], start: int, ceiling: int, fixed: bool, most: float
+) -> None:
+    async def work() -> None:
+        server = places(min(start, ceiling), ceiling, fixed=fixed, most=most)
+        held: list[int] = []
+        waiting: list[asyncio.Task[int]] = []
+
+        def arrived() -> Iterator[int]:
+            for task in [one for one in waiting if one.done()]:
+                waiting.remove(task)
+                if not task.cancelled():
+                    yield task.result()
+
+        for step in steps:
+            if step == "take" and (place := server.take()):
+                held.append(place)
+            elif step == "wait":
+                waiting.append(asyncio.create_task(taken(server)))
+            elif step == "cancel" and waiting:
+                waiting[len(waiting) // 2].cancel()
+            elif step == "turn":
+                await asyncio.sleep(0)
+            elif held and step == "refused":
+                server.refused(held.pop(0))
+            elif held and step in ("replied", "left"):
+                held.pop()
+                getattr(server, step)()
+            held.extend(arrived())
+            assert 1 <= server.limit <= ceiling
+            assert server.held <= min(ceiling, most)
+
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        held.extend(arrived())
+        for _ in held:
+            server.left()
+        assert (server.held, server.queued, server._all.held) == (0, 0, 0)
+
+    run(work)

@@ -1,0 +1,53 @@
+"""Placeholders fit the schema that they are made for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from karenina_engine.offline.placeholder import fitting
+from karenina_toolkit.structured.fitting import misfits
+
+WORDS = "It is BCL2, which keeps cells alive."
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ({"type": "string"}, WORDS),
+        ({"type": "string", "maxLength": 5}, "It is"),
+        ({"type": "string", "format": "date"}, "2000-01-01"),
+        ({"type": ["string", "null"]}, WORDS),
+        ({"anyOf": [{"type": "null"}, {"type": "integer"}]}, 1),
+        ({"type": "integer", "minimum": 3, "maximum": 5}, 3),
+        ({"type": "number", "maximum": 0}, 0),
+        ({"type": "number", "exclusiveMinimum": 4}, 5),
+        ({"type": "boolean"}, True),
+        ({"enum": [None, "b", "c"]}, "b"),
+        ({"const": 7}, 7),
+        ({"type": "array", "items": {"type": "boolean"}}, [True]),
+        ({"type": "array", "items": {"type": "integer"}, "minItems": 2}, [1, 1]),
+        ({"type": "array", "items": {"type": "integer"}, "maxItems": 0}, []),
+        ({"$ref": "#/$defs/Inner"}, {"word": WORDS}),
+        ({"allOf": [{"$ref": "#/$defs/Inner"}]}, {"word": WORDS}),
+    ],
+)
+def test_a_value_fits_its_part_of_the_schema(part: dict[str, Any], value: object) -> None:
+    inner = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+    schema = {"type": "object", "properties": {"x": part}, "required": ["x"], "$defs": {"Inner": inner}}
+    found = json.loads(fitting(schema, WORDS))
+    assert found == {"x": value}
+    assert misfits(found, schema) == []
+
+
+def test_a_schema_that_holds_itself_has_an_end() -> None:
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
+    assert json.loads(fitting({"$ref": "#/$defs/Node", "$defs": {"Node": node}}, WORDS))["next"]
+
+
+def test_truth_values_can_be_no() -> None:
+    assert json.loads(fitting({"type": "object", "properties": {"x": {"type": "boolean"}}}, WORDS, yes=False)) == {
+        "x": False
+    }

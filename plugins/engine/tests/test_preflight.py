@@ -1,0 +1,280 @@
+"""What stages look at before a run, what several stages add to one field, and which calls are made again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+from karenina_core import Question, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core import plugins as plugin_room
+from karenina_core.artifacts.slots import Slot
+from karenina_core.data.trust import Trust
+from karenina_core.errors import ConfigError
+from karenina_core.models.adapters import AdapterSpec
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import (
+    NO_INFO,
+    AgentOptions,
+    AgentReply,
+    CallInfo,
+    ErrorCategory,
+    Message,
+    PortError,
+    Turn,
+    Usage,
+)
+from karenina_core.plugins import Plugins
+from karenina_core.stages.stage import ModelNeed
+from karenina_engine.calls.ports import PortHub
+from karenina_engine.calls.retry import RetryPolicy
+from karenina_engine.scheduling.engine import Run
+from karenina_testing import ScriptedModels, run_stage
+
+ENTRIES = [Question(question="One?", id="1"), Question(question="Two?", id="2"), Question(question="Left?", id="left")]
+
+
+class Answers(Stage):
+    """A stage 2 that needs nobody."""
+
+    from karenina_core import ArtifactKeys as Keys
+
+    name = "Answers"
+    slot = Slot.GENERATE_ANSWER
+    scope = "answer"
+    produces = frozenset({Keys.RAW_LLM_RESPONSE})
+    fallback = True
+
+    def execute(self, context: VerificationContext) -> None:
+        context.set_artifact(self.Keys.RAW_LLM_RESPONSE, "an answer")
+
+
+def run_with(
+    look: Callable[[VerificationConfig, Sequence[Question]], Iterable[ModelNeed]],
+    wants: Callable[[Question], bool] = lambda _question: True,
+    check: Callable[[VerificationConfig], None] = lambda _config: None,
+) -> Run:
+    class Outside(Stage):
+        name = "Outside"
+
+        def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+            return Skip("it is in no plan")
+
+        def before_any_run(self, config: VerificationConfig) -> None:
+            check(config)
+
+    class Looks(Stage):
+        name = "Looks"
+
+        def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+            return question.id != "left"
+
+        def looks_at(self, config: VerificationConfig, question: Question) -> bool:
+            return wants(question)
+
+        def before_run(
+            self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+        ) -> Iterable[ModelNeed]:
+            return look(config, questions)
+
+        def execute(self, context: VerificationContext) -> None:
+            """Nothing."""
+
+    class Offer:
+        @hookimpl
+        def karenina_generate_answer(self) -> Sequence[type[Stage]]:
+            return [Answers]
+
+        @hookimpl
+        def karenina_extra_stages(self) -> Sequence[type[Stage]]:
+            return [Looks, Outside]
+
+        @hookimpl
+        def karenina_adapters(self) -> Sequence[AdapterSpec]:
+            return [AdapterSpec(interface="text", description="Text alone.", llm=lambda _: None)]  # type: ignore[arg-type,return-value]
+
+    from karenina_core.stages import finalize
+
+    plugins = Plugins()
+    models = ScriptedModels()
+    for plugin in (Offer(), models, finalize.plugin):
+        plugins.register(plugin)
+    with plugin_room.using(plugins):
+        config = VerificationConfig(
+            evaluation_mode="rubric_only", answering_models=[models.model()], parsing_models=[models.model("judge")]
+        )
+        return Run(ENTRIES, config, plugins, trust=Trust())
+
+
+def test_a_stage_in_no_plan_sees_the_configuration_once() -> None:
+    seen: list[VerificationConfig] = []
+
+    run = run_with(lambda _config, _questions: (), check=seen.append)
+
+    assert seen == [run.config]
+
+
+def test_a_stage_in_no_plan_can_refuse_the_run() -> None:
+    def refuse(_config: VerificationConfig) -> None:
+        raise ValueError("the folder is missing")
+
+    with pytest.raises(ConfigError, match="Outside: the folder is missing"):
+        run_with(lambda _config, _questions: (), check=refuse)
+
+
+def test_a_stage_sees_only_the_questions_that_it_wants_to_look_at() -> None:
+    seen: list[str] = []
+
+    def look(_config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+        seen.extend(question.id for question in questions)
+        return ()
+
+    run_with(look)
+    run_with(look, lambda question: question.id == "2")
+    assert seen == ["1", "2", "2"]
+
+
+def test_a_stage_is_asked_once_about_the_questions_whose_plan_it_is_in() -> None:
+    asked: list[list[str]] = []
+
+    def look(_: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+        asked.append([question.id for question in questions])
+        return ()
+
+    run_with(look)
+    assert asked == [["1", "2"]]
+
+
+@pytest.mark.parametrize("error", [ValueError("the cable is out"), ConfigError(["the cable is out"])])
+def test_what_a_stage_cannot_work_with_is_said_before_the_run(error: Exception) -> None:
+    def look(*_: object) -> Iterable[ModelNeed]:
+        raise error
+
+    with pytest.raises(ConfigError, match="the cable is out"):
+        run_with(look)
+
+
+@pytest.mark.parametrize(
+    ("model", "ports", "told"),
+    [
+        ({"interface": "text"}, {"llm"}, None),
+        ({"interface": "text"}, {"llm", "agent"}, "checker 'm': Looks needs the agent port, which the adapter 'text'"),
+        ({"interface": "absent"}, {"llm"}, "absent"),
+        ({"interface": "text", "extra": {"x": 1}}, {"llm"}, "takes nothing in extra"),
+    ],
+)
+def test_the_models_that_a_stage_names_are_checked(model: dict[str, Any], ports: set[str], told: str | None) -> None:
+    need = ModelNeed("checker", ModelConfig(id="m", model_name="m", **model), frozenset(ports))
+    if told is None:
+        assert len(run_with(lambda *_: [need])) == 3
+        return
+    with pytest.raises(ConfigError) as caught:
+        run_with(lambda *_: [need, need])
+    assert told in str(caught.value)
+    assert len(caught.value.problems) == 1
+
+
+class Adds(Stage):
+    """Adds to fields that hold something already."""
+
+    name = "Adds"
+    more: ClassVar[list[tuple[str, Any]]] = []
+
+    def execute(self, context: VerificationContext) -> None:
+        for name, value in self.more:
+            context.extend_result_field(name, value)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ([{"a": "1"}], {"a": "1"}),
+        ([{"a": "1"}, {"b": "2"}], {"a": "1", "b": "2"}),
+        ([{"a": "1"}, {"a": "2"}], {"a": "2"}),
+        ([["a"], ("b",)], ["a", "b"]),
+        ([{}], {}),
+    ],
+)
+def test_several_stages_may_add_to_one_result_field(more: list[Any], expected: object) -> None:
+    stage = type("Adds", (Adds,), {"more": [("trait_errors", one) for one in more]})
+    found = asyncio.run(run_stage(stage))
+    assert found.error is None
+    assert found.field("trait_errors") == expected
+
+
+def test_a_field_of_another_kind_is_not_added_to() -> None:
+    stage = type("Adds", (Adds,), {"more": [("trait_errors", ["a"]), ("trait_errors", {"b": "c"})]})
+    found = asyncio.run(run_stage(stage))
+    assert found.error is not None
+    assert "'trait_errors' holds a list" in found.error.message
+
+
+PARTIAL = AgentReply((Message.assistant("so far"),), Usage(7, 3, calls=1))
+QUICK = RetryPolicy(base=0.0)
+
+
+class Fails:
+    """An agent that fails as often as it shall; `guarded` ones pass each of two requests through the guard."""
+
+    def __init__(self, guarded: bool, error: PortError, times: int) -> None:
+        self.guards_calls = guarded
+        self.error = error
+        self.left = times
+        self.requests: list[str] = []
+
+    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        async def first() -> Turn:
+            self.requests.append("first")
+            return Turn(Message.assistant("one"))
+
+        async def second() -> Turn:
+            self.requests.append("second")
+            if self.left:
+                self.left -= 1
+                raise self.error
+            return Turn(Message.assistant("two"))
+
+        for request in (first, second):
+            await self._through(options, request)
+        return AgentReply((Message.assistant("done"),))
+
+    async def _through(self, options: AgentOptions, request: Callable[[], Awaitable[Turn]]) -> None:
+        assert (options.guard is not None) is self.guards_calls
+        await (options.guard(request, ()) if options.guard is not None else request())
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize(
+    ("guarded", "requests"), [(True, ["first", "second", "second"]), (False, ["first", "second", "first", "second"])]
+)
+def test_a_failed_request_of_an_agent_is_repeated_alone_where_its_adapter_can(
+    guarded: bool, requests: list[str]
+) -> None:
+    port = Fails(guarded, PortError("busy", category=ErrorCategory.SERVER), 1)
+    assert asyncio.run(ask(port)).trace[-1].content == "done"
+    assert port.requests == requests
+
+
+@pytest.mark.parametrize(("partial", "tries"), [(PARTIAL, 1), (None, 2)])
+def test_an_agent_that_ran_out_of_its_time_is_not_started_again(partial: AgentReply | None, tries: int) -> None:
+    port = Fails(False, PortError("late", category=ErrorCategory.TIMEOUT, partial=partial), 9)
+    with pytest.raises(PortError, match="late"):
+        asyncio.run(ask(port))
+    assert port.requests.count("first") == tries
+
+
+async def ask(port: Fails) -> AgentReply:
+    class Offer:
+        @hookimpl
+        def karenina_adapters(self) -> Sequence[AdapterSpec]:
+            return [AdapterSpec(interface="fails", description="d", agent=lambda _: port)]
+
+    plugins = Plugins()
+    plugins.register(Offer())
+    hub = PortHub(plugins, 1.0, policy=QUICK)
+    model = ModelConfig(id="m", interface="fails", model_name="m")
+    return await hub.agent(model).run([Message.user("?")], AgentOptions())

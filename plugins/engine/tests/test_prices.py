@@ -1,0 +1,199 @@
+"""Sums of money that lose nothing, and where the price of a model is from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from karenina_core.models.adapters import AdapterSpec
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import Usage
+from karenina_core.plugins import Plugins
+from karenina_core.plugins.hookspecs import hookimpl
+from karenina_engine.cost.prices import FREE, OwnPrice, PriceSource, Rates, Tariff, dollars, in_words, picodollars
+from karenina_engine.cost.pricing import Prices
+
+MILLION = 10**6
+
+
+def tariff(input: str, output: str, **more: Any) -> Tariff:
+    return Tariff(Rates.per_million(Decimal(input), Decimal(output), **{k: Decimal(v) for k, v in more.items()}))
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        (Usage(), "0"),
+        (Usage(MILLION), "0.15"),
+        (Usage(0, MILLION), "0.6"),
+        (Usage(1), "0.00000015"),
+        (Usage(MILLION, 0, cached_tokens=MILLION), "0.075"),
+        (Usage(MILLION, 0, cache_write_tokens=MILLION), "0.1875"),
+        (Usage(MILLION, 0, cached_tokens=400_000, cache_write_tokens=600_000), "0.1425"),
+        (Usage(0, MILLION, reasoning_tokens=500_000), "0.8"),
+    ],
+)
+def test_each_kind_of_token_has_its_price(usage: Usage, cost: str) -> None:
+    mini = tariff("0.15", "0.6", cached="0.075", cache_write="0.1875", reasoning="1")
+    assert dollars(mini.cost(usage)) == Decimal(cost)
+
+
+def test_tokens_without_a_price_of_their_own_cost_what_the_others_do() -> None:
+    assert tariff("2", "8").cost(Usage(10, 10, 10, 10, cache_write_tokens=10)) == tariff("2", "8").cost(Usage(10, 10))
+
+
+@pytest.mark.parametrize(("size", "cost"), [(200_000, "0.2"), (200_001, "0.400002"), (300_000, "0.9")])
+def test_a_long_request_costs_the_rates_of_its_step_for_all_its_tokens(size: int, cost: str) -> None:
+    rates = [Rates.per_million(Decimal(price), Decimal(0)) for price in ("1", "2", "3")]
+    stepped = Tariff(rates[0], ((200_000, rates[1]), (299_999, rates[2])))
+    assert dollars(stepped.cost(Usage(size, 5, calls=1))) == Decimal(cost)
+
+
+def test_a_request_may_cost_something_by_itself() -> None:
+    assert Tariff(FREE.rates, request=picodollars(Decimal("0.005"))).cost(Usage(9, 9, calls=3)) == picodollars(
+        Decimal("0.015")
+    )
+
+
+tokens = st.integers(0, 10**7)
+prices = st.decimals(0, 1000, places=6)
+
+
+@given(st.lists(st.tuples(tokens, tokens)), prices, prices)
+def test_the_sum_of_many_costs_is_the_cost_of_the_sum(
+    counts: list[tuple[int, int]], read: Decimal, said: Decimal
+) -> None:
+    one = Tariff(Rates.per_million(read, said))
+    usages = [Usage(*count) for count in counts]
+    assert sum(map(one.cost, usages)) == one.cost(sum(usages, Usage()))
+    assert dollars(one.cost(sum(usages, Usage()))) * MILLION == sum(a * read + b * said for a, b in counts)
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [
+        ("0", "$0"),
+        ("0.000000000001", "below $0.000001"),
+        ("0.0000123", "$0.000012"),
+        ("0.0421", "$0.0421"),
+        ("12.3456", "$12.3456"),
+        ("1234.567", "$1,234.57"),
+    ],
+)
+def test_a_sum_is_told_with_the_digits_that_matter(amount: str, words: str) -> None:
+    assert in_words(picodollars(Decimal(amount))) == words
+
+
+@pytest.mark.parametrize("price", [{"input": -1, "output": 1}, {"input": 1}, {"input": "0.0000001", "output": 1}])
+def test_a_price_of_ones_own_that_cannot_be_is_refused(price: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        OwnPrice.model_validate(price)
+
+
+class Listed:
+    """A list that has the models that it is given."""
+
+    edition = "of May"
+
+    def __init__(self, name: str, *models: str) -> None:
+        self.name = name
+        self.models = models
+        self.asked: list[tuple[str, str | None]] = []
+
+    def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str] | None:
+        self.asked.append((model_name, served_by))
+        return (tariff("1", "2"), f"its {model_name}") if model_name in self.models else None
+
+
+class Offers:
+    """Two lists, and adapters of each kind."""
+
+    def __init__(self, *lists: PriceSource) -> None:
+        self.lists = lists
+
+    @hookimpl
+    def karenina_prices(self) -> Sequence[PriceSource]:
+        return self.lists
+
+    @hookimpl
+    def karenina_adapters(self) -> Sequence[AdapterSpec]:
+        return [
+            AdapterSpec(interface="remote", description="", served_by=lambda model: f"https://{model.id}.example"),
+            AdapterSpec(interface="unsaid", description=""),
+            AdapterSpec(interface="here", description="", free=True),
+            AdapterSpec(interface="recorded", description="", recorded=True),
+        ]
+
+
+def model(interface: str, name: str = "m", **fields: Any) -> ModelConfig:
+    return ModelConfig(id="mine", interface=interface, model_name=name, **fields)
+
+
+def priced(*lists: PriceSource, own: dict[str, OwnPrice] | None = None) -> Prices:
+    plugins = Plugins()
+    plugins.register(Offers(*lists))
+    return Prices(plugins, own or {})
+
+
+OWN = {"mine": OwnPrice(input=3, output=4)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "own", "rate", "why"),
+    [
+        (model("remote"), {}, MILLION, "b-list of May: its m"),
+        (
+            model("remote", "other"),
+            {},
+            None,
+            "unknown: a-list or b-list has no price of 'other' at https://mine.example",
+        ),
+        (model("remote", "other"), OWN, 3 * MILLION, "your own price of 'mine'"),
+        (model("remote"), {"m": OWN["mine"]}, 3 * MILLION, "your own price of 'm'"),
+        (model("here"), {}, 0, "free: it runs on this machine"),
+        (model("recorded"), {}, 0, "free: its answers are recorded"),
+        (model("here"), OWN, 3 * MILLION, "your own price of 'mine'"),
+    ],
+)
+def test_a_price_is_the_users_or_nothing_or_the_first_lists_that_has_it(
+    asked: ModelConfig, own: dict[str, OwnPrice], rate: int | None, why: str
+) -> None:
+    found = priced(Listed("b-list", "m"), Listed("a-list"), own=own).of(asked)
+    assert (found.tariff.rates.input if found.tariff is not None else None) == rate
+    assert found.why.startswith(why)
+
+
+def test_an_unknown_price_says_what_to_do() -> None:
+    assert priced(Listed("a-list")).of(model("remote")).why.endswith("prices.mine = {input = ..., output = ...}")
+    assert "no list of prices is installed" in priced().of(model("remote")).why
+
+
+@pytest.mark.parametrize(
+    ("asked", "server"),
+    [
+        (model("remote"), "https://mine.example"),
+        (model("unsaid", endpoint_base_url="https://x.example/v1", model_provider="p"), "https://x.example/v1"),
+        (model("unsaid", model_provider="p"), "p"),
+        (model("unsaid"), None),
+    ],
+)
+def test_lists_are_asked_with_who_serves_the_model_once(asked: ModelConfig, server: str | None) -> None:
+    listed = Listed("a-list", "m")
+    prices = priced(listed)
+    for _ in range(3):
+        prices.of(asked)
+    assert listed.asked == [("m", server)]
+
+
+def test_what_was_found_is_told_with_the_edition_of_the_list() -> None:
+    prices = priced(Listed("a-list", "m"))
+    prices.of(model("remote"))
+    snapshot = prices.snapshot()
+    assert snapshot["lists"] == {"a-list": "of May"}
+    assert snapshot["models"]["mine (remote:m)"]["usd_per_million_tokens"]["output"] == 2

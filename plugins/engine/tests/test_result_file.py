@@ -1,0 +1,97 @@
+"""The file of results: each line is there when the event loop waits, and at the end all are in order."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from karenina_engine.results.output import ResultFile
+
+FULL = Path("/dev/full")
+
+
+async def written(path: Path, lines: dict[int, str]) -> None:
+    with ResultFile(path) as file:
+        for place, line in lines.items():
+            file.write(place, line)
+        file.put_in_order()
+
+
+@pytest.mark.parametrize("length", [0, 100, 9_000, 30_000])
+@pytest.mark.parametrize("shuffled", ["not", "near", "backwards", "wholly"])
+def test_lines_end_in_the_order_of_their_places(tmp_path: Path, shuffled: str, length: int) -> None:
+    chance = random.Random(length)
+    keys = {
+        "not": lambda place: place,
+        "near": lambda place: place + chance.random() * 20,
+        "backwards": lambda place: -place,
+        "wholly": lambda _place: chance.random(),
+    }
+    lines = {place: f"{place} é" + "x" * chance.randint(0, length) for place in sorted(range(300), key=keys[shuffled])}
+
+    asyncio.run(written(tmp_path / "r.jsonl", lines))
+
+    expected = [lines[place] for place in sorted(lines)]
+    assert lines_of(tmp_path) == expected
+
+
+def lines_of(folder: Path) -> list[str]:
+    """The lines of the only file in the folder."""
+    (path,) = folder.iterdir()
+    return path.read_text("utf-8").splitlines()
+
+
+@pytest.mark.anyio
+async def test_what_came_is_in_the_file_when_the_event_loop_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    with ResultFile(path) as file:
+        for burst in ([3, 1], [2]):
+            for place in burst:
+                file.write(place, f"line {place}")
+            await asyncio.sleep(0)
+            assert lines_of(tmp_path)[-len(burst) :] == [f"line {place}" for place in burst]
+        assert lines_of(tmp_path) == ["line 3", "line 1", "line 2"]
+
+
+def test_what_came_last_is_in_the_file_also_where_the_run_fails_at_once(tmp_path: Path) -> None:
+    async def fail() -> None:
+        with ResultFile(tmp_path / "r.jsonl") as file:
+            file.write(0, "line")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        asyncio.run(fail())
+    assert lines_of(tmp_path) == ["line"]
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no disk that is always full")
+def test_a_full_disk_ends_the_run_with_the_next_line() -> None:
+    async def fill(count: int) -> None:
+        with ResultFile(FULL) as file:
+            for place in range(count):
+                file.write(place, "line")
+                await asyncio.sleep(0)
+                begun.append(place)
+
+    for count in (1, 3):
+        begun: list[int] = []
+        with pytest.raises(OSError, match="No space left"):  # after the last line from leaving, which tries once more
+            asyncio.run(fill(count))
+        assert begun == [0]
+
+
+@pytest.mark.anyio
+async def test_a_file_that_was_cut_meanwhile_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    with ResultFile(path) as file:
+        for place in (1, 0):
+            file.write(place, f"line {place}")
+        await asyncio.sleep(0)
+        with path.open("r+b") as other:
+            other.truncate(9)
+        with pytest.raises(OSError, match="changed by something else"):
+            file.put_in_order()
+    assert lines_of(tmp_path) == ["line 1", "li"]

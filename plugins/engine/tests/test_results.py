@@ -1,0 +1,173 @@
+"""Results round-trip exactly, and summaries have honest denominators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karenina_core import Outcome, VerificationResult
+from karenina_core.data.sections import (
+    ModelIdentity,
+    VerificationResultMetadata,
+    VerificationResultRubric,
+    VerificationResultTemplate,
+)
+from karenina_engine.results.result_set import ResultFileError, VerificationResultSet
+from karenina_engine.results.summary import rate, summarize, wilson
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def metadata(question: str = "q", judge: str = "j", replicate: int = 1) -> VerificationResultMetadata:
+    return VerificationResultMetadata(
+        question_id=question,
+        template_id="t",
+        result_id="r",
+        question_text="Which?",
+        answering_id="a",
+        parsing_id=judge,
+        answering=ModelIdentity(interface="x", model_name="y"),
+        parsing=ModelIdentity(interface="x", model_name="z"),
+        replicate=replicate,
+    )
+
+
+@given(
+    st.sampled_from(Outcome),
+    st.text(),
+    st.dictionaries(st.text(), JSON, max_size=3),
+    st.dictionaries(st.text(), st.dictionaries(st.text(), JSON, max_size=2), max_size=2),
+    st.one_of(st.none(), st.booleans()),
+)
+def test_json_round_trips_are_exact(
+    outcome: Outcome,
+    text: str,
+    parsed: dict[str, object],
+    extensions: dict[str, dict[str, object]],
+    verdict: bool | None,
+) -> None:
+    result = VerificationResult(
+        metadata=metadata(),
+        outcome=outcome,
+        template=VerificationResultTemplate(raw_llm_response=text, parsed_llm_response=parsed, verify_result=verdict),
+        extensions=extensions,
+    )
+    assert VerificationResult.model_validate_json(result.model_dump_json()) == result
+
+
+def test_a_file_of_results_holds_them_all(tmp_path: Path) -> None:
+    results = VerificationResultSet(
+        VerificationResult(metadata=metadata(str(at)), outcome=Outcome.CORRECT) for at in range(5)
+    )
+    results.save(tmp_path / "r.jsonl")
+    assert list(VerificationResultSet.load(tmp_path / "r.jsonl")) == list(results)
+
+
+def test_a_broken_line_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "r.jsonl"
+    VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)]).save(file)
+    file.write_text(file.read_text() + '{"outcome": "right"}\n')
+    with pytest.raises(ResultFileError, match="line 2 is no result of this version"):
+        VerificationResultSet.load(file)
+
+
+def test_errors_stand_beside_the_rate_and_never_inside_it() -> None:
+    summary = summarize([Outcome.CORRECT] * 6 + [Outcome.WRONG] * 2 + [Outcome.PARSE_ERROR] * 2 + [Outcome.SCORED])
+    assert (summary.items, summary.judged, summary.not_judged, summary.scored) == (11, 8, 2, 1)
+    assert (summary.pass_rate.hits, summary.pass_rate.out_of, summary.pass_rate.value) == (6, 8, 0.75)
+    assert (summary.worst, summary.best) == (0.6, 0.8)
+
+
+def test_abstained_and_failed_answers_count_as_not_correct() -> None:
+    summary = summarize(
+        [Outcome.CORRECT, Outcome.ABSTAINED, Outcome.INSUFFICIENT, Outcome.AUTO_FAILED, Outcome.TRUNCATED]
+    )
+    assert (summary.judged, summary.pass_rate.value) == (5, 0.2)
+
+
+def test_a_run_in_which_nothing_was_judged_has_no_rate() -> None:
+    summary = summarize([Outcome.MODEL_ERROR] * 3)
+    assert (summary.pass_rate.value, summary.worst, summary.best) == (None, 0.0, 1.0)
+
+
+@given(st.lists(st.sampled_from(Outcome)))
+def test_every_item_is_in_exactly_one_part_of_the_summary(outcomes: list[Outcome]) -> None:
+    summary = summarize(outcomes)
+    assert summary.items == len(outcomes) == summary.judged + summary.not_judged + summary.scored
+    assert sum(summary.outcomes.values()) == summary.items
+    if summary.pass_rate.value is not None and summary.worst is not None and summary.best is not None:
+        assert summary.worst <= summary.pass_rate.value <= summary.best
+
+
+@pytest.mark.parametrize(
+    ("hits", "out_of", "low", "high"),
+    [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0), (81, 263, 0.2553, 0.3662)],
+)
+def test_the_interval_is_wilsons(hits: int, out_of: int, low: float, high: float) -> None:
+    assert wilson(hits, out_of) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+    found = rate((at, at < hits) for at in range(out_of))
+    assert (found.low, found.high) == wilson(hits, out_of)
+
+
+@pytest.mark.parametrize(("hits", "out_of"), [(-1, 3), (4, 3), (0, 0)])
+def test_no_proportion_has_no_interval(hits: int, out_of: int) -> None:
+    with pytest.raises(ValueError, match="is no proportion"):
+        wilson(hits, out_of)
+
+
+def test_items_of_one_question_are_no_independent_witnesses() -> None:
+    alike = rate((question, question < 5) for question in range(10) for _ in range(12))
+    assert (alike.hits, alike.out_of, alike.clusters) == (60, 120, 10)
+    assert alike.low == pytest.approx(wilson(5, 10)[0], abs=0.03)
+    never = rate((question, False) for question in range(2) for _ in range(12))
+    assert (never.low, never.high) == wilson(0, 2)
+
+
+def test_replicates_that_differ_as_much_as_questions_do_count_in_full() -> None:
+    mixed = rate((question, (question + replicate) % 2 == 0) for question in range(10) for replicate in range(4))
+    assert mixed.low == pytest.approx(wilson(20, 40)[0], abs=0.13)
+    assert mixed.low <= wilson(20, 40)[0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1))
+def test_the_interval_holds_the_rate_and_is_never_narrower_than_of_independent_items(
+    items: list[tuple[int, bool]],
+) -> None:
+    found = rate(items)
+    assert found.value is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low - 1e-9 <= found.value <= found.high + 1e-9
+    low, high = wilson(found.hits, found.out_of)
+    assert found.high - found.low >= high - low - 1e-9
+
+
+def test_summaries_by_models_keep_the_judges_apart() -> None:
+    results = VerificationResultSet(
+        [
+            VerificationResult(metadata=metadata(judge="j"), outcome=Outcome.CORRECT),
+            VerificationResult(metadata=metadata(judge="k"), outcome=Outcome.WRONG),
+        ]
+    )
+    assert {pair: summary.pass_rate.value for pair, summary in results.by_models().items()} == {
+        ("a", "j"): 1.0,
+        ("a", "k"): 0.0,
+    }
+
+
+def test_a_trait_is_found_by_its_name_with_its_kind() -> None:
+    rubric = VerificationResultRubric(llm_trait_scores={"clarity": 4}, regex_trait_scores={"cites": True})
+    assert rubric.get_trait_by_name("clarity") == (4, "llm")
+    assert rubric.get_trait_by_name("nothing") is None
+    assert rubric.get_all_trait_scores() == {"clarity": 4, "cites": True}

@@ -1,0 +1,54 @@
+"""What failed and was asked again stands in the result of the item, whether or not a reply came at last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from commandline import asking
+
+from karenina_benchmark import Benchmark
+from karenina_core import plugins as plugin_room
+from karenina_core.data.result import VerificationResult
+from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_engine.calls.retry import RetryPolicy
+
+QUICK = RetryPolicy(base=0.001)
+RATE, SERVER, PERMANENT = ErrorCategory.RATE_LIMIT, ErrorCategory.SERVER, ErrorCategory.PERMANENT
+
+
+def asked(failures: Sequence[ErrorCategory], policy: RetryPolicy = QUICK) -> VerificationResult:
+    """The result of one question, whose model fails so before it answers."""
+    left = list(failures)
+
+    def say(_question: str) -> str:
+        if left:
+            raise PortError("not now", category=left.pop(0))
+        return "an answer"
+
+    benchmark = Benchmark.create("Words")
+    benchmark.add_question("What is a?", question_id="a")
+    model = {"id": "m", "interface": "scripted", "model_name": "m"}
+    with plugin_room.using(asking(say)):
+        config = {"answering_models": [model], "evaluation_mode": "rubric_only"}
+        return benchmark.run_verification(config, policy=policy)[0]
+
+
+@pytest.mark.parametrize(
+    ("failures", "retries", "error"),
+    [
+        ([], {}, None),
+        ([RATE, SERVER, RATE], {"rate_limit": 2, "server": 1}, None),
+        ([RATE, PERMANENT], {"rate_limit": 1}, "not now"),
+        ([SERVER] * 9, {"server": 4}, "not now"),
+    ],
+)
+def test_a_stage_records_what_was_asked_again(
+    failures: list[ErrorCategory], retries: dict[str, int], error: str | None
+) -> None:
+    record = asked(failures).stage("Say")
+
+    assert record is not None
+    assert record.retries == retries
+    assert (record.waited > 0) is bool(retries)
+    assert (record.error is None) if error is None else (error in (record.error or ""))

@@ -1,0 +1,42 @@
+"""While a run lasts, Python's collector looks less often; afterwards it is as it was."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from karenina_engine.scheduling.collecting import ENOUGH, rarely_collected
+
+
+@pytest.fixture(autouse=True)
+def _own_threshold() -> Iterator[None]:
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+
+
+def test_the_threshold_is_raised_and_put_back() -> None:
+    gc.set_threshold(700, 10, 10)
+    with rarely_collected():
+        assert gc.get_threshold() == (ENOUGH, 10, 10)
+    assert gc.get_threshold() == (700, 10, 10)
+
+
+def test_blocks_that_overlap_put_back_what_the_first_one_found() -> None:
+    gc.set_threshold(700, 10, 10)
+    one, other = rarely_collected(), rarely_collected()
+    one.__enter__()
+    other.__enter__()
+    one.__exit__(None, None, None)
+    assert gc.get_threshold()[0] == ENOUGH
+    other.__exit__(None, None, None)
+    assert gc.get_threshold() == (700, 10, 10)
+
+
+@pytest.mark.parametrize("threshold", [0, ENOUGH + 1], ids=["off", "looks less often"])
+def test_a_collector_that_its_user_set_stays_as_it_is(threshold: int) -> None:
+    gc.set_threshold(threshold)
+    with rarely_collected():
+        assert gc.get_threshold()[0] == threshold

@@ -1,0 +1,295 @@
+"""A run: in which order it asks, how it ends where time is short, and what it says of the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from commandline import asking
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karenina_benchmark import Benchmark
+from karenina_core import ArtifactKey, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core import plugins as plugin_room
+from karenina_core.data.outcome import Outcome
+from karenina_core.errors import RunError
+from karenina_core.models.adapters import AdapterSpec
+from karenina_core.models.ports import NO_INFO, CallInfo, ErrorCategory, LLMReply, Message, PortError
+from karenina_engine.calls.retry import RetryPolicy
+from karenina_engine.execution import collect
+from karenina_engine.journal.request import RunRequest
+from karenina_engine.results.result_set import VerificationResultSet
+from karenina_engine.results.summary import OutcomeTally, summarize
+from karenina_engine.scheduling.engine import Run
+from karenina_engine.scheduling.events import RunFinished
+from karenina_engine.scheduling.running import prepare, run_blocking
+from karenina_testing.virtual_time import run_in_virtual_time
+
+JUDGED = ArtifactKey("test.judged", str)
+
+
+@dataclass(eq=False)
+class Live:
+    """A plugin with models that answer as `reply` does, and a stage that asks a judge. `asked` is who was asked."""
+
+    reply: Callable[[CallInfo], Awaitable[str]]
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    now: int = 0
+    most: int = 0
+    finished: RunFinished | None = None
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        self.asked.append((info.question_id, info.task))
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            return LLMReply(await self.reply(info))
+        finally:
+            self.now -= 1
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    @hookimpl
+    def karenina_adapters(self) -> Sequence[AdapterSpec]:
+        return [AdapterSpec(interface="live", description="Answers.", llm=lambda _: self)]
+
+    @hookimpl
+    def karenina_extra_stages(self) -> Sequence[type[Stage]]:
+        return [Judge]
+
+    @hookimpl
+    def karenina_run_finished(self, event: RunFinished) -> None:
+        self.finished = event
+
+
+class Judge(Stage):
+    """Asks the judge, where there is one."""
+
+    name = "Judge"
+    slot = None
+    usage_key = "judging"
+    produces = frozenset({JUDGED})
+
+    def included(self, config: VerificationConfig, question: object) -> bool:
+        return bool(config.core.parsing_models)
+
+    async def execute(self, context: VerificationContext) -> None:
+        reply = await context.llm().invoke([], info=context.call_info)
+        context.set_artifact(JUDGED, reply.text)
+
+
+def run(
+    live: Live,
+    ids: str,
+    *,
+    judges: Sequence[str] = (),
+    policy: RetryPolicy | None = None,
+    collected: Callable[[Run], Coroutine[Any, Any, VerificationResultSet]] = collect,
+    **values: Any,
+) -> VerificationResultSet:
+    """Return the results of a run over questions with these ids, as `collected` takes them."""
+    benchmark = Benchmark.create("Words")
+    for id in ids:
+        benchmark.add_question(f"What is {id}?", question_id=id)
+    plugins = asking()
+    plugins.register(live, distribution="karenina-test", version="1")
+
+    def models(ids: Sequence[str]) -> list[dict[str, Any]]:
+        return [{"id": id, "interface": "live", "model_name": id} for id in ids]
+
+    with plugin_room.using(plugins):
+        config = VerificationConfig(
+            evaluation_mode="rubric_only",
+            answering_models=models(values.pop("answering", ["m"])),
+            parsing_models=models(judges),
+            **values,
+        )
+        return run_in_virtual_time(collected(prepare(RunRequest(benchmark, config, policy=policy))))
+
+
+def test_calls_of_one_question_follow_one_another_so_that_a_prompts_beginning_stays_warm() -> None:
+    async def reply(info: CallInfo) -> str:
+        for _ in range(1 + 10 * (len(live.asked) % 4)):  # turns of the event loop: a busy machine changes nothing
+            await asyncio.sleep(0)
+        return "yes"
+
+    live = Live(reply)
+    run(live, "uvwxyz", judges=["j"], answering=["a", "b", "c"], replicate_count=3, max_concurrency=4)
+
+    judged = [question for question, task in live.asked if task == "judging"]
+    assert len(judged) == 6 * 9
+    for question in "uvwxyz":
+        first, last = judged.index(question), len(judged) - judged[::-1].index(question)
+        assert len([one for one in judged[first:last] if one != question]) <= 4, judged
+    assert live.most == 4
+
+
+def test_items_under_way_end_before_others_begin() -> None:
+    async def reply(info: CallInfo) -> str:
+        await asyncio.sleep(0.001)
+        return "yes"
+
+    live = Live(reply)
+    run(live, "abcdefghijklmnop", judges=["m"], model_concurrency={"m": 2})
+
+    begun: list[str] = []
+    open_at_once = 0
+    for question, task in live.asked:
+        if task == "judging":
+            begun.remove(question)
+        else:
+            begun.append(question)
+        open_at_once = max(open_at_once, len(begun))
+    assert open_at_once <= 2 + 2
+
+
+def test_an_item_that_takes_too_long_is_an_error_and_no_wrong_answer() -> None:
+    async def reply(info: CallInfo) -> str:
+        await asyncio.sleep(90 if info.question_id == "b" else 0)
+        return "yes"
+
+    found = {one.question_id: one for one in run(Live(reply), "abc", item_timeout=30)}
+
+    assert [found[id].outcome for id in "abc"] == [Outcome.SCORED, Outcome.TIMED_OUT, Outcome.SCORED]
+    assert "item_timeout" in (found["b"].metadata.error or "")
+    assert found["b"].template.verify_result is None
+
+
+def test_the_time_of_an_item_holds_for_its_judges_too() -> None:
+    async def reply(info: CallInfo) -> str:
+        await asyncio.sleep(90 if info.task == "judging" else 0)
+        return "yes"
+
+    (found,) = run(Live(reply), "a", judges=["j"], item_timeout=30)
+
+    assert found.template.raw_llm_response == "yes"
+    record = found.stage("Judge")
+    assert record is not None
+    assert "item_timeout" in (record.error or "")
+
+
+def test_a_run_out_of_time_stops_keeps_what_is_done_and_says_how_many_items_have_no_result(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def reply(info: CallInfo) -> str:
+        await asyncio.sleep(90 if info.question_id > "b" else 0)
+        return "yes"
+
+    live = Live(reply)
+    with caplog.at_level(logging.WARNING, logger="karenina"):
+        found = run(live, "abcde", run_timeout=30)
+
+    assert sorted(one.question_id for one in found) == ["a", "b"]
+    assert live.now == 0
+    assert "stopped after 2 of 5 items" in caplog.text
+    assert "run_timeout = 30 s" in caplog.text
+    assert "3 items have no result" in caplog.text
+    assert live.finished is not None
+    assert (live.finished.interrupted, live.finished.summary.items) == (True, 2)
+
+
+def test_a_call_that_waits_to_be_made_again_lets_others_pass() -> None:
+    async def reply(info: CallInfo) -> str:
+        if info.question_id == "a" and live.asked.count(("a", info.task)) == 1:
+            raise PortError("later", category=ErrorCategory.SERVER, retry_after=0.2)
+        return "yes"
+
+    live = Live(reply)
+    found = run(live, "abcd", model_concurrency={"m": 1})
+
+    assert [question for question, _ in live.asked] == ["a", "b", "c", "d", "a"]
+    assert {one.outcome for one in found} == {Outcome.SCORED}
+
+
+@pytest.mark.parametrize("retry_after", [None, 0.01])
+def test_a_server_that_bears_few_calls_gets_few_refusals(retry_after: float | None) -> None:
+    async def reply(info: CallInfo) -> str:
+        nonlocal refused
+        if live.now > 5:
+            refused += 1
+            raise PortError("busy", category=ErrorCategory.RATE_LIMIT, status=429, retry_after=retry_after)
+        await asyncio.sleep(0.002)
+        return "yes"
+
+    refused = 0
+    live = Live(reply)
+    found = run(live, "abcdefghij", replicate_count=40, policy=RetryPolicy(base=0.01))
+
+    assert {one.outcome for one in found} == {Outcome.SCORED}
+    assert len(found) == 400
+    assert refused < 100
+
+
+def test_a_stage_that_breaks_out_of_the_engine_costs_its_own_item_and_names_its_plugin(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Breaks(BaseException):
+        pass
+
+    async def reply(info: CallInfo) -> str:
+        if info.question_id == "b":
+            raise Breaks
+        return "yes"
+
+    found = {one.question_id: one for one in run(Live(reply), "abc")}
+
+    assert [found[id].outcome for id in "abc"] == [Outcome.SCORED, Outcome.STAGE_ERROR, Outcome.SCORED]
+    assert "[b] Say of karenina-test 1.2 failed: Breaks" in caplog.text
+
+
+def test_a_task_of_a_plugin_that_ends_the_program_is_told_as_the_error_that_it_is() -> None:
+    async def leaves() -> None:
+        raise SystemExit("no more of this")
+
+    async def a_run() -> None:
+        await asyncio.create_task(leaves())
+
+    with pytest.raises(RunError, match=r"tried to end the program: SystemExit: no more of this, raised in leaves"):
+        run_blocking(a_run)
+
+
+OUTCOMES = st.lists(
+    st.tuples(st.sampled_from("abcd"), st.sampled_from(list(Outcome)), st.none() | st.floats(0, 1)), max_size=60
+)
+
+
+@given(OUTCOMES)
+def test_a_summary_that_grows_says_the_same_as_one_of_all_results(items: list[tuple[str, Outcome, Any]]) -> None:
+    tally, folding = OutcomeTally(), OutcomeTally(per_question=3)
+    rounds = [(f"{question}{number // 3}", outcome, grade) for number, (question, outcome, grade) in enumerate(items)]
+    for question, outcome, grade in rounds:
+        tally.add(outcome, question, grade)
+        folding.add(outcome, question, grade)
+
+    assert folding.summary() == tally.summary()
+    whole = summarize([one[1] for one in rounds], questions=[one[0] for one in rounds])
+    assert tally.summary().model_copy(update={"mean_granular": None, "granular_out_of": 0}) == whole
+
+
+def test_results_that_are_not_taken_hold_the_run_back() -> None:
+    async def reply(info: CallInfo) -> str:
+        return "yes"
+
+    live = Live(reply)
+    asked_meanwhile = 0
+
+    async def taken_slowly(prepared: Run) -> VerificationResultSet:
+        nonlocal asked_meanwhile
+        async with aclosing(prepared.results()) as results:
+            found = [await anext(results)]
+            await asyncio.sleep(1.0)
+            asked_meanwhile = len(live.asked)
+            found += [one async for one in results]
+        return VerificationResultSet(found)
+
+    found = run(live, "a", collected=taken_slowly, replicate_count=400, max_concurrency=4)
+
+    assert 100 < asked_meanwhile < 200
+    assert len(found) == len(live.asked) == 400

@@ -1,0 +1,167 @@
+"""Folders whose files decide a result: a run goes on with what still holds, and not where a file has changed since."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from journalled import World, model, words
+
+from karenina_core import ArtifactKeys, Question, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core.errors import RunError
+from karenina_core.models.ports import AgentOptions, CallInfo, Message
+from karenina_core.plugins import Plugins
+from karenina_core.stages.source_folder import SourceFolder
+from karenina_testing import ScriptedModels
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "one"
+    (made / "data").mkdir(parents=True)
+    (made / "data/table.csv").write_text("1")
+    return made
+
+
+def test_names_and_contents_of_all_files_count_and_nothing_else(folder: Path) -> None:
+    before = SourceFolder(folder).digest()
+
+    (folder / "data/table.csv").write_text("2")
+    changed = SourceFolder(folder).digest()
+    (folder / "more").mkdir()
+    assert len({before, changed, SourceFolder(folder).digest()}) == 3
+    (folder / "more").rmdir()
+    (folder / "data/table.csv").write_text("1")
+    moved = folder.rename(folder.with_name("moved"))
+    assert SourceFolder(moved).digest() == before
+
+
+def test_what_the_stage_passes_over_changes_nothing(folder: Path) -> None:
+    source = SourceFolder(folder, passes_over=lambda name: name.startswith("copy"))
+    before = source.digest()
+    (folder / "data/copy1").mkdir()
+    (folder / "copy2.txt").write_text("new")
+    assert source.digest() == before
+
+
+@pytest.mark.parametrize("linked", ["table.csv", "."])
+def test_links_count_with_what_they_point_at_inside_the_bounds_alone(folder: Path, tmp_path: Path, linked: str) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "table.csv").write_text("1")
+    (folder / "link").symlink_to(shared / linked)
+    wide, narrow = SourceFolder(folder, within=tmp_path), SourceFolder(folder)
+    before = wide.digest(), narrow.digest()
+    (shared / "table.csv").write_text("2")
+    assert [wide.digest() == before[0], narrow.digest() == before[1]] == [False, True]
+
+
+def test_links_in_circles_to_nowhere_and_to_pipes_have_a_digest(folder: Path) -> None:
+    (folder / "self").symlink_to("self")
+    (folder / "up").symlink_to("..")
+    (folder / "again").symlink_to("data")
+    (folder / "data/back").symlink_to(folder)
+    (folder / "nowhere").symlink_to("absent")
+    os.mkfifo(folder / "pipe")
+    before = SourceFolder(folder).digest()
+    (folder / "data/table.csv").write_text("2")
+    assert SourceFolder(folder).digest() != before
+
+
+def test_a_folder_that_is_not_there_has_the_digest_of_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert SourceFolder(tmp_path / "absent").digest() == SourceFolder(tmp_path / "empty").digest()
+
+
+class Reading(World):
+    """A world in which a judge is an agent that reports the length of the file of each question, in `root`."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__()
+        self.root = root
+        self.read_in: set[threading.Thread] = set()
+
+    def plugins(self) -> Plugins:
+        root = self.root
+
+        def noticed(_name: str) -> bool:
+            self.read_in.add(threading.current_thread())
+            return False
+
+        class Investigate(Stage):
+            name = "Investigate"
+            slot = None
+            requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
+
+            def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
+                return [SourceFolder(root / question.id, passes_over=noticed)]
+
+            async def execute(self, context: VerificationContext) -> None:
+                options = AgentOptions(workspace=root / context.question.id)
+                reply = await context.agent().run([Message.user("How long is the file?")], options)
+                context.set_result_field("length", reply.trace[-1].content)
+
+        class Plugin:
+            @hookimpl
+            def karenina_extra_stages(self) -> Sequence[type[Stage]]:
+                return [Investigate]
+
+        def look(_messages: Sequence[Message], info: CallInfo) -> list[Message]:
+            self.calls.append(f"look {info.question_id}")
+            return [Message.assistant(str(len((root / info.question_id / "file").read_text())))]
+
+        plugins = super().plugins()
+        plugins.register(Plugin(), distribution="reads", version="1")
+        plugins.register(ScriptedModels(act=look, fill=self._fill, interface="looking"))
+        return plugins
+
+
+def test_an_item_runs_again_and_its_agent_looks_again_where_a_file_that_its_stages_name_has_changed(
+    tmp_path: Path,
+) -> None:
+    for id in ("one", "two"):
+        (tmp_path / id).mkdir()
+        (tmp_path / id / "file").write_text("abc")
+    world, journal = Reading(tmp_path), tmp_path / "run.journal"
+    models = {"answering_models": [model("m")], "parsing_models": [{**model("j"), "interface": "looking"}]}
+
+    def lengths() -> dict[str, str]:
+        results = world.run(words("one", "two"), config=models, journal=journal)
+        return {result.question_id: result.extensions["reads"]["length"] for result in results}
+
+    assert lengths() == {"one": "3", "two": "3"}
+    world.calls.clear()
+    (tmp_path / "two/file").write_text("abcde")
+    assert lengths() == {"one": "3", "two": "5"}
+    assert world.calls == ["look two"], "all other replies still hold"
+    assert world.read_in
+    assert threading.main_thread() not in world.read_in, "what is large would hold up all other items"
+
+
+def test_a_stage_that_cannot_name_its_folders_ends_the_run_and_the_error_says_which(tmp_path: Path) -> None:
+    class Lost(World):
+        def plugins(self) -> Plugins:
+            class Investigate(Stage):
+                name = "Investigate"
+                slot = None
+
+                def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
+                    raise KeyError("root")
+
+                def execute(self, context: VerificationContext) -> None:
+                    """Nothing to do."""
+
+            class Plugin:
+                @hookimpl
+                def karenina_extra_stages(self) -> Sequence[type[Stage]]:
+                    return [Investigate]
+
+            plugins = super().plugins()
+            plugins.register(Plugin(), distribution="reads", version="1")
+            return plugins
+
+    with pytest.raises(RunError, match=r"Investigate of reads 1 cannot say which folders .*'one'.*root"):
+        Lost().run(words("one"), journal=tmp_path / "run.journal")

@@ -1,0 +1,334 @@
+"""A run that finds its replies in the journal: other processes work them out, and nobody sees a difference."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from journalled import CONFIG, World, lines, said, words
+
+from karenina_cli.stopping import stopping
+from karenina_core import ArtifactKeys, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core import plugins as plugin_room
+from karenina_core.data.result import VerificationResult
+from karenina_core.models.ports import AgentOptions, Message
+from karenina_core.plugins import Plugins
+from karenina_engine.execution import carry_out
+from karenina_engine.journal.request import RunRequest
+from karenina_engine.results.result_set import VerificationResultSet
+from karenina_engine.scheduling.engine import Run
+from karenina_engine.scheduling.forked import can_fork, cores
+from karenina_engine.scheduling.running import open_run, run_blocking
+
+pytestmark = pytest.mark.skipif(not can_fork() or cores() < 2, reason="processes cannot be forked here")
+
+IDS = [f"q{number}" for number in range(260)]
+ITEMS = 2 * len(IDS)
+HERE = os.getpid()
+
+
+class Where(Stage):
+    """Says in which process an item was worked on, and does there what the test wants."""
+
+    name = "Where"
+    slot = None
+    before = frozenset({Slot.FINALIZE_RESULT})
+    does: Callable[[str], None] = staticmethod(lambda _id: None)
+
+    def execute(self, context: VerificationContext) -> None:
+        type(self).does(context.question.id)
+        context.set_result_field("elsewhere", os.getpid() != HERE)
+
+
+class Act(Stage):
+    """Has an agent look at an answer."""
+
+    name = "Act"
+    slot = None
+    requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
+    usage_key = "acting"
+
+    async def execute(self, context: VerificationContext) -> None:
+        await context.agent().run([Message.user(context.question.question)], AgentOptions())
+
+
+class Acts:
+    """A plugin with that stage."""
+
+    @hookimpl
+    def karenina_extra_stages(self) -> Sequence[type[Stage]]:
+        return [Act]
+
+
+class Also:
+    """A plugin with that stage."""
+
+    @hookimpl
+    def karenina_extra_stages(self) -> Sequence[type[Stage]]:
+        return [Where]
+
+
+class Watching:
+    """A plugin that wants to see each stage."""
+
+    @hookimpl
+    def karenina_stage_finished(self, record: object) -> None:
+        """Look at it."""
+
+
+class Seeing:
+    """A plugin that wants to see each result."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str, str, int]] = []
+
+    @hookimpl
+    def karenina_item_finished(self, result: VerificationResult) -> None:
+        self.seen.append(result.item)
+
+
+def plugins(world: World, *more: object) -> Plugins:
+    room = world.plugins()
+    for plugin in (Also(), *more):
+        room.register(plugin)
+    return room
+
+
+def gone_on(
+    folder: Path, world: World, *more: object, replay: bool = False, **config: Any
+) -> tuple[Run, VerificationResultSet]:
+    """The run over all questions with the journal of the folder."""
+    journal, output = folder / "j.journal", folder / "out.jsonl"
+    benchmark, wanted = words(*IDS), VerificationConfig(**{**CONFIG, **config})
+    with (
+        plugin_room.using(plugins(world, *more)),
+        open_run(RunRequest(benchmark, wanted, output=output, journal=journal, replay=replay)) as run,
+        stopping(run, print),
+    ):
+        run_blocking(lambda: carry_out(run, output=output))
+    return run, VerificationResultSet.load(output)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the journal and the output of a finished run."""
+    folder = tmp_path_factory.mktemp("whole")
+    gone_on(folder, World())
+    return folder
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    """A copy of it, whose journal has lost its results."""
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    forget(tmp_path, "results")
+    return tmp_path
+
+
+def forget(folder: Path, what: str) -> None:
+    with sqlite3.connect(folder / "j.journal") as database:
+        database.execute(f"DELETE FROM {what}")
+
+
+def where(results: VerificationResultSet) -> int:
+    """How many items were worked on elsewhere; what says so is taken out of the results."""
+    return sum(bool(extension.pop("elsewhere", False)) for one in results for extension in one.extensions.values())
+
+
+def facts(run: Run, results: VerificationResultSet) -> list[Any]:
+    assert run.continuing is not None
+    ledger = {name: value for name, value in run.ledger.to_dict().items() if name != "prices"}
+    return [said(results), run.tally, ledger, run.continuing.kept, run.continuing.again, run.outcomes.summary()]
+
+
+def test_what_other_processes_work_out_is_what_this_one_would(folder: Path, tmp_path_factory: Any) -> None:
+    other = tmp_path_factory.mktemp("other")
+    shutil.copytree(folder, other, dirs_exist_ok=True)
+    helped_world, alone_world, seeing = World(), World(), Seeing()
+    helped, found = gone_on(folder, helped_world, seeing)
+    alone, expected = gone_on(other, alone_world, Watching())
+
+    assert (where(found), where(expected)) == (ITEMS, 0)
+    assert facts(helped, found) == facts(alone, expected)
+    assert seeing.seen == [one.item for one in found]
+    assert (helped_world.calls, alone_world.calls) == ([], [])
+
+
+def test_results_that_are_kept_come_as_they_were_and_count_as_kept(whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    run, _ = gone_on(tmp_path, World())
+
+    assert run.continuing is not None
+    assert (run.continuing.kept, run.tally.kept) == (ITEMS, 0)
+    assert (tmp_path / "out.jsonl").read_bytes() == (whole / "out.jsonl").read_bytes()
+
+
+def test_what_was_worked_out_is_kept(folder: Path) -> None:
+    _, first = gone_on(folder, World())
+    run, again = gone_on(folder, World())
+
+    assert run.continuing is not None
+    assert run.continuing.kept == ITEMS
+    assert again.results == first.results
+
+
+def test_a_replay_writes_what_the_run_wrote(whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "out.jsonl").unlink()
+    _, found = gone_on(tmp_path, World(), replay=True)
+    then = VerificationResultSet.load(whole / "out.jsonl")
+
+    assert (where(found), where(then)) == (ITEMS, 0)
+    assert found.results == then.results
+
+
+@pytest.mark.parametrize(
+    ("lost", "asked"),
+    [
+        ("question_id = 'q7' AND stage = 'Say' AND model = 'm'", 1),
+        ("question_id IN ('q7', 'q99', 'q259') AND stage = 'Count'", 6),
+        ("question_id > 'q2'", 4 * len([id for id in IDS if id > "q2"])),
+        ("question_id <> 'q7'", 4 * (len(IDS) - 1)),
+    ],
+    ids=["an answer", "judgements", "most", "nearly all"],
+)
+def test_only_what_is_not_there_is_asked(folder: Path, whole: Path, lost: str, asked: int) -> None:
+    forget(folder, f"replies WHERE {lost}")
+    world = World()
+    run, found = gone_on(folder, world)
+
+    assert (len(world.calls), run.tally.made) == (asked, asked)
+    assert run.tally.kept == 2 * ITEMS - asked
+    where(found)
+    then = VerificationResultSet.load(whole / "out.jsonl")
+    where(then)
+    assert said(found) == said(then)
+
+
+def test_work_of_agents_is_not_begun_elsewhere(tmp_path: Path) -> None:
+    gone_on(tmp_path, World(), Acts())
+    forget(tmp_path, "results")
+    world = World()
+    run, found = gone_on(tmp_path, world, Acts())
+
+    assert (where(found), run.tally.made, run.tally.kept) == (0, 0, 3 * ITEMS)
+
+
+def test_a_process_that_dies_costs_no_item(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(id: str) -> None:
+        if id in ("q3", "q130") and os.getpid() != HERE:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(Where, "does", staticmethod(die))
+    world = World()
+    run, found = gone_on(folder, world)
+
+    assert [one.item for one in found] == [(id, model, "j", 1) for id in IDS for model in ("m", "n")]
+    assert (world.calls, run.tally.kept) == ([], 2 * ITEMS)
+
+
+def test_what_fails_in_another_process_fails_here_as_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(id: str) -> None:
+        if id == "q3":
+            raise ValueError("q3 is odd")
+
+    monkeypatch.setattr(Where, "does", staticmethod(fail))
+    _, found = gone_on(folder, World())
+
+    assert [one.question_id for one in found if one.outcome.value == "stage_error"] == ["q3", "q3"]
+
+
+FOLDERS = [folder for folder in sys.path if folder.endswith("support")]
+"""Where the helpers of the tests are."""
+PROGRAM = """
+import os, sys, time
+sys.path[:0] = {path!r}
+import test_spared
+from journalled import World
+from pathlib import Path
+
+folder, here = Path({folder!r}), os.getpid()
+test_spared.HERE = here
+
+def slowly(id):
+    if os.getpid() != here:
+        (folder / f"{{os.getpid()}}.pid").touch()
+        time.sleep(0.005)
+
+test_spared.Where.does = staticmethod(slowly)
+test_spared.gone_on(folder, World())
+"""
+
+
+def started(folder: Path) -> subprocess.Popen[str]:
+    """The run in a process of its own, when the first results are written."""
+    (folder / "out.jsonl").unlink()
+    program = PROGRAM.format(path=[str(Path(__file__).parent), *FOLDERS], folder=str(folder))
+    command = [sys.executable, "-c", program]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    end = time.monotonic() + 30
+    while not ((folder / "out.jsonl").exists() and lines(folder / "out.jsonl")):
+        assert running.poll() is None, running.stderr.read() if running.stderr else ""
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return running
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("how", ["killed", "Ctrl-C"])
+def test_a_run_that_ends_early_takes_its_processes_with_it_and_goes_on(folder: Path, whole: Path, how: str) -> None:
+    running = started(folder)
+    if how == "killed":
+        running.kill()
+    else:
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does: the other processes get it, too
+    _, err = running.communicate(timeout=20)
+    helpers = [int(file.stem) for file in folder.glob("*.pid")]
+    end = time.monotonic() + 10
+    while any(alive(pid) for pid in helpers) and time.monotonic() < end:
+        time.sleep(0.01)
+    written = len(lines(folder / "out.jsonl"))
+    world = World()
+    run, found = gone_on(folder, world)
+
+    assert running.returncode == (-signal.SIGKILL if how == "killed" else 0), err
+    assert "Traceback" not in err
+    assert helpers
+    assert not [pid for pid in helpers if alive(pid)]
+    assert world.calls == []
+    assert run.continuing is not None
+    assert written <= run.continuing.kept < ITEMS
+    where(found)
+    then = VerificationResultSet.load(whole / "out.jsonl")
+    where(then)
+    assert said(found) == said(then)
+
+
+def test_a_process_with_threads_says_that_it_uses_one_core(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "karenina")
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)
+    thread.start()
+    try:
+        assert not can_fork()
+    finally:
+        over.set()
+        thread.join()
+    if sys.platform.startswith("linux"):
+        assert "one core is used" in caplog.text

@@ -1,0 +1,142 @@
+"""The scale of a trait that a judge scores: what the judge is asked to fill, in which words, and how it is read.
+
+Evaluators of every kind of judge share this. What stands around the score (reasoning, several traits in one reply) is
+theirs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Final
+
+from karenina_core.data.rubrics.scale import ScaledTrait
+from karenina_toolkit.structured import InvalidReply
+
+Json = dict[str, Any]
+
+_MEANING: Final = "The score that follows from the reasoning."
+_DEFINITIONS: Final = ("$defs", "definitions")
+_DROPPED: Final = ("title", "default", "examples", *_DEFINITIONS)
+_BY_NAME: Final = ("properties", "patternProperties")
+_LITERALLY: Final = ("enum", "const", "required")
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A trait's score in its kind: yes or no, a whole number, the position of a class (with its name), or an object."""
+
+    value: bool | int | Json
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSchema:
+    """The JSON Schema of a score, and the definitions that it refers to.
+
+    Its references lead to `$defs` of the whole schema that it becomes part of: hand that to `complete`.
+    """
+
+    schema: Json
+    definitions: Json
+
+    def complete(self, whole: Json) -> Json:
+        """`whole`, which holds the score's schema, with the definitions."""
+        return with_definitions(whole, self.definitions)
+
+
+def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
+    """What a judge fills for the score of `trait`.
+
+    `prefix` goes before the names of definitions, so that those of several traits do not meet in one schema. Of a
+    trait's own template only what says how a value looks is kept: no titles, defaults and examples. Every key is
+    demanded, and no others are taken where the template does not say so itself.
+    """
+    if trait.kind == "boolean":
+        return ScoreSchema({"type": "boolean", "description": _MEANING}, {})
+    if trait.kind == "score":
+        # The bounds stand in words: some servers refuse `minimum`, and the reply is held to them anyway.
+        bounds = f"{_MEANING} From {trait.min_score} to {trait.max_score}."
+        return ScoreSchema({"type": "integer", "description": bounds}, {})
+    if trait.kind == "literal":
+        return ScoreSchema({"type": "string", "enum": list(trait.class_names), "description": _MEANING}, {})
+    template = trait.template_schema or {}
+    own = {name: part for part_of in _DEFINITIONS for name, part in _mapping(template.get(part_of)).items()}
+    definitions = {prefix + name: _cleaned(part, prefix) for name, part in own.items()}
+    return ScoreSchema(_cleaned(template, prefix), definitions)
+
+
+def with_definitions(schema: Json, definitions: Json) -> Json:
+    """`schema` with these definitions, where there are any."""
+    return {**schema, "$defs": definitions} if definitions else schema
+
+
+def read_score(trait: ScaledTrait, given: Any) -> Score:
+    """The score in a value that fits `score_schema(trait)`.
+
+    Raises `InvalidReply`, which tells the judge what is wrong, for null and for a number outside the trait's bounds
+    (both of which a schema lets through).
+    """
+    if given is None:
+        raise InvalidReply("score must not be null")
+    if trait.kind == "literal":
+        return Score(trait.class_names.index(given), given)
+    if trait.kind != "score":
+        return Score(given)
+    score = int(given)
+    assert trait.min_score is not None
+    assert trait.max_score is not None
+    if not trait.min_score <= score <= trait.max_score:
+        raise InvalidReply(f"score must be from {trait.min_score} to {trait.max_score}, not {score}")
+    return Score(score)
+
+
+def scale_in_words(trait: ScaledTrait, *, show_template: bool = False) -> str:
+    """The scale as a judge is told it; the classes of a literal trait each in a line of its own.
+
+    With `show_template` the words hold the JSON Schema of a trait of kind template: for a judge that is not given the
+    schema in another way.
+    """
+    if trait.kind == "boolean":
+        return "true or false."
+    if trait.kind == "score":
+        return (
+            f"a whole number from {trait.min_score} to {trait.max_score}, both included; {trait.min_score} is the "
+            f"least of this quality and {trait.max_score} the most."
+        )
+    if trait.classes is not None:
+        classes = "".join(f'\n  - "{name}": {meaning}' for name, meaning in trait.classes.items())
+        return f"the name of one of these classes:{classes}"
+    if show_template:
+        return (
+            f"an object that fits this JSON Schema:\n{json.dumps(trait.template_schema, ensure_ascii=False, indent=1)}"
+        )
+    return "an object with the fields of its schema."
+
+
+def _mapping(part: object) -> Mapping[str, Any]:
+    return part if isinstance(part, Mapping) else {}
+
+
+def _cleaned(schema: Any, prefix: str) -> Any:
+    """The schema without what is no judge's business, its references led to the renamed definitions."""
+    if isinstance(schema, list):
+        return [_cleaned(part, prefix) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    found: Json = {}
+    for key, value in schema.items():
+        if key in _BY_NAME and isinstance(value, Mapping):
+            found[key] = {name: _cleaned(part, prefix) for name, part in value.items()}
+        elif key == "$ref" and isinstance(value, str):
+            found[key] = f"#/$defs/{prefix}{value.rpartition('/')[2]}"
+        elif key in _LITERALLY:
+            found[key] = deepcopy(value)
+        elif key not in _DROPPED:
+            found[key] = _cleaned(value, prefix)
+    if isinstance(found.get("properties"), dict):
+        found["required"] = list(found["properties"])
+        found.setdefault("additionalProperties", False)
+    return found

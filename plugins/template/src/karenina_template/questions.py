@@ -1,0 +1,57 @@
+"""The template of a question: loaded when it is first needed, and kept with the question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from karenina_core.data.trust import NO_TRUST, Trust
+from karenina_template.templates.loading import load_template
+from karenina_template.templates.template import Template
+
+if TYPE_CHECKING:
+    from karenina_core.data.question import Question
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A template and the trust that it was loaded with; None for one that needs none."""
+
+    template: Template
+    trust: Trust | None
+
+
+def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
+    """Return the question's answer template, loaded at the first call and kept for the same `trust`; None without one.
+
+    `trust` says which sources may be executed (none, by default); sources that only declare need none, nor does a
+    class. Raises `TemplateError`, and `UntrustedTemplate` for code that is not trusted.
+    """
+    loaded = question.kept
+    if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):
+        return loaded.template
+    given = question.answer_class
+    if given is not None:
+        template = Template.from_class(given)
+    elif question.answer_template is not None:
+        template = load_template(question.answer_template, trust=trust, name=question.id)
+    else:
+        return None
+    question.keep(_Loaded(template, trust))
+    return template
+
+
+def keep_template(question: Question, template: Template) -> None:
+    """Have `template_of` return `template`: it is what the question's source, which only declares, stands for."""
+    question.keep(_Loaded(template, None))
+
+
+def template_source_of(question: Question) -> str | None:
+    """Return the source of the question's template; that of the class if one was given. None without a template.
+
+    Raises `TemplateError` for a class whose source is not available.
+    """
+    if question.answer_class is None:
+        return question.answer_template
+    template = template_of(question)
+    return None if template is None else template.source

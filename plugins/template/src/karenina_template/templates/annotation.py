@@ -1,0 +1,129 @@
+"""Annotations of a template's source as data: what they say, without evaluating them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Final
+
+from karenina_core.wording import nearest
+from karenina_template.templates.building import BUILDING
+from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.syntax import Scope, shown, value_of
+
+SIMPLE: Final = frozenset(
+    {"str", "int", "float", "bool", "date", "datetime", "time", "timedelta", "Decimal", "Any", "object", "None"}
+)
+_CONTAINERS: Final = {
+    "list": "list",
+    "List": "list",
+    "dict": "dict",
+    "Dict": "dict",
+    "set": "set",
+    "Set": "set",
+    "frozenset": "frozenset",
+    "FrozenSet": "frozenset",
+    "tuple": "tuple",
+    "Tuple": "tuple",
+}
+_ARGUMENTS: Final = {"list": 1, "set": 1, "frozenset": 1, "dict": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A type in words: `kind` is a simple type, a container, "literal", "union", "class" or "..."; hashable.
+
+    `values` are a literal's options, each as (type's name, value) so that 1 and True differ; `name` is a class of the
+    same file.
+    """
+
+    kind: str
+    parts: tuple[Annotation, ...] = ()
+    values: tuple[tuple[str, object], ...] = ()
+    name: str = ""
+
+    def classes(self) -> set[str]:
+        """The names of the classes that it mentions."""
+        return {self.name} if self.kind == "class" else {name for part in self.parts for name in part.classes()}
+
+
+NONE: Final = Annotation("None")
+
+
+def annotation_of(node: ast.expr, scope: Scope) -> Annotation:
+    """What an annotation says; text is read as an annotation too. Raises `TemplateError` or `UntrustedTemplate`."""
+    match node:
+        case ast.Constant(value=None):
+            return NONE
+        case ast.Constant(value=str() as text):
+            return annotation_of(_parsed(text, node), scope)
+        case ast.Name(id=name) if name in scope.classes:
+            return Annotation("class", name=name)
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _union((annotation_of(left, scope), annotation_of(right, scope)))
+        case ast.Subscript(value=base, slice=inner):
+            return _subscript(node, base, inner, scope)
+        case ast.Name() | ast.Attribute():
+            meaning = scope.meaning(node)
+            if meaning in SIMPLE:
+                return Annotation(meaning)
+            if meaning in _CONTAINERS:
+                return Annotation(_CONTAINERS[meaning])
+            if meaning is None and isinstance(node, ast.Name):
+                known = [*SIMPLE, *_CONTAINERS, "Literal", "Optional", "Union", *scope.classes]
+                raise TemplateError(f"unknown annotation {node.id!r}{nearest(node.id, known)}", line=node.lineno)
+    raise scope.code(
+        node, f"the annotation `{shown(node)}` is not made of built-in types, Literal, unions and classes of this file"
+    )
+
+
+def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scope) -> Annotation:
+    items = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
+    meaning = scope.meaning(base)
+    if meaning == "Literal":
+        return Annotation("literal", values=tuple(_option(item, scope) for item in items))
+    if meaning == "Optional" and len(items) == 1:
+        return _union((annotation_of(items[0], scope), NONE))
+    if meaning == "Union":
+        return _union(tuple(annotation_of(item, scope) for item in items))
+    kind = _CONTAINERS.get(meaning or "")
+    if kind is None:
+        if meaning is None and isinstance(base, ast.Name) and base.id not in scope.classes:
+            raise TemplateError(
+                f"unknown annotation {base.id!r}{nearest(base.id, [*_CONTAINERS, 'Literal', 'Optional', 'Union'])}",
+                line=node.lineno,
+            )
+        raise scope.code(node, f"the annotation `{shown(node)}` is not made of known types")
+    if kind == "tuple" and len(items) == 2 and isinstance(items[1], ast.Constant) and items[1].value is ...:
+        return Annotation(kind, (annotation_of(items[0], scope), Annotation("...")))
+    if len(items) != _ARGUMENTS.get(kind, len(items)):
+        raise TemplateError(
+            f"`{shown(node)}`: {kind} takes {_ARGUMENTS[kind]} in its brackets, not {len(items)}", line=node.lineno
+        )
+    return Annotation(kind, tuple(annotation_of(item, scope) for item in items))
+
+
+def _union(parts: tuple[Annotation, ...]) -> Annotation:
+    flat = [inner for part in parts for inner in (part.parts if part.kind == "union" else (part,))]
+    return Annotation("union", tuple(dict.fromkeys(flat)))
+
+
+def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
+    value = value_of(node, scope)
+    if value is not None and not isinstance(value, str | int | bool):
+        raise TemplateError(
+            f"Literal takes texts, whole numbers, booleans and None, not {shown(node)}", line=node.lineno
+        )
+    return type(value).__name__, value
+
+
+def _parsed(text: str, node: ast.Constant) -> ast.expr:
+    try:
+        with BUILDING:
+            parsed = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise TemplateError(f"the annotation {text!r:.200} is no annotation: {error}", line=node.lineno) from None
+    for part in ast.walk(parsed):
+        if hasattr(part, "lineno"):
+            part.lineno = node.lineno
+    return parsed

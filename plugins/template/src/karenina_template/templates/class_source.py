@@ -1,0 +1,83 @@
+"""The source text of a template that was given as a class."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import json
+import textwrap
+from types import FunctionType
+from typing import TYPE_CHECKING
+
+from karenina_template.templates.answer_key import AnswerKey
+from karenina_template.templates.base import BaseAnswer
+from karenina_template.templates.building import BUILDING
+from karenina_template.templates.errors import TemplateError, UntrustedTemplate
+from karenina_template.templates.loading import load_template
+from karenina_template.templates.shape import Shape
+from karenina_template.templates.syntax import is_known
+
+if TYPE_CHECKING:
+    from karenina_template.templates.template import Template
+
+
+def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | None:
+    """The source of `answer` by itself; None where there is none that would make the same class again.
+
+    A file may define several classes of one name, and a class may use what stands around it: such a source is not the
+    template's.
+    """
+    try:
+        with BUILDING:
+            lines, start = inspect.getsourcelines(answer)
+    except (OSError, TypeError, SyntaxError):
+        return None
+    source = textwrap.dedent("".join(lines))
+    try:
+        again = load_template(source)
+    except UntrustedTemplate:
+        inside = range(start, start + len(lines))
+        return source if _stands_alone(source) and _methods_stand_in(answer, inside) else None
+    except TemplateError:
+        return None
+    return source if again.key == key and _asks_alike(again, shape) else None
+
+
+def _asks_alike(again: Template, shape: Shape) -> bool:
+    return json.dumps(again.judge_schema()) == shape.schema_json
+
+
+def _methods_stand_in(answer: type[BaseAnswer], lines: range) -> bool:
+    own = [value for value in vars(answer).values() if isinstance(value, FunctionType)]
+    found = [inner for value in own if (inner := inspect.unwrap(value)).__module__ == answer.__module__]
+    return all(value.__code__.co_firstlineno in lines for value in found)
+
+
+def _stands_alone(source: str) -> bool:
+    with BUILDING:
+        tree = ast.parse(source)
+    made = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    finder = _Names()
+    finder.visit(tree)
+    return all(hasattr(builtins, name) or is_known(name) for name in finder.loaded - finder.stored - made)
+
+
+class _Names(ast.NodeVisitor):
+    """The names that are needed to make the class; what its methods need later is not looked at."""
+
+    def __init__(self) -> None:
+        self.loaded: set[str] = set()
+        self.stored: set[str] = set()
+
+    def visit_Name(self, node: ast.Name) -> None:
+        """Keep a name."""
+        (self.loaded if isinstance(node.ctx, ast.Load) else self.stored).add(node.id)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """Look at what surrounds a method, not into it."""
+        for part in [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]:
+            self.visit(part)
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        """Leave a function's body alone."""

@@ -1,0 +1,201 @@
+"""`VerifiedField`: a field of an answer template together with how it is verified."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
+
+from pydantic import Field, PydanticUserError, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from karenina_template.templates.building import BUILDING
+from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.primitives import DateMatch, DateRange, DateTolerance, Primitive
+
+VERIFICATION: Final = "__verification__"
+"""The key in `json_schema_extra` under which a field keeps its `FieldRule`, as a dict. It never reaches a schema."""
+
+
+_DATES: Final = (DateMatch, DateRange, DateTolerance)
+
+
+class _Unset:
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = _Unset()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRule:
+    """How one field is verified: the `primitive`, the `truth`, the `weight` for granular scores, and a `hint`."""
+
+    primitive: Primitive
+    truth: object
+    weight: float = 1.0
+    hint: str | None = None
+
+    @property
+    def reads_trace(self) -> bool:
+        """Whether the field is decided on the raw response, without a judge."""
+        return self.primitive.reads_trace
+
+    @property
+    def grades(self) -> bool:
+        """Whether there is a credit between 0 and 1, which passing or failing does not tell."""
+        return not self.reads_trace and type(self.primitive).score is not Primitive.score
+
+    def passes(self, value: object, response: str) -> bool:
+        """Whether `value` passes, or for a trace field `response`."""
+        if self.reads_trace:
+            return self.primitive.check_trace(response) == bool(self.truth)
+        return self.primitive.check(value, self.truth)
+
+    def score(self, value: object, response: str) -> float:
+        """The credit for `value`, 0 to 1; for a trace field 1 or 0 by `response`."""
+        if self.reads_trace:
+            return float(self.passes(value, response))
+        return self.primitive.score(value, self.truth)
+
+    def fitted(self, fit: Truths, name: str) -> FieldRule:
+        """The rule with its truth as a value of the field's annotation. Raises `TemplateError` where it is none."""
+        if self.reads_trace or self.truth is None:
+            return self
+        truth = fit.value_of(name, self.truth, self.primitive)
+        return self if truth is self.truth else replace(self, truth=truth)
+
+
+def make_rule(
+    ground_truth: object, verify_with: object, weight: object = 1.0, extraction_hint: object = None
+) -> FieldRule:
+    """The checked rule of one field; `UNSET` is what was not given. Raises `TemplateError`."""
+    if not isinstance(verify_with, Primitive):
+        given = "nothing" if verify_with is UNSET else repr(verify_with)[:200]
+        raise TemplateError(f"verify_with is a primitive, such as ExactMatch(), not {given}")
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not (math.isfinite(weight) and weight >= 0):
+        raise TemplateError(f"weight is a finite number of at least 0, not {weight!r}")
+    if extraction_hint is not None and not isinstance(extraction_hint, str):
+        raise TemplateError(f"extraction_hint is text, not {extraction_hint!r:.200}")
+    truth = None if ground_truth is UNSET else ground_truth
+    try:
+        verify_with.check_expected(truth)
+    except (ValueError, TypeError) as error:
+        missing = "; no ground_truth is given" if ground_truth is UNSET else ""
+        raise TemplateError(f"ground_truth does not fit: {error}{missing}") from error
+    if verify_with.reads_trace and truth is None:
+        truth = True
+    return FieldRule(verify_with, truth, float(weight), extraction_hint or None)
+
+
+def VerifiedField(  # noqa: N802 - it stands where pydantic's Field stands
+    description: str = "",
+    ground_truth: object = UNSET,
+    verify_with: Primitive | _Unset = UNSET,
+    weight: float = 1.0,
+    extraction_hint: str | None = None,
+) -> Any:
+    """Declare a field of a `BaseAnswer` that is compared with a truth.
+
+    `description` and `extraction_hint` are all that a judge sees of it, besides its name and annotation. `ground_truth`
+    is compared through the primitive `verify_with`; it may be left out where the primitive needs none (a range, a
+    pattern) and is True by default where the primitive reads the raw response: such a field is asked of no judge.
+    `weight` (finite, 0 or more) counts in granular scores only.
+
+    Raises `TemplateError` where weight, hint or primitive cannot be used, or the truth does not suit the primitive;
+    that the truth suits the annotation is checked when the class is built.
+    """
+    rule = make_rule(ground_truth, verify_with, weight, extraction_hint)
+    kept = {
+        "ground_truth": rule.truth,
+        "verify_with": rule.primitive,
+        "weight": rule.weight,
+        "extraction_hint": rule.hint,
+    }
+    if rule.reads_trace:
+        return Field(default=None, description=description or None, json_schema_extra={VERIFICATION: kept})  # type: ignore[dict-item]  # pydantic wants JSON here, and it never gets that far: schemas are stripped of it
+    return Field(description=description or None, json_schema_extra={VERIFICATION: kept})  # type: ignore[dict-item]  # as above
+
+
+def rule_of(info: FieldInfo) -> FieldRule | None:
+    """The rule of a field that `VerifiedField` made; None for any other field."""
+    extra: object = info.json_schema_extra
+    kept = extra.get(VERIFICATION) if isinstance(extra, Mapping) else None
+    if not isinstance(kept, Mapping):
+        return None
+    return make_rule(kept["ground_truth"], kept["verify_with"], kept["weight"], kept["extraction_hint"])
+
+
+class Truths:
+    """Turns ground truths into values of their fields' annotations, and refuses those that can never be matched.
+
+    One object serves all templates of a shape; what pydantic builds for a field is built once, when it is needed, where
+    it is not among the `adapters`.
+    """
+
+    def __init__(self, fields: Mapping[str, FieldInfo], adapters: Mapping[str, TypeAdapter[Any]] | None = None) -> None:
+        self._fields = dict(fields)
+        self._adapters: dict[str, TypeAdapter[Any] | None] = dict(adapters or {})
+
+    def value_of(self, name: str, truth: object, primitive: Primitive) -> object:
+        """`truth` as a value of the field `name`: an enum's member for its value, a date for its ISO text.
+
+        Numbers suit every numeric annotation (a whole-number field may be compared with 2.5), and a date or a number
+        suits a text field where the primitive reads it out of text. Raises `TemplateError`.
+        """
+        info = self._fields[name]
+        kinds = _alternatives(info.annotation)
+        if not info.metadata and type(truth) in kinds and type(truth) in (str, int, float, bool):
+            return truth
+        if isinstance(truth, int | float | Decimal) and not isinstance(truth, bool) and kinds & {int, float, Decimal}:
+            return truth
+        if isinstance(truth, str) and isinstance(primitive, _DATES):
+            return truth  # the primitive knows the format, the annotation does not
+        adapter = self._adapter(name, info)
+        if adapter is None:
+            return truth
+        try:
+            value: object = adapter.validate_python(truth)
+        except ValidationError as error:
+            if str in kinds and isinstance(truth, date | int | float | Decimal) and _reads(primitive, truth):
+                return truth
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise TemplateError(
+                f"the ground truth {truth!r:.200} of field {name!r} is no value of its annotation: {first['msg']}"
+            ) from error
+        if isinstance(truth, bool) and not isinstance(value, bool) and value == truth and type(value) in (int, float):
+            raise TemplateError(
+                f"the ground truth {truth!r} of field {name!r} is a boolean, its annotation is a number"
+            )
+        # a set made into a list would have another order in every process
+        return truth if isinstance(truth, set | frozenset) and isinstance(value, list | tuple) else value
+
+    def _adapter(self, name: str, info: FieldInfo) -> TypeAdapter[Any] | None:
+        with BUILDING:
+            if name not in self._adapters:
+                annotation: Any = info.annotation
+                for item in info.metadata:
+                    annotation = Annotated[annotation, item]
+                try:
+                    self._adapters[name] = TypeAdapter(annotation)
+                except PydanticUserError:  # a type that only the class's own configuration allows
+                    self._adapters[name] = None
+            return self._adapters[name]
+
+
+def _alternatives(annotation: object) -> set[object]:
+    if get_origin(annotation) in (Union, UnionType):
+        return {part for part in get_args(annotation) if part is not NoneType}
+    return {annotation}
+
+
+def _reads(primitive: Primitive, truth: object) -> bool:
+    try:
+        return primitive.check(truth.isoformat() if isinstance(truth, date) else str(truth), truth)
+    except (ValueError, TypeError):
+        return False

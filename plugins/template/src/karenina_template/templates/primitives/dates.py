@@ -1,0 +1,155 @@
+"""Primitives for dates.
+
+A date is a date or datetime object, or a text that says a whole date (`date_text` settles which). A partial date
+("January 2024") and what is no date never pass.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+from typing import Annotated, ClassVar, Final, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from karenina_core.models.from_files import FromFiles
+from karenina_template.templates.primitives.base import Primitive
+from karenina_template.templates.primitives.date_text import Moment, read_date
+from karenina_template.templates.primitives.values import Number
+
+
+class _DatePrimitive(Primitive):
+    def check_expected(self, expected: object) -> None:
+        """Raise ValueError unless the truth is a whole date."""
+        self._truth(expected)
+
+    def _truth(self, expected: object) -> Moment:
+        truth = read_date(expected)
+        if truth is None:
+            raise self._wrong_truth("a whole date (year, month and day, such as 2024-01-15)", expected)
+        return truth
+
+
+_ISO: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:$|[T ])")
+
+
+def _whole(format: str | None) -> str | None:
+    sample = date(2013, 11, 27)
+    if format is not None:
+        found = read_date(sample.strftime(format), format)
+        if found is None or found.at.date() != sample:
+            raise ValueError(f"the format {format!r} must give year, month and day, in the signs of strptime")
+    return format
+
+
+class DateMatch(_DatePrimitive):
+    """Passes when both are the same calendar date, as written: a time of day and a time zone are not looked at.
+
+    `format` (the signs of `strptime`, such as "%d/%m/%Y") says how the texts are written, and then no other text
+    passes; use it where day and month could be mistaken. It must give year, month and day. The truth may be written
+    in ISO 8601 all the same.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    format: Annotated[str | None, AfterValidator(_whole)] = None
+
+    def check(self, extracted: object, expected: object) -> bool:
+        """Whether the dates are the same."""
+        truth, found = self._truth(expected), read_date(extracted, self.format)
+        return found is not None and found.at.date() == truth.at.date()
+
+    def _truth(self, expected: object) -> Moment:
+        if self.format is None or _ISO.match(str(expected)):
+            return read_date(expected, self.format) or super()._truth(expected)
+        truth = read_date(expected, self.format)
+        if truth is None:
+            raise self._wrong_truth(f"a date written as {self.format!r} or in ISO 8601", expected)
+        return truth
+
+
+class DateTolerance(_DatePrimitive):
+    """Passes when the date is no farther from the truth than `tolerance` `unit`s, the limit included.
+
+    A date without a time is its midnight. Two times with zones are compared as points in time, two without as
+    written; one with a zone and one without cannot be compared, and fail. A tolerance below 0, or of more than a
+    billion days, is refused.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    tolerance: Annotated[Number, Field(ge=0)]
+    unit: Literal["days", "hours", "minutes"] = "days"
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        try:
+            self._allowed()
+        except OverflowError:
+            raise ValueError(f"a tolerance of {self.tolerance} {self.unit} is more than dates can differ") from None
+        return self
+
+    def check(self, extracted: object, expected: object) -> bool:
+        """Whether the date is within the tolerance."""
+        truth, found = self._truth(expected), read_date(extracted)
+        if found is None or _aware(found) != _aware(truth):
+            return False
+        return abs(found.at - truth.at) <= self._allowed()
+
+    def _allowed(self) -> timedelta:
+        return timedelta(**{self.unit: self.tolerance})
+
+
+def _date_text(bound: object) -> str | None:
+    if bound is None:
+        return None
+    text = bound.isoformat() if isinstance(bound, date) else bound
+    if not isinstance(text, str) or read_date(text) is None:
+        raise ValueError(f"{bound!r:.200} is no whole date (year, month and day, such as 2024-01-15)")
+    return text
+
+
+Bound = Annotated[str | date | None, BeforeValidator(_date_text)]
+
+
+class DateRange(Primitive):
+    """Passes when the date lies between `min` and `max`, the ends included. The truth is not looked at.
+
+    A bound is a date or a text that says one. A bound without a time includes its whole day, as the value is written. A
+    bound with a time is compared with times: a date without one is its midnight, and where only one of the two has a
+    time zone the value fails. One bound may be left out, not both; `min` after `max` is refused.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    min: Bound = None
+    max: Bound = None
+
+    @model_validator(mode="after")
+    def _order(self) -> Self:
+        low, high = read_date(self.min), read_date(self.max)
+        if low is None and high is None:
+            raise ValueError("DateRange needs min, max or both")
+        if low is not None and high is not None:
+            if _aware(low) != _aware(high) and low.has_time and high.has_time:
+                raise ValueError(f"give min {self.min} and max {self.max} both a time zone, or neither")
+            if not _not_after(low, high):
+                raise ValueError(f"min {self.min} is after max {self.max}")
+        return self
+
+    def check(self, extracted: object, expected: object) -> bool:
+        """Whether the date is inside."""
+        found, low, high = read_date(extracted), read_date(self.min), read_date(self.max)
+        if found is None:
+            return False
+        return (low is None or _not_after(low, found, bound=low)) and (
+            high is None or _not_after(found, high, bound=high)
+        )
+
+
+def _not_after(earlier: Moment, later: Moment, bound: Moment | None = None) -> bool:
+    dates_only = not bound.has_time if bound else not (earlier.has_time and later.has_time)
+    if dates_only:
+        return earlier.at.date() <= later.at.date()
+    return _aware(earlier) == _aware(later) and earlier.at <= later.at
+
+
+def _aware(moment: Moment) -> bool:
+    return moment.at.utcoffset() is not None

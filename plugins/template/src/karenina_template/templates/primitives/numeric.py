@@ -1,0 +1,148 @@
+"""Primitives for numbers that pass or fail.
+
+Numbers are compared exactly, as they are written: integers and Decimals with all their digits, and a float as the
+shortest decimal that reads back as it, which is what people write and print. So 1.1 is within 0.1 of 1, 0.4 within 0.1
+of 0.3, and 10**20 + 5000 not within 1 of 10**20. Tolerances are compared with the exact distance, at any size.
+
+`values.number_of` settles what counts as a number: int, float, Decimal and plain numeric text ("5", "1e-3"); a bool,
+NaN, an infinity, None, "1,200" and "3.5 %" do not, and fail.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from karenina_core.models.from_files import FromFiles
+from karenina_template.templates.primitives.base import Primitive
+from karenina_template.templates.primitives.exactly import at_most, product
+from karenina_template.templates.primitives.values import Number, exact, number_of
+
+Mode = Literal["relative", "absolute"]
+
+
+class NumericPrimitive(Primitive):
+    """Base of the primitives whose truth is a number."""
+
+    def check_expected(self, expected: object) -> None:
+        """Raise ValueError unless the truth is a finite number (or the plain text of one)."""
+        self._truth(expected)
+
+    def _truth(self, expected: object) -> Decimal:
+        truth = number_of(expected)
+        if truth is None:
+            raise self._wrong_truth("a finite number", expected)
+        return truth
+
+
+def within(number: Decimal, truth: Decimal, tolerance: float, mode: Mode) -> bool:
+    """Return whether `number` is no farther from `truth` than `tolerance`, measured in units of `mode`."""
+    return at_most(number, truth, product(exact(tolerance), unit(mode, truth)))
+
+
+def unit(mode: Mode, reference: Decimal) -> Decimal:
+    """Return one unit of a tolerance: 1, or if it is relative the size of the `reference` (so 0 allows nothing)."""
+    return reference.copy_abs() if mode == "relative" else Decimal(1)
+
+
+class NumericExact(NumericPrimitive):
+    """Passes when both are equal as numbers: 5, 5.0 and "5" are; integers of any size are compared exactly.
+
+    What is no finite number (None, NaN, True, "1,200", "5 mg") fails.
+    """
+
+    def check(self, extracted: object, expected: object) -> bool:
+        """Whether the numbers are equal."""
+        truth = self._truth(expected)
+        return number_of(extracted) == truth
+
+
+class NumericTolerance(NumericPrimitive):
+    """Passes when the number is no farther from the truth than `tolerance`, the limit included.
+
+    `mode` "relative" (the default) measures in parts of the truth's size: 0.05 allows 5 %; relative to a truth of 0
+    only 0 passes. "absolute" measures in the field's own unit. A negative tolerance is refused.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    tolerance: Annotated[Number, Field(ge=0)]
+    mode: Mode = "relative"
+
+    def check(self, extracted: object, expected: object) -> bool:
+        """Whether the number is within the tolerance."""
+        truth, number = self._truth(expected), number_of(extracted)
+        return number is not None and within(number, truth, self.tolerance, self.mode)
+
+
+class NumericRange(Primitive):
+    """Passes when the number lies between `min` and `max`, the ends included unless `exclusive_min` or `_max` is set.
+
+    The truth is not looked at. One bound may be left out, not both. `min` above `max`, and bounds between which no
+    number lies, are refused; so are infinite bounds: leave the bound out.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    min: Number | None = None
+    max: Number | None = None
+    exclusive_min: bool = False
+    exclusive_max: bool = False
+
+    @model_validator(mode="after")
+    def _bounds(self) -> Self:
+        if self.min is None and self.max is None:
+            raise ValueError("NumericRange needs min, max or both")
+        if self.min is not None and self.max is not None:
+            if exact(self.min) > exact(self.max):
+                raise ValueError(f"min {self.min} is above max {self.max}")
+            if exact(self.min) == exact(self.max) and (self.exclusive_min or self.exclusive_max):
+                raise ValueError(f"no number lies between {self.min} and {self.max} with an end excluded")
+        return self
+
+    def check(self, extracted: object, expected: object) -> bool:
+        """Whether the number is inside."""
+        number = number_of(extracted)
+        if number is None:
+            return False
+        return above(number, self.min, self.exclusive_min) and below(number, self.max, self.exclusive_max)
+
+
+class NumericMinimum(NumericPrimitive):
+    """Passes when the number is at least the truth; above it where `exclusive` is set."""
+
+    from_files: ClassVar[FromFiles] = "any"
+    exclusive: bool = False
+
+    def check(self, extracted: object, expected: object) -> bool:
+        """Whether the number reaches the truth."""
+        truth, number = self._truth(expected), number_of(extracted)
+        return number is not None and above(number, truth, self.exclusive)
+
+
+class NumericMaximum(NumericPrimitive):
+    """Passes when the number is at most the truth; below it where `exclusive` is set."""
+
+    from_files: ClassVar[FromFiles] = "any"
+    exclusive: bool = False
+
+    def check(self, extracted: object, expected: object) -> bool:
+        """Whether the number stays at or below the truth."""
+        truth, number = self._truth(expected), number_of(extracted)
+        return number is not None and below(number, truth, self.exclusive)
+
+
+def above(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bool:
+    """Whether `number` is at or (where `exclusive`) above `bound`; None bounds nothing."""
+    if bound is None:
+        return True
+    limit = bound if isinstance(bound, Decimal) else exact(bound)
+    return number > limit or (number == limit and not exclusive)
+
+
+def below(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bool:
+    """Whether `number` is at or (where `exclusive`) below `bound`; None bounds nothing."""
+    if bound is None:
+        return True
+    limit = bound if isinstance(bound, Decimal) else exact(bound)
+    return number < limit or (number == limit and not exclusive)

@@ -1,0 +1,95 @@
+"""Primitives that look at the raw response. Their field is not in the judge's schema.
+
+The truth says whether the response should have it: True (also where none is given) or False.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Field, Strict, model_validator
+
+from karenina_core.models.from_files import FromFiles
+from karenina_template.templates.primitives.base import Primitive
+from karenina_template.templates.primitives.text import FlagNames
+from karenina_template.templates.primitives.values import plain
+from karenina_toolkit.patterns import compile_pattern, find_all
+
+Count = Annotated[int, Strict(), Field(ge=0)]
+
+
+class TracePrimitive(Primitive):
+    """Base of the primitives that read the raw response."""
+
+    reads_trace: ClassVar[bool] = True
+
+    def check_expected(self, expected: object) -> None:
+        """Raise ValueError unless the truth is True, False or not given."""
+        if not isinstance(plain(expected), bool | None):
+            raise self._wrong_truth("True or False", expected)
+
+
+def _at_least_one(count: object) -> object:
+    return 1 if count is None else count
+
+
+class TraceRegex(TracePrimitive):
+    """Passes when `pattern` is found in the response at least `count_min` times (1; matches do not overlap).
+
+    The syntax is that of `re`; `flags` are names (`["IGNORECASE"]`) or constants of `re`. A bad or empty pattern, an
+    unknown flag and a count below 1 are refused when built. A search that does not end raises `PatternTimeout`.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    pattern: str
+    flags: FlagNames = ()
+    count_min: Annotated[int, Strict(), Field(ge=1), BeforeValidator(_at_least_one)] = 1
+
+    @model_validator(mode="after")
+    def _compiles(self) -> Self:
+        compile_pattern(self.pattern, self.flags)
+        return self
+
+    def check_trace(self, text: str) -> bool:
+        """Whether the pattern is found often enough."""
+        return len(find_all(self.pattern, text, self.flags, limit=self.count_min)) == self.count_min
+
+
+class TraceContains(TracePrimitive):
+    """Passes when `substring` occurs in the response; case counts unless `case_sensitive` is False. Not empty."""
+
+    from_files: ClassVar[FromFiles] = "any"
+    substring: str = Field(min_length=1)
+    case_sensitive: bool = True
+
+    def check_trace(self, text: str) -> bool:
+        """Whether the substring occurs."""
+        if self.case_sensitive:
+            return self.substring in text
+        return self.substring.casefold() in text.casefold()
+
+
+class TraceLength(TracePrimitive):
+    """Passes when the response is from `min` to `max` long, both included, in characters or words.
+
+    Characters are Unicode code points, white space included; words are what white space separates. One bound may be
+    left out, not both; `min` above `max` is refused.
+    """
+
+    from_files: ClassVar[FromFiles] = "any"
+    min: Count | None = None
+    max: Count | None = None
+    unit: Literal["chars", "words"] = "chars"
+
+    @model_validator(mode="after")
+    def _bounds(self) -> Self:
+        if self.min is None and self.max is None:
+            raise ValueError("TraceLength needs min, max or both")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"min {self.min} is above max {self.max}")
+        return self
+
+    def check_trace(self, text: str) -> bool:
+        """Whether the response is long and short enough."""
+        length = len(text.split()) if self.unit == "words" else len(text)
+        return (self.min is None or length >= self.min) and (self.max is None or length <= self.max)

@@ -1,0 +1,112 @@
+"""The patterns that a classic template looks for in the raw response (`self.regex`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from karenina_core.wording import nearest
+from karenina_template.templates.errors import TemplateError
+from karenina_toolkit.patterns import BadPattern, find_all
+
+if TYPE_CHECKING:
+    import regex
+
+MATCH_TYPES = ("exact", "contains", "count", "all")
+_KEYS = ("pattern", "expected", "match_type")
+
+
+@dataclass(slots=True)
+class RegexReport:
+    """What became of a template's patterns.
+
+    `performed` is whether there was a pattern; `overall_success` is None where there was none. The mappings are by the
+    names in `self.regex`: whether it passed, the details (pattern, expected, match_type, matches, success), and all
+    that was found.
+    """
+
+    performed: bool = False
+    results: dict[str, bool] = field(default_factory=dict)
+    details: dict[str, dict[str, Any]] = field(default_factory=dict)
+    overall_success: bool | None = None
+    extraction_results: dict[str, list[Any]] = field(default_factory=dict)
+
+
+def verify_patterns(patterns: object, text: str) -> RegexReport:
+    """Look for every one of `patterns` in `text`; all must pass.
+
+    `patterns` is `{name: {"pattern": ..., "expected": ..., "match_type": ...}}`, or `{name: pattern}` for one that must
+    only be found. The match types: `exact` (default) exactly one match, equal to `expected`; `contains` `expected` is
+    one of the matches; `count` there are `expected` matches; `all` every value of the list `expected` is among the
+    matches. A match is the text of the group where the pattern has one, the tuple of its groups where it has several,
+    else the whole match. None or an empty mapping: nothing is performed.
+
+    Raises `TemplateError` for a malformed declaration, and `karenina_toolkit.patterns.PatternTimeout` for a search
+    without end.
+    """
+    if patterns is None or patterns == {}:
+        return RegexReport()
+    if not isinstance(patterns, Mapping):
+        raise TemplateError(f"self.regex is a mapping from names to patterns, not a {type(patterns).__name__}")
+    details = {str(name): _verify(str(name), declared, text) for name, declared in patterns.items()}
+    results = {name: bool(detail["success"]) for name, detail in details.items()}
+    found = {name: list(detail["matches"]) for name, detail in details.items()}
+    return RegexReport(True, results, details, all(results.values()), found)
+
+
+def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
+    if isinstance(declared, str):
+        matches = _matches(name, declared, text)
+        return {"pattern": declared, "match_type": "found", "matches": matches, "success": bool(matches)}
+    if not isinstance(declared, Mapping):
+        raise TemplateError(f"self.regex[{name!r}] is a pattern or a mapping, not a {type(declared).__name__}")
+    for key in declared:
+        if key not in _KEYS:
+            raise TemplateError(f"self.regex[{name!r}] has no key {key!r}{nearest(str(key), _KEYS)}")
+    for key in ("pattern", "expected"):
+        if key not in declared:
+            raise TemplateError(f"self.regex[{name!r}] lacks {key!r}")
+    pattern, expected, match_type = declared["pattern"], declared["expected"], declared.get("match_type", "exact")
+    if not isinstance(pattern, str):
+        raise TemplateError(f"the pattern of self.regex[{name!r}] is text, not a {type(pattern).__name__}")
+    if match_type not in MATCH_TYPES:
+        raise TemplateError(
+            f"self.regex[{name!r}] has an unknown match_type {match_type!r}{nearest(str(match_type), MATCH_TYPES)}"
+        )
+    if match_type == "all" and not isinstance(expected, list | tuple | set | frozenset):
+        raise TemplateError(f"self.regex[{name!r}]: the match_type 'all' wants a list as expected")
+    if match_type == "count" and (isinstance(expected, bool) or not isinstance(expected, int)):
+        raise TemplateError(f"self.regex[{name!r}]: the match_type 'count' wants a whole number as expected")
+    matches = _matches(name, pattern, text)
+    return {
+        "pattern": pattern,
+        "expected": sorted(expected, key=repr) if isinstance(expected, set | frozenset) else expected,
+        "match_type": match_type,
+        "matches": matches,
+        "success": _passes(match_type, matches, expected),
+    }
+
+
+def _passes(match_type: str, matches: list[Any], expected: Any) -> bool:
+    if match_type == "exact":
+        return len(matches) == 1 and bool(matches[0] == expected)
+    if match_type == "contains":
+        return expected in matches
+    if match_type == "count":
+        return len(matches) == int(expected)
+    return all(value in matches for value in expected)
+
+
+def _matches(name: str, pattern: str, text: str) -> list[Any]:
+    try:
+        return [_value(match) for match in find_all(pattern, text)]
+    except BadPattern as error:
+        raise TemplateError(f"self.regex[{name!r}]: {error}") from error
+
+
+def _value(match: regex.Match[str]) -> str | tuple[str, ...]:
+    groups = tuple(group or "" for group in match.groups())
+    if not groups:
+        return match[0]
+    return groups[0] if len(groups) == 1 else groups

@@ -1,0 +1,251 @@
+"""`Shape`: the class that all templates share which differ only in what is right, and what is made from it once.
+
+Building a pydantic class costs more than all else that is done for a question, so it is done once a shape.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from typing import Annotated, Any, Final, Literal, Optional, Union
+
+from pydantic import BaseModel, Field, PydanticUserError, TypeAdapter, create_model
+from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic_core import SchemaError
+
+from karenina_template.templates.annotation import Annotation
+from karenina_template.templates.base import OWN_FIELDS, BaseAnswer
+from karenina_template.templates.building import BUILDING
+from karenina_template.templates.declaration import (
+    NO_DEFAULT,
+    Declaration,
+    EnumDeclaration,
+    FieldDeclaration,
+    ModelDeclaration,
+)
+from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.field import Truths
+from karenina_template.templates.schema import judge_object, judge_part, judge_schema, with_description
+
+_KEPT: Final = 1024
+_shapes: OrderedDict[Hashable, Shape] = OrderedDict()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What templates of one shape share.
+
+    `answer_class` has no truths, and every field of it may be None. `judge_fields` are the fields that a judge fills,
+    in the order of its schema; `schema_json` is that schema as text. What is declared in a source leaves the
+    descriptions of the answer's own fields to each template: they are empty in the schema, and the class has none.
+    """
+
+    answer_class: type[BaseAnswer]
+    judge_fields: tuple[str, ...]
+    schema_json: str
+    truths: Truths
+
+
+def shared(key: Hashable, build: Callable[[], Shape]) -> Shape:
+    """The shape kept under `key`, built first where it is new. The least recently used beyond 1,024 are let go."""
+    with BUILDING:
+        known = _shapes.get(key)
+        if known is None:
+            known = _shapes[key] = build()
+            if len(_shapes) > _KEPT:
+                _shapes.popitem(last=False)
+        else:
+            _shapes.move_to_end(key)
+        return known
+
+
+def shape_of_declaration(declaration: Declaration) -> Shape:
+    """The shape that `declaration` has, shared with all templates that have it too. Raises `TemplateError`."""
+    return shared(("declared", declaration.shape()), lambda: _build(declaration))
+
+
+def shape_of_class(cls: type[BaseAnswer]) -> Shape:
+    """The shape of a class that is there already: a subclass of it whose fields may be None. Raises `TemplateError`."""
+    own = cls.__dict__.get("__shape__")
+    if isinstance(own, Shape):
+        return own
+    with BUILDING:
+        key = cls.answer_key()
+        nullable = _nullable(cls)
+        schema = judge_schema(nullable, OWN_FIELDS.union(name for name, rule in key.rules.items() if rule.reads_trace))
+        shape = Shape(nullable, tuple(schema["properties"]), json.dumps(schema), Truths(cls.model_fields))
+        cls.__shape__ = shape  # type: ignore[attr-defined]  # kept on the class so that it goes when the class goes
+    return shape
+
+
+def _nullable(cls: type[BaseAnswer]) -> type[BaseAnswer]:
+    fields: dict[str, Any] = {}
+    for name, info in cls.model_fields.items():
+        if name in OWN_FIELDS and not info.is_required():
+            continue
+        annotation: Any = info.annotation
+        for item in info.metadata:
+            annotation = Annotated[annotation, item]
+        if info.discriminator is not None:
+            annotation = Annotated[annotation, Field(discriminator=info.discriminator)]
+        fields[name] = (
+            Optional[annotation],  # noqa: UP045 - as below
+            Field(
+                default=None,
+                description=info.description,
+                exclude=info.exclude,
+                repr=info.repr,
+                frozen=info.frozen,
+                json_schema_extra=info.json_schema_extra,
+            ),
+        )
+    created: type[BaseAnswer] = _created(cls.__name__, cls, fields, cls.__module__, cls.__doc__)
+    return created
+
+
+def _created(
+    name: str, base: type[BaseModel], fields: dict[str, Any], module: str = __name__, doc: str | None = None
+) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a field may be named as one of pydantic's own methods
+            return create_model(name, __base__=base, __module__=module, __doc__=doc, **fields)
+    except (PydanticUserError, SchemaError, AttributeError, NameError, TypeError, ValueError) as error:
+        raise TemplateError(f"the class {name} cannot be built: {error}") from error
+
+
+def _build(declaration: Declaration) -> Shape:
+    answer_class = _model(declaration.answer, declaration, {})
+    fields = declaration.answer.fields
+    plain = {name: found for name, item in fields.items() if (found := _plain_of(item)) is not None}
+    asked = {name for name, item in fields.items() if not item.is_trace}
+    if asked <= plain.keys():
+        schema = judge_object({name: json.loads(part.schema_json) for name, part in plain.items() if name in asked})
+    else:
+        schema = judge_schema(answer_class, OWN_FIELDS.union(fields.keys() - asked))
+    parts = schema["properties"]
+    parts.update({name: with_description(parts[name], "") for name in declaration.descriptions() if name in parts})
+    truths = Truths(answer_class.model_fields, {name: part.adapter for name, part in plain.items()})
+    return Shape(answer_class, tuple(parts), json.dumps(schema), truths)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """What is made once of an annotation, for the fields of all shapes."""
+
+    adapter: TypeAdapter[Any]
+    schema_json: str
+
+
+def _plain_of(item: FieldDeclaration) -> _Plain | None:
+    """What is made of the annotation of a field; None where the field has more to it."""
+    return None if item.constraints or item.annotation.classes() else _plain(item.annotation)
+
+
+@lru_cache(maxsize=_KEPT)
+def _plain(annotation: Annotation) -> _Plain | None:
+    nullable: Any = Optional[_simple_type(annotation)]  # noqa: UP045 - as below
+    adapter: TypeAdapter[Any] = TypeAdapter(nullable)
+    try:
+        return _Plain(adapter, json.dumps(judge_part(adapter)))
+    except PydanticInvalidForJsonSchema:
+        return None  # the schema of the whole class says what is wrong
+
+
+def _model(declared: ModelDeclaration, declaration: Declaration, built: dict[str, Any]) -> Any:
+    is_root = declared is declaration.answer
+    fields: dict[str, Any] = {}
+    for item in declared.fields.values():
+        annotation = _type(item.annotation, declaration, built)
+        settings: dict[str, Any] = dict(item.constraints)
+        if is_root:
+            constrained = Annotated[annotation, Field(**settings)] if settings else annotation
+            fields[item.name] = (
+                Optional[constrained],  # noqa: UP045 - `|` fails for annotations that are no classes
+                Field(default=None),
+            )
+            continue
+        if item.default is not NO_DEFAULT:
+            settings["default"] = item.default
+        fields[item.name] = (annotation, Field(description=item.description, **settings))
+    return _created(declared.name, BaseAnswer if is_root else BaseModel, fields)
+
+
+def _class(name: str, declaration: Declaration, built: dict[str, Any]) -> Any:
+    if name not in built:
+        declared = declaration.classes[name]
+        if isinstance(declared, ModelDeclaration):
+            built[name] = _model(declared, declaration, built)
+        else:
+            built[name] = _enum(declared)
+    return built[name]
+
+
+def _enum(declared: EnumDeclaration) -> Any:
+    members = list(declared.members)
+    try:
+        match declared.base:
+            case "StrEnum":
+                return enum.StrEnum(declared.name, members)
+            case "IntEnum":
+                return enum.IntEnum(declared.name, members)
+            case "str":
+                return enum.Enum(declared.name, members, type=str)
+            case "int":
+                return enum.Enum(declared.name, members, type=int)
+            case _:
+                return enum.Enum(declared.name, members)
+    except (TypeError, ValueError) as error:
+        raise TemplateError(f"the enumeration {declared.name} cannot be built: {error}", line=declared.line) from error
+
+
+_SIMPLE: Final[dict[str, Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "date": date,
+    "datetime": datetime,
+    "time": time,
+    "timedelta": timedelta,
+    "Decimal": Decimal,
+    "Any": Any,
+    "object": Any,
+    "None": None,
+    "...": ...,
+}
+_CONTAINERS: Final[dict[str, Any]] = {"list": list, "dict": dict, "set": set, "frozenset": frozenset, "tuple": tuple}
+
+
+def _type(annotation: Annotation, declaration: Declaration, built: dict[str, Any]) -> Any:
+    return _made(annotation, lambda name: _class(name, declaration, built))
+
+
+def _simple_type(annotation: Annotation) -> Any:
+    """The type that an annotation says which mentions no class of its file."""
+    return _made(annotation, _no_class)
+
+
+def _no_class(name: str) -> Any:
+    raise AssertionError(f"{name} is a class of its file")
+
+
+def _made(annotation: Annotation, class_of: Callable[[str], Any]) -> Any:
+    if annotation.kind in _SIMPLE:
+        return _SIMPLE[annotation.kind]
+    if annotation.kind == "class":
+        return class_of(annotation.name)
+    if annotation.kind == "literal":
+        return Literal[tuple(value for _, value in annotation.values)]
+    parts = tuple(_made(part, class_of) for part in annotation.parts)
+    if annotation.kind == "union":
+        return Union[parts]  # noqa: UP007 - made from a tuple
+    container = _CONTAINERS[annotation.kind]
+    return container[parts] if parts else container

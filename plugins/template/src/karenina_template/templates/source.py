@@ -1,0 +1,362 @@
+"""Read the source of a template as a declaration, without executing any of it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from typing import Any, Final
+
+from pydantic import Field
+
+from karenina_core.wording import nearest
+from karenina_template.templates.annotation import annotation_of
+from karenina_template.templates.answer_key import checked_strategy
+from karenina_template.templates.base import METHODS, OWN_FIELDS
+from karenina_template.templates.building import BUILDING
+from karenina_template.templates.declaration import (
+    NO_DEFAULT,
+    Declaration,
+    EnumDeclaration,
+    FieldDeclaration,
+    ModelDeclaration,
+)
+from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.field import UNSET, make_rule
+from karenina_template.templates.syntax import Scope, arguments_of, known_in, knows, shown, value_of
+
+_CONSTRAINTS: Final = (
+    "ge", "gt", "le", "lt", "max_length", "min_length", "multiple_of", "pattern",
+)  # fmt: skip
+_UNUSED: Final = ("title", "examples", "repr")
+VERIFIED: Final = ("description", "ground_truth", "verify_with", "weight", "extraction_hint")
+"""The parameters of `VerifiedField`, in their order."""
+_ENUMS: Final = frozenset({"Enum", "IntEnum", "StrEnum"})
+
+
+def parsed(source: str) -> ast.Module:
+    """The syntax tree of `source`. Raises `TemplateError` where there is none."""
+    try:
+        with BUILDING:
+            return ast.parse(source)
+    except SyntaxError as error:
+        raise TemplateError(f"the source is no Python: {error.msg}", line=error.lineno) from error
+    except (RecursionError, MemoryError) as error:
+        raise TemplateError("the source is nested too deeply") from error
+    except ValueError as error:
+        raise TemplateError(f"the source cannot be read: {error}") from error
+
+
+def declaration_of(tree: ast.Module, digest: str) -> Declaration:
+    """What `tree` declares.
+
+    Raises `UntrustedTemplate` for anything that is more than a declaration (design: a docstring, imports of known
+    names, classes of annotated fields), and `TemplateError` for a declaration that cannot be used.
+    """
+    scope = Scope(digest)
+    for statement in tree.body:
+        _admit(statement, scope)
+    classes = [statement for statement in tree.body if isinstance(statement, ast.ClassDef)]
+    for index, node in enumerate(classes):
+        if any(node.name == earlier.name for earlier in classes[:index]):
+            raise TemplateError(f"two classes are named {node.name!r}", line=node.lineno)
+    declared: dict[str, ModelDeclaration | EnumDeclaration] = {}
+    # An annotation may name a class that stands further down, a base may not.
+    later = {node.name for node in classes}
+    scope.classes = set()
+    for node in classes:
+        bases = _bases(node, scope, declared)
+        if bases & _ENUMS:
+            enum = _enum(node, bases, scope)
+            declared[node.name] = enum
+            scope.enums[node.name] = dict(enum.members)
+            scope.classes.add(node.name)
+            continue
+        hidden, scope.classes = scope.classes, later
+        declared[node.name] = _model(node, bases, scope, declared)
+        scope.classes = hidden | {node.name}
+    answer = _answer(declared)
+    _check_reachable(answer, declared, scope)
+    return Declaration(answer, declared, scope)
+
+
+def _answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> ModelDeclaration:
+    answers = [item for item in declared.values() if isinstance(item, ModelDeclaration) and item.is_answer]
+    named = [item for item in answers if item.name == "Answer"]
+    if named:
+        return named[0]
+    if len(answers) == 1:
+        return answers[0]
+    if answers:
+        names = ", ".join(item.name for item in answers)
+        raise TemplateError(f"several classes are answers ({names}) and none is named Answer", line=answers[1].line)
+    raise TemplateError("there is no class Answer(BaseAnswer)")
+
+
+def _admit(statement: ast.stmt, scope: Scope) -> None:
+    match statement:
+        case ast.ImportFrom(module=module, names=names, level=0) if module is not None:
+            if module == "__future__":
+                return
+            for alias in names:
+                if not knows(module, alias.name):
+                    raise scope.code(
+                        statement, f"`from {module} import {alias.name}` imports what templates do not know"
+                    )
+                scope.names[alias.asname or alias.name] = alias.name
+        case ast.Import(names=names):
+            for alias in names:
+                if not known_in(alias.name):
+                    raise scope.code(statement, f"`import {alias.name}` imports what templates do not know")
+                top = alias.name.partition(".")[0]
+                scope.modules[alias.asname or top] = alias.name if alias.asname else top
+        case ast.ClassDef():
+            _admit_class(statement, scope)
+        case ast.Expr(value=ast.Constant()):
+            return
+        case _:
+            raise scope.code(statement, f"`{shown(statement)}` is no class, import or docstring")
+
+
+def _admit_class(node: ast.ClassDef, scope: Scope) -> None:
+    if node.decorator_list:
+        raise scope.code(
+            node.decorator_list[0], f"class {node.name} has the decorator `@{shown(node.decorator_list[0])}`"
+        )
+    if node.keywords:
+        raise scope.code(node, f"class {node.name} has the argument `{shown(node.keywords[0])}`")
+    if getattr(node, "type_params", None):
+        raise scope.code(node, f"class {node.name} has type parameters")
+    for statement in node.body:
+        match statement:
+            case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.AnnAssign(target=ast.Name(), simple=1):
+                continue
+            case ast.Assign(targets=[ast.Name()]):
+                continue  # a member of an enumeration, or refused when the class is read
+            case ast.ClassDef(name="VerificationStrategy", bases=[], keywords=[], decorator_list=[]):
+                continue
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                raise scope.code(statement, f"class {node.name} has the method {name}()")
+            case _:
+                raise scope.code(statement, f"`{shown(statement)}` in class {node.name} is no declaration of a field")
+
+
+def _bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]) -> set[str]:
+    names: list[str] = []
+    for base in node.bases:
+        if isinstance(base, ast.Name) and isinstance(declared.get(base.id), ModelDeclaration):
+            names.append(base.id)
+            continue
+        meaning = scope.meaning(base)
+        if meaning not in {"BaseAnswer", "BaseModel", "str", "int", *_ENUMS}:
+            raise scope.code(base, f"class {node.name} is made from `{shown(base)}`, which is no base of templates")
+        names.append(meaning)
+    if len(names) == 1 or (len(names) == 2 and names[0] in ("str", "int") and names[1] == "Enum"):
+        return set(names)
+    if not names:
+        raise scope.code(node, f"class {node.name} has no base; templates are made from BaseAnswer, BaseModel and Enum")
+    raise scope.code(node, f"class {node.name} has several bases")
+
+
+def _enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclaration:
+    members: dict[str, object] = {}
+    for statement in node.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                if name in members or name.startswith("_"):
+                    raise TemplateError(f"enumeration {node.name} cannot have a member {name!r}", line=statement.lineno)
+                members[name] = _enum_value(value_of(value, scope), bases, statement)
+            case ast.Expr() | ast.Pass():
+                continue
+            case _:
+                raise scope.code(statement, f"`{shown(statement)}` in the enumeration {node.name} is no member")
+    if not members:
+        raise TemplateError(f"enumeration {node.name} has no members", line=node.lineno)
+    base = next(iter(bases - {"Enum"}), "Enum")
+    return EnumDeclaration(node.name, node.lineno, base, tuple(members.items()))
+
+
+def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
+    wanted: Any = str if bases & {"str", "StrEnum"} else int if bases & {"int", "IntEnum"} else str | int | float | bool
+    if not isinstance(value, wanted):
+        raise TemplateError(f"`{shown(node)}`: a member of this enumeration cannot be {value!r:.200}", line=node.lineno)
+    return value
+
+
+def _model(
+    node: ast.ClassDef, bases: set[str], scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]
+) -> ModelDeclaration:
+    (base,) = bases
+    if base in ("str", "int"):
+        raise scope.code(node, f"class {node.name} is made from {base}")
+    parent = declared.get(base)
+    inherited = parent if isinstance(parent, ModelDeclaration) else None
+    own: dict[str, FieldDeclaration] = {}
+    strategy = None
+    for statement in node.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                if name in own:
+                    raise TemplateError(f"{node.name} declares the field {name!r} twice", line=statement.lineno)
+                own[name] = _field(name, statement, scope)
+            case ast.ClassDef():
+                if strategy is not None:
+                    raise TemplateError(f"{node.name} has two strategies", line=statement.lineno)
+                strategy = _strategy(statement, scope)
+            case ast.Assign():
+                raise scope.code(statement, f"`{shown(statement)}` in class {node.name} is no declaration of a field")
+    fields = {**(inherited.fields if inherited else {}), **own}
+    is_answer = inherited.is_answer if inherited else base == "BaseAnswer"
+    tree, line = (strategy.tree, strategy.line) if strategy else (None, None)
+    rules = {name: item.rule for name, item in fields.items() if item.rule is not None}
+    if strategy is not None:
+        try:
+            tree = checked_strategy(strategy.tree, rules)
+        except TemplateError as error:
+            raise error.at(line) from error
+    elif inherited is not None:
+        tree, line = inherited.strategy, inherited.strategy_line
+    return ModelDeclaration(node.name, node.lineno, is_answer, ast.get_docstring(node), fields, tree, line)
+
+
+class _Strategy:
+    def __init__(self, tree: object, line: int) -> None:
+        self.tree: Any = tree
+        self.line = line
+
+
+def _strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
+    found: _Strategy | None = None
+    for statement in node.body:
+        match statement:
+            case (
+                ast.Assign(targets=[ast.Name(id="verify_strategy")], value=value)
+                | ast.AnnAssign(target=ast.Name(id="verify_strategy"), value=ast.expr() as value)
+            ):
+                found = _Strategy(value_of(value, scope), statement.lineno)
+            case ast.Pass() | ast.Expr(value=ast.Constant()):
+                continue
+            case _:
+                raise scope.code(
+                    statement, f"`{shown(statement)}` in VerificationStrategy is not `verify_strategy = ...`"
+                )
+    if found is None:
+        raise TemplateError("VerificationStrategy lacks verify_strategy", line=node.lineno)
+    return found
+
+
+def _field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaration:
+    if name.startswith("_"):
+        raise scope.code(node, f"`{shown(node)}` declares a private attribute")
+    annotation = annotation_of(node.annotation, scope)
+    value = node.value
+    if value is None:
+        return FieldDeclaration(name, node.lineno, annotation)
+    if not isinstance(value, ast.Call):
+        return FieldDeclaration(name, node.lineno, annotation, default=value_of(value, scope))
+    kind = scope.meaning(value.func)
+    if kind == "VerifiedField":
+        given = _named(value, VERIFIED, scope)
+        rule = _rule(name, value, given)
+        description = _text(given.get("description"), "description", value)
+        return FieldDeclaration(name, node.lineno, annotation, description, rule=rule)
+    if kind == "Field":
+        return _plain_field(name, node.lineno, annotation, value, scope)
+    return FieldDeclaration(name, node.lineno, annotation, default=value_of(value, scope))
+
+
+def _rule(name: str, node: ast.Call, given: dict[str, Any]) -> Any:
+    try:
+        return make_rule(
+            given.get("ground_truth", UNSET),
+            given.get("verify_with", UNSET),
+            given.get("weight", 1.0),
+            given.get("extraction_hint"),
+        )
+    except TemplateError as error:
+        raise TemplateError(f"field {name!r}: {error.reason}", line=node.lineno) from error
+
+
+def _named(node: ast.Call, parameters: tuple[str, ...], scope: Scope) -> dict[str, Any]:
+    positional, named = arguments_of(node, scope)
+    if len(positional) > len(parameters):
+        raise TemplateError(f"VerifiedField takes {len(parameters)} arguments", line=node.lineno)
+    given = dict(zip(parameters, positional, strict=False))
+    for key, argument in named.items():
+        if key not in parameters:
+            raise TemplateError(f"VerifiedField has no parameter {key!r}{nearest(key, parameters)}", line=node.lineno)
+        if key in given:
+            raise TemplateError(f"VerifiedField is given {key!r} twice", line=node.lineno)
+        given[key] = argument
+    return {key: value_of(argument, scope) for key, argument in given.items()}
+
+
+def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: Scope) -> FieldDeclaration:
+    positional, named = arguments_of(node, scope)
+    if len(positional) > 1 or (positional and "default" in named):
+        raise TemplateError("Field takes one positional argument, the default", line=node.lineno)
+    if positional:
+        named = {"default": positional[0], **named}
+    default: object = NO_DEFAULT
+    constraints: dict[str, object] = {}
+    description = None
+    for key, argument in named.items():
+        if key == "default":
+            is_required = isinstance(argument, ast.Constant) and argument.value is ...
+            default = NO_DEFAULT if is_required else value_of(argument, scope)
+        elif key == "description":
+            description = _text(value_of(argument, scope), key, node)
+        elif key in _CONSTRAINTS:
+            constraints[key] = value_of(argument, scope)
+        elif key in _UNUSED:
+            value_of(argument, scope)
+        elif key in inspect.signature(Field).parameters:
+            raise scope.code(node, f"field {name!r} uses Field({key}=...), which goes beyond a declaration")
+        else:
+            known = ["default", "description", *_CONSTRAINTS]
+            raise TemplateError(f"Field has no parameter {key!r}{nearest(key, known)}", line=node.lineno)
+    return FieldDeclaration(name, line, annotation, description, tuple(sorted(constraints.items())), default)
+
+
+def _text(value: object, parameter: str, node: ast.Call) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise TemplateError(f"{parameter} is text, not {value!r:.200}", line=node.lineno)
+    return value or None
+
+
+def _check_reachable(
+    answer: ModelDeclaration, declared: dict[str, ModelDeclaration | EnumDeclaration], scope: Scope
+) -> None:
+    for name, item in answer.fields.items():
+        if name in METHODS | OWN_FIELDS:
+            raise TemplateError(
+                f"{answer.name} cannot have a field {name!r}: every answer has that name; rename it", line=item.line
+            )
+    if not any(item.rule for item in answer.fields.values()):
+        raise TemplateError(
+            f"{answer.name} verifies nothing: it has neither a VerifiedField nor a verify() of its own",
+            line=answer.line,
+        )
+    _visit(answer, (), declared, scope, set())
+
+
+def _visit(
+    model: ModelDeclaration,
+    above: tuple[str, ...],
+    declared: dict[str, ModelDeclaration | EnumDeclaration],
+    scope: Scope,
+    done: set[str],
+) -> None:
+    for item in model.fields.values():
+        if above and item.rule is not None:
+            raise TemplateError(
+                f"field {item.name!r} of the nested model {model.name} is a VerifiedField, which only a template's own "
+                f"fields can be: use Field(description=...) there, and verify the field that holds the {model.name}",
+                line=item.line,
+            )
+        for name in sorted(item.annotation.classes()):
+            inner = declared[name]
+            if name == model.name or name in above:
+                raise scope.code_at(item.line, f"the annotation of {item.name!r} makes {name} hold itself")
+            if isinstance(inner, ModelDeclaration) and name not in done:
+                _visit(inner, (*above, model.name), declared, scope, done)
+                done.add(name)

@@ -1,0 +1,233 @@
+"""Expressions of a template's source as data: literals, containers, signs, and calls of known constructors.
+
+Nothing here evaluates source text. A name means what the tables of this module say, or nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from karenina_core.wording import nearest, some
+from karenina_template.templates.compose import AllOf, AnyOf, AtLeastN, FieldCheck
+from karenina_template.templates.errors import TemplateError, UntrustedTemplate
+from karenina_template.templates.normalize import SynonymMap
+from karenina_template.templates.primitives import known_primitives
+from karenina_toolkit.bounds import trouble_in
+
+_MODULES: Final[dict[str, frozenset[str]]] = {
+    "typing": frozenset({"Any", "Dict", "FrozenSet", "List", "Literal", "Optional", "Set", "Tuple", "Union"}),
+    "datetime": frozenset({"date", "datetime", "time", "timedelta"}),
+    "enum": frozenset({"Enum", "IntEnum", "StrEnum"}),
+    "decimal": frozenset({"Decimal"}),
+    "pydantic": frozenset({"BaseModel", "Field"}),
+}
+_OURS: Final = frozenset({"BaseAnswer", "VerifiedField", "AllOf", "AnyOf", "AtLeastN", "FieldCheck", "SynonymMap"})
+_CONSTRUCTORS: Final[dict[str, Callable[..., object]]] = {
+    "AllOf": AllOf,
+    "AnyOf": AnyOf,
+    "AtLeastN": AtLeastN,
+    "FieldCheck": FieldCheck,
+    "SynonymMap": SynonymMap,
+    "date": date,
+    "datetime": datetime,
+    "Decimal": Decimal,
+}
+_ALWAYS: Final = frozenset({"bool", "dict", "float", "frozenset", "int", "list", "object", "set", "str", "tuple"})
+
+
+def names_of_karenina() -> frozenset[str]:
+    """The names that a template may import from `karenina*`."""
+    return _OURS | known_primitives().keys()
+
+
+def is_ours(module: str) -> bool:
+    """Whether `module` is one of `karenina*`."""
+    return module.partition(".")[0].partition("_")[0] == "karenina"
+
+
+def known_in(module: str) -> frozenset[str]:
+    """The names of `module` that templates may use as data; none where the module is not known."""
+    return names_of_karenina() if is_ours(module) else _MODULES.get(module, frozenset())
+
+
+def knows(module: str, name: str) -> bool:
+    """Whether `name` is one of those `known_in` the module."""
+    if not is_ours(module):
+        return name in _MODULES.get(module, ())
+    return name in _OURS or name in known_primitives()
+
+
+@dataclass
+class Scope:
+    """What the names in one source mean: `names` by what was imported as what, `enums` with their members' values.
+
+    Names that the loader knows need no import. `classes` are the names that the file itself gives to classes; they
+    hide what was known by the same name.
+    """
+
+    digest: str
+    names: dict[str, str] = field(default_factory=dict)
+    modules: dict[str, str] = field(default_factory=dict)
+    classes: set[str] = field(default_factory=set)
+    enums: dict[str, Mapping[str, object]] = field(default_factory=dict)
+
+    def meaning(self, node: ast.expr) -> str | None:
+        """What a name or a dotted name stands for, such as "ExactMatch" or "date"; None where it is unknown."""
+        if isinstance(node, ast.Name):
+            if node.id in self.classes:
+                return None
+            if node.id in self.names:
+                return self.names[node.id]
+            return node.id if is_known(node.id) else None
+        if isinstance(node, ast.Attribute):
+            module = self._module(node.value)
+            return node.attr if module is not None and knows(module, node.attr) else None
+        return None
+
+    def _module(self, node: ast.expr) -> str | None:
+        if isinstance(node, ast.Name):
+            return self.modules.get(node.id)
+        if isinstance(node, ast.Attribute):
+            outer = self._module(node.value)
+            return f"{outer}.{node.attr}" if outer is not None and is_ours(outer) else None
+        return None
+
+    def code(self, node: ast.AST, what: str) -> UntrustedTemplate:
+        """The error that says that `node` is more than a declaration."""
+        return self.code_at(getattr(node, "lineno", None), what)
+
+    def code_at(self, line: int | None, what: str) -> UntrustedTemplate:
+        """As `code`, where only the line is known."""
+        return UntrustedTemplate(what, digest=self.digest, line=line)
+
+
+def is_known(name: str) -> bool:
+    """Whether templates know `name` without importing it."""
+    return (
+        name in _ALWAYS
+        or name in _OURS
+        or name in known_primitives()
+        or any(name in names for names in _MODULES.values())
+    )
+
+
+def shown(node: ast.AST) -> str:
+    """The source of `node`, shortened, for messages."""
+    try:
+        text = ast.unparse(node)
+    except (RecursionError, ValueError):
+        return type(node).__name__
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def value_of(node: ast.expr, scope: Scope) -> Any:
+    """The value of an expression. Raises `UntrustedTemplate` for code and `TemplateError` for mistakes."""
+    match node:
+        case ast.Constant(value=bool() | int() | float() | str() | None):
+            trouble = trouble_in(node.value)
+            if trouble is not None:
+                raise TemplateError(f"{trouble.what}; {trouble.cure}", line=node.lineno)
+            return node.value
+        case ast.List(elts=items):
+            return [value_of(item, scope) for item in items]
+        case ast.Tuple(elts=items):
+            return tuple(value_of(item, scope) for item in items)
+        case ast.Set(elts=items):
+            return _hashed(node, lambda: {value_of(item, scope) for item in items})
+        case ast.Dict(keys=keys, values=values):
+            return _hashed(node, lambda: _dict(node, keys, values, scope))
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
+            number = value_of(operand, scope)
+            if isinstance(number, bool) or not isinstance(number, int | float | Decimal):
+                raise TemplateError(f"a sign wants a number: {shown(node)}", line=node.lineno)
+            return -number if isinstance(node.op, ast.USub) else number
+        case ast.Attribute(value=ast.Name(id=name), attr=member) if name in scope.enums:
+            members = scope.enums[name]
+            if member not in members:
+                raise TemplateError(f"{name} has no member {member!r}{nearest(member, members)}", line=node.lineno)
+            return members[member]
+        case ast.Call():
+            return _called(node, scope)
+    raise scope.code(node, f"`{shown(node)}` is not a literal, a container or a known constructor")
+
+
+def arguments_of(node: ast.Call, scope: Scope) -> tuple[list[ast.expr], dict[str, ast.expr]]:
+    """The positional and the named arguments of a call; unpacking is code."""
+    named: dict[str, ast.expr] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            raise scope.code(node, f"`{shown(node)}` unpacks a mapping")
+        named[keyword.arg] = keyword.value
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            raise scope.code(node, f"`{shown(node)}` unpacks a sequence")
+    return node.args, named
+
+
+def _called(node: ast.Call, scope: Scope) -> object:
+    name = scope.meaning(node.func)
+    constructor = _CONSTRUCTORS.get(name or "") or known_primitives().get(name or "")
+    if name is None or constructor is None:
+        raise _unknown_call(node, scope)
+    positional, named = arguments_of(node, scope)
+    arguments = [value_of(argument, scope) for argument in positional]
+    keywords = {key: value_of(value, scope) for key, value in named.items()}
+    try:
+        return constructor(*arguments, **keywords)
+    except ValidationError as error:
+        raise TemplateError(_bad_parameter(name, error, constructor), line=node.lineno) from error
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise TemplateError(f"{name} cannot be built: {error}", line=node.lineno) from error
+
+
+def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
+    function = node.func
+    if isinstance(function, ast.Name) and not (
+        function.id in scope.classes
+        or function.id in scope.names
+        or hasattr(builtins, function.id)
+        or is_known(function.id)
+    ):
+        near = nearest(function.id, [*known_primitives(), *_CONSTRUCTORS])
+        return TemplateError(
+            f"unknown primitive {function.id!r}{near} (a plugin's primitive needs the plugin installed)",
+            line=node.lineno,
+        )
+    return scope.code(node, f"`{shown(node)}` calls {shown(function)}, which is no known constructor")
+
+
+def _bad_parameter(name: str, error: ValidationError, constructor: object) -> str:
+    problems = []
+    fields = getattr(constructor, "model_fields", {})
+    for item in error.errors(include_url=False, include_input=False):
+        # pydantic names its own validators in a place, too
+        place = ".".join(str(part) for part in item["loc"] if not set(str(part)) & set("[(-"))
+        if item["type"] == "extra_forbidden":
+            problems.append(f"it has no parameter {place!r}{nearest(place, fields)}")
+        else:
+            problems.append(f"{place}: {item['msg']}" if place else item["msg"])
+    return f"bad parameter of {name}: {some(problems)}"
+
+
+def _dict(node: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], scope: Scope) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for key, value in zip(keys, values, strict=True):
+        if key is None:
+            raise scope.code(node, f"`{shown(node)}` unpacks a mapping")
+        found[value_of(key, scope)] = value_of(value, scope)
+    return found
+
+
+def _hashed(node: ast.expr, build: Callable[[], Any]) -> Any:
+    try:
+        return build()
+    except TypeError as error:
+        raise TemplateError(f"`{shown(node)}` cannot be built: {error}", line=node.lineno) from error

@@ -1,0 +1,249 @@
+"""`Template` and `BoundTemplate`: a template as it is loaded, and as it stands for one question."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError, PydanticSerializationError, to_json, to_jsonable_python
+
+from karenina_template.templates.answer_key import AnswerKey
+from karenina_template.templates.base import BaseAnswer
+from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.shape import Shape, shape_of_class
+from karenina_toolkit.structured.numbers import kept_exact
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """One answer template: the `shape` that it shares with others, and the `key` that is its own.
+
+    `descriptions` are those of its fields that the shape leaves open. Made by `load_template` or `Template.from_class`.
+    """
+
+    shape: Shape
+    key: AnswerKey
+    template_id: str
+    description: str | None = None
+    own_source: str | None = None
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_class(cls, answer: type[BaseAnswer]) -> Self:
+        """The template that a class is. The class is the caller's own code and trusted. Raises `TemplateError`."""
+        given: object = answer
+        if not (isinstance(given, type) and issubclass(given, BaseAnswer)) or given is BaseAnswer:
+            raise TemplateError(f"a template is a subclass of BaseAnswer, not {given!r:.200}")
+        from karenina_template.templates.class_source import source_of  # it loads what it finds, by this class
+
+        shape = shape_of_class(answer)
+        return cls.of_class(answer, shape, source_of(answer, shape, answer.answer_key()))
+
+    @classmethod
+    def of_class(cls, answer: type[BaseAnswer], shape: Shape, source: str | None) -> Self:
+        """The template of a class whose shape and source are known already."""
+        key = answer.answer_key()
+        refuse_unverified(answer, shape, key)
+        text = source if source is not None else _described(answer, shape, key)
+        own_doc = inspect.cleandoc(answer.__doc__) if answer.__doc__ and "__doc__" in answer.__dict__ else None
+        return cls(shape, key, template_id(text), own_doc or None, source)
+
+    @property
+    def source(self) -> str:
+        """The source text. Raises `TemplateError` for a class that was made without one."""
+        if self.own_source is None:
+            raise TemplateError(
+                f"the source of {self.answer_class.__name__} is not to be had: the class was not read from a file, its "
+                "file has several of its name, or it uses names from around it; give the template as source text"
+            )
+        return self.own_source
+
+    @property
+    def answer_class(self) -> type[BaseAnswer]:
+        """The class of this shape, without truths, shared by all templates of the shape.
+
+        That of a template from a source which only declares has no descriptions either: `judge_schema` has them.
+        """
+        return self.shape.answer_class
+
+    def judge_schema(self) -> dict[str, Any]:
+        """The JSON Schema for the judge, a copy: see `karenina_template.templates.schema.judge_schema`."""
+        schema: dict[str, Any] = json.loads(self.shape.schema_json)
+        parts = schema["properties"]
+        for name, text in self.descriptions.items():
+            if name in parts:  # a field that reads the raw response is not asked for
+                parts[name]["description"] = text
+        return schema
+
+    def for_question(self, question_id: str) -> BoundTemplate:
+        """The template as it stands for one question."""
+        return BoundTemplate(question_id, self)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTemplate:
+    """A template that knows its question: what is asked of the judge, and what its answer is compared with.
+
+    Only `judge_schema`, `judge_fields` and `hints` are for a model's eyes: they hold no truth, weight or default.
+    """
+
+    question_id: str
+    template: Template
+
+    @property
+    def answer_class(self) -> type[BaseAnswer]:
+        """The class of this shape, without truths, shared by all templates of the shape."""
+        return self.template.answer_class
+
+    @property
+    def template_id(self) -> str:
+        """The MD5 of the source, in hexadecimal."""
+        return self.template.template_id
+
+    @property
+    def judge_fields(self) -> tuple[str, ...]:
+        """The fields that a judge fills, in the schema's order. Empty: no judge is needed."""
+        return self.template.shape.judge_fields
+
+    @property
+    def composition(self) -> str | None:
+        """How the fields make the verdict: "all_of", "any_of", "at_least_n(2)", ...; None where `verify` is the class's
+        own or no field is verified."""
+        return None if self.answer_class.verify is not BaseAnswer.verify else self.template.key.composition
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether `verify_granular` says more than `verify`: there are verified fields, or the class has its own."""
+        return bool(self.template.key.rules) or self.answer_class.verify_granular is not BaseAnswer.verify_granular
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether a field is compared by a primitive that takes its time."""
+        return any(rule.primitive.is_slow for rule in self.template.key.rules.values())
+
+    @property
+    def description(self) -> str | None:
+        """The docstring of the template: the author's notes, not for a judge."""
+        return self.template.description
+
+    def judge_schema(self) -> dict[str, Any]:
+        """The JSON Schema for the judge, a copy: see `karenina_template.templates.schema.judge_schema`."""
+        return self.template.judge_schema()
+
+    def hints(self) -> dict[str, str]:
+        """The extraction hints of the fields that a judge fills."""
+        rules = self.template.key.rules
+        return {name: hint for name in self.judge_fields if name in rules and (hint := rules[name].hint)}
+
+    def bind(self, values: Mapping[str, object], response: str = "") -> BaseAnswer:
+        """The answer that the judge's `values` make, knowing id, truths, weights and the raw `response`.
+
+        The values are read as JSON is (dates and enum members from text); None is kept as None, whatever the
+        annotation; keys that are no fields are ignored, as are fields that are not for the judge. Raises pydantic's
+        `ValidationError` where a value does not fit or a field is missing, and whatever the class's own code raises.
+        """
+        answer = self._validated(values)
+        key = self.template.key
+        answer._key, answer._response = key, response
+        if key.rules and answer.correct is None:
+            # past the class's own rules on assignment, which are for its user's values
+            answer.__dict__["correct"] = {name: rule.truth for name, rule in key.rules.items()}
+        return answer
+
+    def expected(self) -> dict[str, Any]:
+        """The truths as JSON values; of a class without verified fields what its `correct` holds, where it can be
+        had without an answer, under its own keys, or under "correct" where it is no mapping."""
+        rules = self.template.key.rules
+        if rules:
+            return {name: as_json(rule.truth) for name, rule in rules.items()}
+        try:
+            correct = self.bind(dict.fromkeys(self.judge_fields)).correct
+        except Exception:
+            return {}
+        if correct is None:
+            return {}
+        found = as_json(correct)
+        return found if isinstance(found, dict) else {"correct": found}
+
+    def extracted(self, answer: BaseAnswer) -> dict[str, Any]:
+        """What the judge filled in, as JSON values."""
+        return {name: as_json(getattr(answer, name)) for name in self.judge_fields}
+
+    def _validated(self, values: Mapping[str, object]) -> BaseAnswer:
+        cls = self.answer_class
+        given = {name: values[name] for name in self.judge_fields if values.get(name) is not None}
+        errors = [
+            InitErrorDetails(type="missing", loc=(name,), input=dict(values))
+            for name in self.judge_fields
+            if name not in values
+        ]
+        try:
+            text = to_json({**given, "id": self.question_id})
+        except (PydanticSerializationError, UnicodeError) as error:
+            problem = PydanticCustomError("not_json", "{reason}", {"reason": str(error)})
+            raise ValidationError.from_exception_data(
+                cls.__name__, [*errors, InitErrorDetails(type=problem, input=dict(values))]
+            ) from error
+        try:
+            answer = cls.model_validate_json(text, by_alias=False, by_name=True)
+        except ValidationError as error:
+            raise ValidationError.from_exception_data(cls.__name__, [*errors, *_again(error)]) from error
+        if errors:
+            raise ValidationError.from_exception_data(cls.__name__, errors)
+        for name, value in given.items():
+            read = answer.__dict__.get(name)
+            exact = kept_exact(value, read)
+            if exact is not read:  # past the class's own rules on assignment: it is the same value
+                answer.__dict__[name] = exact
+        return answer
+
+
+def template_id(source: str) -> str:
+    """The MD5 of `source`, in hexadecimal: a name for it, not a protection."""
+    return hashlib.md5(source.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> None:
+    """Raise `TemplateError` for a class that has nothing to verify: no rule, no `verify`, no pattern, no `correct`."""
+    if key.rules or answer.verify is not BaseAnswer.verify:
+        return
+    try:
+        empty = shape.answer_class()
+    except Exception:
+        return
+    if empty.regex is None and empty.correct is None:
+        raise TemplateError(
+            f"{answer.__name__} verifies nothing: it has no VerifiedField, no verify() of its own and no self.regex"
+        )
+
+
+def as_json(value: object) -> Any:
+    """`value` as JSON values; sets become sorted lists, what JSON cannot say becomes text."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(warnings=False)
+    if isinstance(value, set | frozenset):
+        return sorted((as_json(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
+    if isinstance(value, Mapping):
+        return {str(to_jsonable_python(key, fallback=str)): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    return to_jsonable_python(value, fallback=str, serialize_unknown=True)
+
+
+def _again(error: ValidationError) -> Iterable[InitErrorDetails]:
+    for item in error.errors(include_url=False):
+        problem = PydanticCustomError(item["type"], "{reason}", {"reason": item["msg"]})
+        yield InitErrorDetails(type=problem, loc=item["loc"], input=item["input"])
+
+
+def _described(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str:
+    rules = {
+        name: [as_json(rule.truth), rule.primitive.to_json(), rule.weight, rule.hint]
+        for name, rule in key.rules.items()
+    }
+    return json.dumps([answer.__qualname__, shape.schema_json, rules, repr(key.strategy)], sort_keys=True)

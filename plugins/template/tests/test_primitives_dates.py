@@ -1,0 +1,170 @@
+"""Primitives for dates, and how dates are read."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from karenina_template.templates.primitives import DateMatch, DateRange, DateTolerance
+
+NO_WHOLE_DATES = [
+    *("2024", "2024-01", "January 2024", "15 January", "1/15", "1/15/24", "2024-W03", "15", "", "today", "Tuesday"),
+    *("2024-02-30", "2023-02-29", "2024-13-01", "13/13/2024", "0000-01-01", "32 May 2024", "5 Foo 2024"),
+    *("2024-01-15T25:00", "2024-01-15 13:00 pm", "2024-01-15T10:00+99:00", "2024-01-15 or so", "2024-01-1510:30"),
+    *("around 15 January 2024", "15 January 2024 to 16 January 2024", "2024-01/15", 20240115, 1705276800, 1.5, None),
+    *(True, ["2024-01-15"], {"year": 2024}, "9" * 5000, timedelta(1)),
+]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("2024-01-15", "20240115", "2024/1/15", "2024.01.15", "1/15/2024", "15/1/2024", "15.01.2024", " 2024-01-15. "),
+        *("15 January 2024", "15 Jan 2024", "15-Jan-2024", "15th January 2024", "the 15th of January, 2024"),
+        *("January 15, 2024", "Jan. 15th, 2024", "JANUARY 15 2024", "January  15,\n2024", "2024 Jan 15"),
+        *("Monday, January 15, 2024", "Mon, 15 Jan 2024 10:30:00 GMT", "2024-01-15T23:59:59.999Z"),
+        *("2024-01-15 10:30", "2024-01-15T10:30+02:00", "1/15/2024 10:30 PM", "January 15, 2024 at 9:05 a.m."),
+        *(date(2024, 1, 15), datetime(2024, 1, 15, 10, 30), datetime(2024, 1, 15, 23, 30, tzinfo=UTC)),
+    ],
+)
+def test_date_match_reads_whole_dates_as_people_write_them(written):
+    assert DateMatch().check(written, date(2024, 1, 15)) is True
+    assert DateMatch().check("2024-01-15", written) is True
+    assert DateMatch().check(written, "2024-01-16") is False
+
+
+@pytest.mark.parametrize("value", NO_WHOLE_DATES)
+def test_what_says_no_whole_date_never_passes(value):
+    assert DateMatch().check(value, "2024-01-15") is False
+    assert DateTolerance(tolerance=999999).check(value, "2024-01-15") is False
+    assert DateRange(min="0001-01-01").check(value, None) is False
+
+
+@pytest.mark.parametrize("value", NO_WHOLE_DATES)
+def test_what_says_no_whole_date_cannot_be_the_truth(value):
+    for primitive in (DateMatch(), DateTolerance(tolerance=1)):
+        with pytest.raises(ValueError, match="needs a whole date"):
+            primitive.check_expected(value)
+
+
+def test_of_day_and_month_in_numbers_the_month_comes_first():
+    assert DateMatch().check("3/4/2024", "2024-03-04")
+    assert DateMatch().check("13/4/2024", "2024-04-13")
+
+
+@pytest.mark.parametrize(
+    ("extracted", "expected", "passes"),
+    [
+        ("3/4/2024", "3/4/2024", True),
+        ("3/4/2024", "2024-04-03", True),
+        (" 03/04/2024 ", date(2024, 4, 3), True),
+        (date(2024, 4, 3), "3/4/2024", True),
+        ("2024-04-03", "3/4/2024", False),
+        ("3/4/24", "3/4/2024", False),
+        ("3 April 2024", "3/4/2024", False),
+    ],
+)
+def test_a_format_says_how_the_text_is_written(extracted, expected, passes):
+    assert DateMatch(format="%d/%m/%Y").check(extracted, expected) is passes
+
+
+def test_a_truth_that_is_not_in_the_format_is_the_authors_error():
+    with pytest.raises(ValueError, match="a date written as '%d/%m/%Y' or in ISO 8601"):
+        DateMatch(format="%d/%m/%Y").check_expected("3 April 2024")
+
+
+@pytest.mark.parametrize("format", ["%Y-%m", "%d %B", "%H:%M", "%Q", "", "%Y-%m-%d %"])
+def test_a_format_without_the_whole_date_is_refused(format):
+    with pytest.raises(ValidationError):
+        DateMatch(format=format)
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "unit", "extracted", "expected", "passes"),
+    [
+        (3, "days", "2024-01-18", "2024-01-15", True),
+        (3, "days", "2024-01-12", "January 15, 2024", True),
+        (3, "days", "2024-01-19", "2024-01-15", False),
+        (0, "days", "2024-01-15", "2024-01-15", True),
+        (0.5, "days", "2024-01-15T12:00", "2024-01-15", True),
+        (0.5, "days", "2024-01-15T12:01", "2024-01-15", False),
+        (2, "hours", "2024-01-15T12:00", "2024-01-15T10:00", True),
+        (119, "minutes", "2024-01-15T12:00", "2024-01-15T10:00", False),
+        (0, "minutes", "2024-01-15T12:00+02:00", "2024-01-15T10:00Z", True),
+        (0, "minutes", datetime(2024, 1, 15, 12, tzinfo=timezone(timedelta(hours=2))), "2024-01-15T10:00Z", True),
+        (0, "minutes", "2024-01-15T05:00-05:00", "2024-01-15T10:00Z", True),
+        (0, "minutes", "2024-01-15 12:30 PM", "2024-01-15T12:30", True),
+        (0, "minutes", "2024-01-15 12:30 am", "2024-01-15T00:30", True),
+        (0, "minutes", "2024-01-15 1:30 pm", "2024-01-15T13:30", True),
+        (9, "days", "2024-01-15T12:00Z", "2024-01-15", False),
+        (9, "days", "2024-01-15", "2024-01-15T12:00Z", False),
+    ],
+)
+def test_date_tolerance(tolerance, unit, extracted, expected, passes):
+    assert DateTolerance(tolerance=tolerance, unit=unit).check(extracted, expected) is passes
+
+
+@pytest.mark.parametrize(
+    ("bounds", "extracted", "passes"),
+    [
+        ({"min": "2024-01-01", "max": "2024-12-31"}, "2024-01-01", True),
+        ({"min": "2024-01-01", "max": "2024-12-31"}, "December 31, 2024", True),
+        ({"min": "2024-01-01", "max": "2024-12-31"}, "2024-12-31T23:59", True),
+        ({"min": "2024-01-01", "max": "2024-12-31"}, "2024-12-31T23:59-05:00", True),
+        ({"min": "2024-01-01", "max": "2024-12-31"}, "2023-12-31", False),
+        ({"min": "2024-01-01", "max": "2024-12-31"}, "2025-01-01", False),
+        ({"min": date(2024, 1, 1)}, "9999-12-31", True),
+        ({"max": "1 January 2024"}, "0001-01-01", True),
+        ({"max": "2024-01-15T12:00"}, "2024-01-15T12:00", True),
+        ({"max": "2024-01-15T12:00"}, "2024-01-15T12:01", False),
+        ({"max": "2024-01-15T12:00"}, "2024-01-15", True),
+        ({"max": "2024-01-15T12:00Z"}, "2024-01-15T13:00+02:00", True),
+        ({"max": "2024-01-15T12:00Z"}, "2024-01-15T11:00", False),
+    ],
+)
+def test_date_range(bounds, extracted, passes):
+    assert DateRange(**bounds).check(extracted, "not looked at") is passes
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [
+        (DateTolerance, {}),
+        (DateTolerance, {"tolerance": -1}),
+        (DateTolerance, {"tolerance": 1e10}),
+        (DateTolerance, {"tolerance": 1, "unit": "weeks"}),
+        (DateRange, {}),
+        (DateRange, {"min": "January 2024"}),
+        (DateRange, {"min": 0}),
+        (DateRange, {"min": ["2024-01-15"]}),
+        (DateRange, {"min": "2024-01-02", "max": "2024-01-01"}),
+        (DateRange, {"min": "2024-01-01T10:00", "max": "2024-01-01T09:00"}),
+        (DateRange, {"min": "2024-01-01T10:00Z", "max": "2024-01-01T11:00"}),
+    ],
+)
+def test_parameters_that_mean_nothing_are_refused(kind, parameters):
+    with pytest.raises(ValidationError):
+        kind(**parameters)
+
+
+@given(
+    st.dates(min_value=date(1000, 1, 1)),
+    st.sampled_from(["%Y-%m-%d", "%d %B %Y", "%B %d, %Y", "%a, %d %b %Y", "%m/%d/%Y", "%Y%m%d"]),
+)
+def test_every_date_is_read_back(day, format):
+    assert DateMatch().check(day.strftime(format), day)
+
+
+@given(st.datetimes(timezones=st.none() | st.just(UTC)))
+def test_every_time_is_read_back_exactly(moment):
+    assert DateTolerance(tolerance=0, unit="minutes").check(moment.isoformat(), moment)
+
+
+@given(st.text(alphabet="0123456789-/. :TZ+janury,th", max_size=30))
+def test_a_text_that_is_read_has_year_month_and_day(text):
+    if DateRange(min="0001-01-01").check(text, None):
+        assert sum(char.isdigit() for char in text) >= 5

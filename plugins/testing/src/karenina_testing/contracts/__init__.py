@@ -1,0 +1,60 @@
+"""What every adapter has to hold, as test classes: subclass them, and pytest runs them against your adapter.
+
+Needs pytest. Say once, in a subclass of `Wire`, how your provider's server speaks; then mix it into the contracts of
+the ports that the adapter has:
+
+    class Telegraph(Wire):
+        entry_point = "telegraph:plugin"
+        interface = "telegraph"
+
+        def reply(self, said, usage, finish_reason): ...  # the JSON body of a good reply
+        def read(self, request): ...                      # the messages that a request holds
+
+    class TestAdapter(Telegraph, AdapterContract): ...
+    class TestLLM(Telegraph, LLMContract): ...
+
+`ChatCompletions` and `MessagesAPI` are a `Wire` each, for servers that speak as OpenAI's and Anthropic's do.
+
+`MarksContract` holds settings models, kinds of traits and primitives to saying what a benchmark may set.
+
+`LiveLLMContract`, `LiveParserContract` and `LiveAgentContract` need no `Wire`: they ask a real model, at whatever
+endpoint it is (`live` names it), for what holds of any model.
+
+Elsewhere the server is scripted, on loopback, and in a thread of its own. No test needs a plugin for asynchronous
+tests.
+"""
+
+import pytest
+
+pytest.register_assert_rewrite(
+    *(f"{__name__}.{module}" for module in ("adapter", "agent", "calls", "live", "llm", "marks", "parser"))
+)
+
+from karenina_testing.contracts.adapter import AdapterContract  # noqa: E402 - what it asserts is shown in full
+from karenina_testing.contracts.agent import AgentContract  # noqa: E402
+from karenina_testing.contracts.chat_completions import ChatCompletions  # noqa: E402
+from karenina_testing.contracts.live import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract  # noqa: E402
+from karenina_testing.contracts.llm import LLMContract  # noqa: E402
+from karenina_testing.contracts.marks import MarksContract  # noqa: E402
+from karenina_testing.contracts.messages_api import MessagesAPI  # noqa: E402
+from karenina_testing.contracts.parser import ParserContract  # noqa: E402
+from karenina_testing.contracts.server import Reply, Request, ScriptedServer  # noqa: E402
+from karenina_testing.contracts.wire import Wire  # noqa: E402
+
+__all__ = [
+    "AdapterContract",
+    "AgentContract",
+    "ChatCompletions",
+    "LLMContract",
+    "LiveAgentContract",
+    "LiveContract",
+    "LiveLLMContract",
+    "LiveParserContract",
+    "MarksContract",
+    "MessagesAPI",
+    "ParserContract",
+    "Reply",
+    "Request",
+    "ScriptedServer",
+    "Wire",
+]

@@ -1,0 +1,123 @@
+"""What holds of every adapter, whatever it speaks to."""
+
+# ruff: noqa: D102 - the name of a test says what it sees to
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from importlib.metadata import EntryPoint, entry_points
+from typing import ClassVar
+
+import pytest
+
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.ports import Port
+from karenina_testing.contracts.calls import children, nothing_is_left
+from karenina_testing.contracts.marks import unmarked
+from karenina_testing.contracts.wire import KEY, Wire
+
+_LOADED = """
+import json, sys
+from importlib.metadata import EntryPoint
+import karenina_core, karenina_core.models.adapters, karenina_core.models.model
+import karenina_core.models.ports, karenina_core.plugins.hookspecs
+before = set(sys.modules)
+for spec in EntryPoint("contract", sys.argv[1], "karenina.adapters").load().karenina_adapters():
+    spec.unavailable and spec.unavailable()
+print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
+"""
+
+
+class AdapterContract(Wire):
+    """The declaration, and the ports before any call: mix in a `Wire` (or only what `model` needs of one).
+
+    `checks_extra`: whether the adapter refuses settings in `ModelConfig.extra` that it does not know.
+    """
+
+    checks_extra: ClassVar[bool] = True
+
+    def test_a_port_that_was_not_used_is_closed_as_often_as_one_likes(self) -> None:
+        async def run() -> None:
+            before = children()
+            for port in self.ports("http://127.0.0.1:9"):
+                await port.aclose()
+                await port.aclose()
+            await nothing_is_left(before)
+
+        asyncio.run(run())
+
+    def test_making_a_port_asks_nobody(self) -> None:
+        async def run(url: str) -> None:
+            for port in self.ports(url):
+                await port.aclose()
+
+        with self.server(self.failing(500)) as server:
+            asyncio.run(run(server.url))
+            assert server.connections == 0
+
+    def test_no_secret_is_in_the_repr_of_a_model_or_a_port(self) -> None:
+        async def run() -> list[str]:
+            shown = [repr(self.model("http://127.0.0.1:9"))]
+            for port in self.ports("http://127.0.0.1:9"):
+                shown.append(f"{port!r} {port}")
+                await port.aclose()
+            return shown
+
+        assert [shown for shown in asyncio.run(run()) if KEY in shown] == []
+
+    def ports(self, url: str) -> list[Port]:
+        """One port of each kind that the adapter has."""
+        return [getattr(self.spec, name)(self.model(url)) for name in self.spec.ports]
+
+    def test_the_entry_point_is_installed(self) -> None:
+        found = [point.value for point in entry_points(group="karenina.adapters")]
+        assert self.entry_point in found
+
+    def test_the_adapter_says_what_it_is(self) -> None:
+        spec = self.spec
+        assert spec.description.strip()
+        assert spec.ports, "an adapter without a port serves nobody"
+
+    def test_the_adapter_says_whether_a_benchmark_may_choose_it(self) -> None:
+        assert self.spec.from_files is not None, (
+            "say from_files=True if it starts no program and sends requests only where the user's own environment "
+            "points to, else from_files=False: a benchmark that names it then needs the user's trust"
+        )
+
+    def test_each_setting_says_whether_a_benchmark_may_set_it(self) -> None:
+        assert self.spec.extra is None or unmarked(self.spec.extra) == []
+
+    def test_loading_the_entry_point_imports_nothing_but_the_core_and_the_standard_library(self) -> None:
+        done = subprocess.run(  # noqa: S603 - this interpreter, and the adapter's own entry point
+            [sys.executable, "-c", _LOADED, self.entry_point], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        own = EntryPoint("contract", self.entry_point, "karenina.adapters").module.partition(".")[0]
+        found = set(json.loads(done.stdout.splitlines()[-1]))
+        assert sorted(found - sys.stdlib_module_names - {own, "karenina_core"}) == []
+
+    def test_where_something_is_missing_the_reason_names_the_line_that_mends_it(self) -> None:
+        reason = self.spec.unavailable() if self.spec.unavailable is not None else None
+        assert reason is None or "pip install" in reason
+
+    def test_a_right_model_passes_the_check(self) -> None:
+        if self.spec.check is not None:
+            self.spec.check(self.model("http://127.0.0.1:9"))
+
+    def test_a_setting_that_the_adapter_does_not_know_is_refused_before_the_run(self) -> None:
+        if not self.checks_extra:
+            pytest.skip("the adapter takes any setting")
+        assert self.spec.check is not None
+        model = self.model("http://127.0.0.1:9")
+        wrong = model.model_copy(update={"extra": {**model.extra, "no_such_setting": KEY}})
+        with pytest.raises(AdapterConfigError, match="no_such_setting") as caught:
+            self.spec.check(wrong)
+        assert KEY not in f"{caught.value} {caught.value!r}"
+
+    def test_at_least_one_call_may_be_under_way(self) -> None:
+        if self.spec.concurrency is not None:
+            declared = self.spec.concurrency(self.model("http://127.0.0.1:9"))
+            assert declared is None or declared >= 1

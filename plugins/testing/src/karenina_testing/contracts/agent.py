@@ -1,0 +1,185 @@
+"""What holds of every agent port."""
+
+# ruff: noqa: D102 - the name of a test says what it sees to
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import (
+    AgentOptions,
+    AgentPort,
+    AgentReply,
+    ErrorCategory,
+    Message,
+    PortError,
+    ToolCall,
+    Turn,
+)
+from karenina_testing.contracts.calls import CallContract
+from karenina_testing.contracts.server import Reply, Request
+
+ASK: Final = (Message.system("Look before you speak."), Message.user("What does the note say?"))
+NOTE: Final = "The code is 4711."
+
+
+class AgentContract(CallContract):
+    """A conversation with tools: mix in a `Wire`. The tools are those of the workspace."""
+
+    @pytest.fixture(autouse=True)
+    def _workspace(self, tmp_path: Path) -> None:
+        self.workspace = tmp_path
+        (tmp_path / "note.txt").write_text(NOTE, "utf-8")
+
+    def make(self, model: ModelConfig) -> AgentPort:
+        """The port under test."""
+        factory = self.spec.agent
+        assert factory is not None, f"the interface {self.interface} has no agent port"
+        return factory(model)
+
+    def call(self, port: AgentPort) -> Coroutine[Any, Any, AgentReply]:
+        """One question that needs no tool."""
+        return self._run(port)
+
+    def good(self) -> Callable[[Request], Reply]:
+        """An answer without a tool."""
+        return lambda _: self.saying("It is 4711.")
+
+    async def _run(self, port: AgentPort, **options: Any) -> AgentReply:
+        return await port.run(ASK, AgentOptions(workspace=self.workspace, **options))
+
+    def run(self, url: str, **options: Any) -> AgentReply:
+        """What an agent of its own does."""
+        return self.using(lambda port: self._run(port, **options), url)
+
+    def reads(self, name: str, id: str) -> ToolCall:
+        """A call that reads a file of the workspace."""
+        return self.reading(self.workspace / name, id)
+
+    def test_an_answer_without_tools_is_a_trace_of_one_message(self) -> None:
+        with self.server(self.good()) as server:
+            reply = self.run(server.url)
+        assert reply.trace == (Message.assistant("It is 4711."),)
+        assert (reply.limit_reached, reply.finish_reason) == (False, "stop")
+
+    def test_the_tools_are_offered_to_the_model(self) -> None:
+        with self.server(self.good()) as server:
+            self.run(server.url)
+            assert f'"{self.reads("note.txt", "call_1").name}"' in server.requests[0].text
+
+    def test_a_tool_is_called_and_what_it_said_goes_back_to_the_model(self) -> None:
+        call = self.reads("note.txt", "call_1")
+        with self.server(self.saying("I look.", call), self.saying("It is 4711.")) as server:
+            reply = self.run(server.url)
+            told = self.read(server.requests[-1])
+        asked, result, answer = reply.trace
+        assert (asked, answer) == (Message.assistant("I look.", [call]), Message.assistant("It is 4711."))
+        assert (result.role, result.tool_call_id, result.tool_name, result.is_error) == (
+            "tool",
+            call.id,
+            call.name,
+            False,
+        )
+        assert NOTE in result.content
+        assert [said.role for said in told] == ["system", "user", "assistant", "tool"]
+        assert told[2].tool_calls == (call,)
+        assert (told[3].tool_call_id, NOTE in told[3].content) == (call.id, True)
+
+    def test_usage_is_the_sum_of_all_turns(self) -> None:
+        with self.server(self.saying("", self.reads("note.txt", "call_1")), self.saying("It is 4711.")) as server:
+            assert self.run(server.url).usage == self.usage + self.usage
+
+    def test_a_tool_that_fails_is_an_entry_of_the_trace_and_the_agent_goes_on(self) -> None:
+        calls = self.reads("absent.txt", "call_1"), self.reads("note.txt", "call_2")
+        with self.server(self.saying("", *calls), self.saying("It is 4711.")) as server:
+            reply = self.run(server.url)
+        assert [message.role for message in reply.trace] == ["assistant", "tool", "tool", "assistant"]
+        results = {message.tool_call_id: message for message in reply.trace[1:3]}
+        assert {id: message.is_error for id, message in results.items()} == {"call_1": True, "call_2": False}
+        assert results["call_1"].content
+        assert reply.trace[-1].content == "It is 4711."
+
+    def test_a_tool_that_does_not_exist_is_an_entry_of_the_trace(self) -> None:
+        unknown = ToolCall("call_1", "launch_rocket", {"to": "the moon"})
+        with self.server(self.saying("", unknown), self.saying("There is none.")) as server:
+            reply = self.run(server.url)
+        assert [(message.role, message.is_error) for message in reply.trace] == [
+            ("assistant", False),
+            ("tool", True),
+            ("assistant", False),
+        ]
+
+    @pytest.mark.parametrize("most", [1, 2, 4])
+    def test_the_turn_limit_is_exact_and_keeps_the_trace(self, most: int) -> None:
+        with self.server(*(self.saying("", self.reads("note.txt", f"call_{turn}")) for turn in range(6))) as server:
+            reply = self.run(server.url, max_turns=most)
+            assert len(server.requests) == most
+        assert reply.limit_reached
+        assert [message.role for message in reply.trace] == ["assistant", "tool"] * (most - 1) + ["assistant"]
+        assert reply.trace[-1].tool_calls == (self.reads("note.txt", f"call_{most - 1}"),)
+
+    def test_an_answer_in_the_last_turn_is_no_limit(self) -> None:
+        with self.server(self.saying("", self.reads("note.txt", "call_1")), self.saying("It is 4711.")) as server:
+            reply = self.run(server.url, max_turns=2)
+        assert (reply.limit_reached, reply.trace[-1].content) == (False, "It is 4711.")
+
+    def stopped(self, url: str, **options: Any) -> PortError:
+        """The error of an agent that does not come to its end."""
+        with pytest.raises(PortError) as caught:
+            self.run(url, **options)
+        return caught.value
+
+    def _stopped_in_the_second_turn(self, call: ToolCall) -> PortError:
+        """The error of an agent whose server falls silent after `call`. A busy machine gets more time to come there."""
+        seconds = self.agent_seconds
+        while True:
+            with self.server(self.saying("", call), Reply(fault="hang")) as server:
+                error = self.stopped(server.url, timeout=seconds)
+                assert server.is_left_alone()
+            if len(server.requests) > 1 or seconds > 10 * self.agent_seconds:
+                return error
+            seconds *= 4
+
+    def test_a_time_out_keeps_the_trace_and_leaves_nothing_behind(self) -> None:
+        call = self.reads("note.txt", "call_1")
+        error = self._stopped_in_the_second_turn(call)
+        assert (error.category, error.retriable) == (ErrorCategory.TIMEOUT, False)
+        assert error.partial is not None
+        assert [message.role for message in error.partial.trace] == ["assistant", "tool"]
+        assert error.partial.trace[0].tool_calls == (call,)
+
+    @pytest.mark.parametrize(("status", "category"), [(401, ErrorCategory.PERMANENT), (500, ErrorCategory.SERVER)])
+    def test_a_failure_in_the_middle_keeps_the_trace_and_the_usage(self, status: int, category: ErrorCategory) -> None:
+        with self.server(self.saying("", self.reads("note.txt", "call_1")), self.failing(status)) as server:
+            error = self.stopped(server.url)
+        assert (error.category, error.status) == (category, status)
+        assert error.partial is not None
+        assert [message.role for message in error.partial.trace] == ["assistant", "tool"]
+        assert error.partial.usage == self.usage
+
+    def test_a_guarded_request_is_repeated_alone(self) -> None:
+        """Only for ports that set `guards_calls`."""
+
+        async def stubborn(ask: Callable[[], Awaitable[Turn]], _: Sequence[Message]) -> Turn:
+            for _try in range(3):
+                try:
+                    return await ask()
+                except PortError:
+                    await asyncio.sleep(0)
+            return await ask()
+
+        call = self.reads("note.txt", "call_1")
+        script = self.saying("", call), self.failing(500), self.failing(500), self.saying("It is 4711.")
+        with self.server(*script) as server:
+            if not getattr(self.make(self.model(server.url)), "guards_calls", False):
+                pytest.skip("the port leaves repeating to the run")
+            reply = self.run(server.url, guard=stubborn)
+            assert len(server.requests) == 4
+        assert [message.role for message in reply.trace] == ["assistant", "tool", "assistant"]
+        assert reply.usage == self.usage + self.usage

@@ -1,0 +1,256 @@
+"""What holds of a call through any port: errors by category, no hidden retry, nothing left behind, no secret shown."""
+
+# ruff: noqa: D102 - the name of a test says what it sees to
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import pytest
+
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import ErrorCategory, FinishReason, Port, PortError, Usage
+from karenina_testing.contracts.server import WAIT, Reply, Request
+from karenina_testing.contracts.wire import KEY, Wire
+
+T = TypeVar("T")
+C = ErrorCategory
+
+STATUSES = [
+    (400, C.PERMANENT),
+    (401, C.PERMANENT),
+    (403, C.PERMANENT),
+    (404, C.PERMANENT),
+    (408, C.TIMEOUT),
+    (409, C.SERVER),
+    (422, C.PERMANENT),
+    (429, C.RATE_LIMIT),
+    (500, C.SERVER),
+    (503, C.SERVER),
+    (504, C.TIMEOUT),
+    (529, C.SERVER),
+]
+
+
+class Said(Protocol):
+    """What every port's reply has."""
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens."""
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """Why it ended."""
+
+
+class CallContract(Wire):
+    """The part that the contracts of all ports share. `call` makes one call, `good` is a reply to it."""
+
+    def make(self, model: ModelConfig) -> Any:
+        """The port of `model`."""
+        raise NotImplementedError
+
+    def call(self, port: Any) -> Coroutine[Any, Any, Said]:
+        """One call through `port`."""
+        raise NotImplementedError
+
+    def good(self) -> Callable[[Request], Reply]:
+        """A server's reply that `call` is content with."""
+        raise NotImplementedError
+
+    def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], url: str, **fields: Any) -> T:
+        """What `use` makes of a port that is closed afterwards and must leave nothing behind."""
+
+        async def run() -> T:
+            before = children()
+            port = self.make(self.model(url, **fields))
+            try:
+                return await use(port)
+            finally:
+                await port.aclose()
+                await nothing_is_left(before)
+
+        return asyncio.run(run())
+
+    def failed(self, url: str, **fields: Any) -> PortError:
+        """The error of one call."""
+
+        async def fail(port: Port) -> PortError:
+            with pytest.raises(PortError) as caught:
+                await self.call(port)
+            return caught.value
+
+        return self.using(fail, url, **fields)
+
+    def test_usage_is_what_the_server_counted(self) -> None:
+        with self.server(self.good()) as server:
+            assert self.using(self.call, server.url).usage == self.usage
+
+    @pytest.mark.parametrize(("status", "category"), STATUSES)
+    def test_a_status_decides_the_category(self, status: int, category: ErrorCategory) -> None:
+        with self.server(self.failing(status)) as server:
+            error = self.failed(server.url)
+        assert (error.category, error.status) == (category, status)
+
+    @pytest.mark.parametrize("status", [429, 503])
+    def test_the_time_that_the_server_asks_for_is_data(self, status: int) -> None:
+        with self.server(self.failing(status, Retry_After="7")) as server:
+            assert self.failed(server.url).retry_after == 7
+
+    def test_a_failure_without_a_time_to_wait_has_none(self) -> None:
+        with self.server(self.failing(429)) as server:
+            assert self.failed(server.url).retry_after is None
+
+    def test_a_refused_connection_is_one_of_the_connection(self) -> None:
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            error = self.failed(f"http://127.0.0.1:{unused.getsockname()[1]}")
+        assert (error.category, error.status) == (C.CONNECTION, None)
+
+    @pytest.mark.parametrize("fault", ["close", "cut"])
+    def test_a_connection_that_breaks_is_one_of_the_connection(self, fault: Any) -> None:
+        def broken(request: Request) -> Reply:
+            return replace(self.good()(request), fault=fault)
+
+        with self.server(broken) as server:
+            assert self.failed(server.url).category is C.CONNECTION
+
+    @pytest.mark.parametrize("body", ["", "Hello!", '"Hello!"', "{}"])
+    def test_a_reply_that_is_none_is_the_servers_fault(self, body: str) -> None:
+        with self.server(Reply(body)) as server:
+            assert self.failed(server.url).category is C.SERVER
+
+    def test_cut_json_is_the_servers_fault(self) -> None:
+        def cut(request: Request) -> Reply:
+            good = self.good()(request)
+            return replace(good, body=body_of(good)[:-9])
+
+        with self.server(cut) as server:
+            assert self.failed(server.url).category is C.SERVER
+
+    def test_a_silent_server_is_a_time_out_that_leaves_nothing_behind(self) -> None:
+        with self.server(Reply(fault="hang")) as server:
+            error = self.failed(server.url, request_timeout=0.3)
+            assert error.category is C.TIMEOUT
+            assert server.is_left_alone()
+
+    @pytest.mark.parametrize("status", [408, 429, 500, 503])
+    def test_a_failed_request_is_not_repeated_by_the_port(self, status: int) -> None:
+        with self.server(self.failing(status, Retry_After="0")) as server:
+            self.failed(server.url)
+            assert len(server.requests) == 1
+
+    def test_a_broken_connection_is_not_tried_again_by_the_port(self) -> None:
+        with self.server(Reply(fault="close")) as server:
+            self.failed(server.url)
+            assert len(server.requests) == 1
+
+    @pytest.mark.parametrize("first", [500, 401, None])
+    def test_a_failed_call_leaves_the_port_usable(self, first: int | None) -> None:
+        async def twice(port: Port) -> Said:
+            with pytest.raises(PortError):
+                await self.call(port)
+            return await self.call(port)
+
+        failure = Reply(fault="close") if first is None else self.failing(first)
+        with self.server(failure, self.good()) as server:
+            assert self.using(twice, server.url).usage == self.usage
+
+    def test_calls_are_under_way_side_by_side(self) -> None:
+        """After the first one, which may find out for all what its server takes."""
+        both = threading.Barrier(2)
+
+        def together(request: Request) -> Reply:
+            both.wait(WAIT)
+            return self.good()(request)
+
+        async def two(port: Port) -> list[Said]:
+            await self.call(port)
+            return list(await asyncio.gather(self.call(port), self.call(port)))
+
+        with self.server(self.good(), together) as server:
+            assert [said.usage for said in self.using(two, server.url)] == [self.usage, self.usage]
+
+    def test_a_call_that_is_cancelled_ends_and_leaves_nothing_behind(self) -> None:
+        async def cancel(port: Port) -> None:
+            under_way = asyncio.create_task(self.call(port))
+            assert await asyncio.to_thread(server.has_requests, 1), "no request came"
+            under_way.cancel()
+            done, _ = await asyncio.wait([under_way], timeout=WAIT)
+            assert done, "the call goes on although it was cancelled"
+            assert under_way.cancelled(), f"the cancellation became {under_way.exception()!r}"
+
+        with self.server(Reply(fault="hang")) as server:
+            self.using(cancel, server.url)
+            assert server.is_left_alone()
+
+    def test_a_closed_port_has_no_connection_open(self) -> None:
+        with self.server(self.good()) as server:
+            self.using(self.call, server.url)
+            assert server.is_left_alone()
+
+    def test_a_port_may_be_closed_twice(self) -> None:
+        async def close(port: Port) -> None:
+            await self.call(port)
+            await port.aclose()
+
+        with self.server(self.good()) as server:
+            self.using(close, server.url)
+
+    @pytest.mark.parametrize("status", [400, 401, 500])
+    def test_no_secret_is_in_an_error_or_a_log(self, status: int, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.DEBUG)
+        with self.server(self.failing(status, f"the key {KEY} is wrong")) as server:
+            error = self.failed(server.url)
+        told = "".join(traceback.format_exception(error))
+        places = {"error": f"{error} {error!r} {error.args}", "traceback": told, "log": caplog.text}
+        assert [place for place, text in places.items() if KEY in text] == []
+
+    def test_no_secret_is_in_a_log_of_a_call_that_went_well(self, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.DEBUG)
+        with self.server(self.good()) as server:
+            self.using(self.call, server.url)
+            if self.sends_key:
+                assert KEY in server.requests[0].whole, "the key did not reach the server"
+        assert KEY not in caplog.text
+
+
+def body_of(reply: Reply) -> str:
+    """The body as it is sent."""
+    return reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
+
+
+def children() -> set[int]:
+    """The processes that this one started and that live; empty where the system does not say (outside Linux)."""
+    found: set[int] = set()
+    for task in Path("/proc/self/task").glob("*/children"):
+        try:
+            found |= {int(number) for number in task.read_text("ascii").split()}
+        except OSError:  # the thread ended meanwhile
+            continue
+    return found - {os.getpid()}
+
+
+async def nothing_is_left(before: set[int]) -> None:
+    """See that the loop has no other task and that no process was left, after a moment to end them."""
+    until = time.monotonic() + WAIT
+    while True:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        processes = children() - before
+        if not tasks and not processes:
+            return
+        if time.monotonic() > until:
+            raise AssertionError(f"left behind: {[*map(repr, tasks)]}, processes {sorted(processes)}")
+        await asyncio.sleep(0.05)

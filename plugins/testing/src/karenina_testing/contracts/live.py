@@ -1,0 +1,278 @@
+"""What holds of every port at a real endpoint, with a real model behind it: nothing is scripted, so nothing is exact.
+
+Mix in nothing: set `entry_point` and `interface`, and say in `live` which model to ask. Small models will do; those of
+the parser must be able to fill a form, and no model has to be right. Each test makes a few short calls. What needs a
+server that fails as it is told (categories of errors, retries) is in the contracts with a script.
+"""
+
+# ruff: noqa: D102 - the name of a test says what it sees to
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final, TypeVar, get_args
+
+import pytest
+
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import (
+    AgentOptions,
+    AgentPort,
+    AgentReply,
+    ErrorCategory,
+    LLMPort,
+    LLMReply,
+    Message,
+    ParserPort,
+    ParserReply,
+    PortError,
+    StructuredWay,
+)
+from karenina_testing.contracts.calls import Said, children, nothing_is_left
+from karenina_testing.contracts.server import WAIT
+from karenina_testing.contracts.wire import Wire
+from karenina_toolkit.structured.fitting import misfits
+
+T = TypeVar("T")
+
+CONVERSATION: Final = (
+    Message.system("Answer in one short sentence."),
+    Message.user("Where is Zürich? Ωmega, 🧬 and “quotes”.\nA second line."),
+    Message.assistant("It is in Switzerland."),
+    Message.user("And where is Lyon?"),
+)
+LONG: Final = (Message.user("Tell me a very long story about a river, with all its details."),)
+FORM: Final = {
+    "type": "object",
+    "title": "Place",
+    "properties": {
+        "city": {"type": "string", "description": "The city that the text names."},
+        "is_certain": {"type": "boolean", "description": "Whether the text is certain."},
+    },
+    "required": ["city", "is_certain"],
+    "additionalProperties": False,
+}
+FILL: Final = (
+    Message.system("Fill the form with what the text says. Reply with one JSON object with the keys city, is_certain."),
+    Message.user("Text: It was built in Lyon, no doubt."),
+)
+LOOK: Final = (Message.user("What is the code? It stands in note.txt."),)
+
+
+class LiveContract(Wire):
+    """The part that all ports share at a real endpoint.
+
+    - `few_tokens` is a limit that cuts off a long story; `many_tokens` one that leaves time to cancel it.
+    - `short_time` is a `request_timeout` in seconds within which nobody tells a long story.
+    - `moment` are the seconds after which a call is cancelled that was begun.
+    """
+
+    few_tokens: ClassVar[int] = 4
+    many_tokens: ClassVar[int] = 400
+    short_time: ClassVar[float] = 0.05
+    moment: ClassVar[float] = 0.3
+
+    def live(self, **fields: Any) -> ModelConfig:
+        """A model that is there, with `fields` beside or in place of its own."""
+        raise NotImplementedError(f"{type(self).__name__} must say which model to ask")
+
+    def secrets(self) -> Sequence[str]:
+        """What nothing may show; asked while a port is open."""
+        key = self.live().endpoint_api_key
+        return [key.get_secret_value()] if key is not None else []
+
+    def make(self, model: ModelConfig) -> Any:
+        """The port of `model`."""
+        raise NotImplementedError
+
+    def call(self, port: Any) -> Coroutine[Any, Any, Said]:
+        """One short call."""
+        raise NotImplementedError
+
+    def long_call(self, port: Any) -> Coroutine[Any, Any, Said]:
+        """One call that goes on until the limit of tokens."""
+        raise NotImplementedError
+
+    def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], **fields: Any) -> T:
+        """What `use` makes of a port that is closed afterwards, twice, and must leave nothing behind."""
+
+        async def run() -> T:
+            processes, sockets = children(), open_sockets()
+            port = self.make(self.live(**fields))
+            try:
+                return await use(port)
+            finally:
+                await port.aclose()
+                await port.aclose()
+                await nothing_is_left(processes)
+                await closed(sockets)
+
+        return asyncio.run(run())
+
+    def test_a_call_is_answered_and_its_tokens_are_counted(self) -> None:
+        said = self.using(self.call)
+        assert said.usage.calls == 1
+        assert min(said.usage.input_tokens, said.usage.output_tokens) > 0
+        assert said.finish_reason in ("stop", "length")
+
+    def test_the_limit_of_tokens_holds_and_is_told(self) -> None:
+        said = self.using(self.long_call, max_tokens=self.few_tokens)
+        assert (said.finish_reason, said.usage.output_tokens) == ("length", self.few_tokens)
+
+    def test_calls_side_by_side_are_both_answered(self) -> None:
+        async def two(port: Any) -> list[Said]:
+            return list(await asyncio.gather(self.call(port), self.call(port)))
+
+        assert [said.usage.calls for said in self.using(two)] == [1, 1]
+
+    def test_a_reply_that_takes_too_long_is_a_time_out(self) -> None:
+        async def run(port: Any) -> PortError:
+            with pytest.raises(PortError) as caught:
+                await self.long_call(port)
+            return caught.value
+
+        error = self.using(run, request_timeout=self.short_time, max_tokens=self.many_tokens)
+        assert error.category is ErrorCategory.TIMEOUT
+
+    def test_a_call_that_is_cancelled_ends_leaves_nothing_behind_and_the_port_stays_usable(self) -> None:
+        async def cancel(port: Any) -> Said:
+            await self.call(port)  # whatever starts with the first call has started
+            under_way = asyncio.create_task(self.long_call(port))
+            await asyncio.wait([under_way], timeout=self.moment)
+            assert not under_way.done(), "the call was over before it could be cancelled; give it more `many_tokens`"
+            under_way.cancel()
+            done, _ = await asyncio.wait([under_way], timeout=WAIT)
+            assert done, "the call goes on although it was cancelled"
+            assert under_way.cancelled(), f"the cancellation became {under_way.exception()!r}"
+            return await self.call(port)
+
+        assert self.using(cancel, max_tokens=self.many_tokens).usage.calls == 1
+
+    def test_no_secret_is_in_a_log_or_a_repr(self, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.DEBUG)
+        secrets: list[str] = []
+
+        async def show(port: Any) -> str:
+            said = await self.call(port)
+            secrets.extend(self.secrets())
+            return f"{port!r} {port} {said!r} {self.live()!r}"
+
+        places = {"repr": self.using(show), "log": caplog.text}
+        assert [place for place, text in places.items() if any(secret in text for secret in secrets)] == []
+
+
+class LiveLLMContract(LiveContract):
+    """Text out, of a real model."""
+
+    def make(self, model: ModelConfig) -> LLMPort:
+        factory = self.spec.llm
+        assert factory is not None, f"the interface {self.interface} has no LLM port"
+        return factory(model)
+
+    def call(self, port: LLMPort) -> Coroutine[Any, Any, LLMReply]:
+        return port.invoke(CONVERSATION)
+
+    def long_call(self, port: LLMPort) -> Coroutine[Any, Any, LLMReply]:
+        return port.invoke(LONG)
+
+    def test_a_conversation_with_messages_both_ways_is_answered_in_words(self) -> None:
+        reply: LLMReply = self.using(self.call)
+        assert reply.text.strip()
+
+
+class LiveParserContract(LiveContract):
+    """JSON out, of a real model that can fill a form."""
+
+    def make(self, model: ModelConfig) -> ParserPort:
+        factory = self.spec.parser
+        assert factory is not None, f"the interface {self.interface} has no parser port"
+        return factory(model)
+
+    def call(self, port: ParserPort) -> Coroutine[Any, Any, ParserReply]:
+        return port.parse(FILL, FORM)
+
+    def long_call(self, port: ParserPort) -> Coroutine[Any, Any, ParserReply]:
+        steps = {"type": "array", "items": {"type": "string", "minLength": 150}, "minItems": 15}
+        schema = {"type": "object", "title": "Story", "properties": {"steps": steps}, "required": ["steps"]}
+        return port.parse([*LONG, Message.user("Write it as JSON, as a list of 15 steps under the key steps.")], schema)
+
+    def test_the_reply_fits_the_schema(self) -> None:
+        reply: ParserReply = self.using(self.call)
+        assert misfits(json.loads(reply.text), FORM) == []
+        assert reply.way in get_args(StructuredWay)
+
+
+class LiveAgentContract(LiveContract):
+    """A conversation with tools, of a real model, which may use them or not."""
+
+    @pytest.fixture(autouse=True)
+    def _workspace(self, tmp_path: Path) -> None:
+        self.workspace = tmp_path
+        (tmp_path / "note.txt").write_text("The code is 4711.", "utf-8")
+
+    def make(self, model: ModelConfig) -> AgentPort:
+        factory = self.spec.agent
+        assert factory is not None, f"the interface {self.interface} has no agent port"
+        return factory(model)
+
+    def call(self, port: AgentPort) -> Coroutine[Any, Any, AgentReply]:
+        return port.run(CONVERSATION, AgentOptions(max_turns=1))
+
+    def long_call(self, port: AgentPort) -> Coroutine[Any, Any, AgentReply]:
+        return port.run(LONG, AgentOptions(max_turns=1))
+
+    def test_without_tools_the_answer_is_a_trace_of_one_message(self) -> None:
+        reply: AgentReply = self.using(self.call)
+        assert [(message.role, message.tool_calls) for message in reply.trace] == [("assistant", ())]
+        assert not reply.limit_reached
+
+    @pytest.mark.parametrize("most", [1, 3])
+    def test_every_call_is_answered_and_the_turn_limit_is_exact(self, most: int) -> None:
+        options = AgentOptions(max_turns=most, workspace=self.workspace)
+        reply: AgentReply = self.using(lambda port: port.run(LOOK, options), max_tokens=80)
+        spoken = [message for message in reply.trace if message.role == "assistant"]
+        assert reply.trace[-1] is spoken[-1]
+        assert len(spoken) == reply.usage.calls <= most
+        assert reply.limit_reached is bool(spoken[-1].tool_calls)
+        asked = [(call.id, call.name) for message in spoken[:-1] for call in message.tool_calls]
+        told = [(message.tool_call_id, message.tool_name) for message in reply.trace if message.role == "tool"]
+        assert told == asked
+        assert len(set(asked)) == len(asked)
+
+    def test_an_agent_that_takes_too_long_is_a_time_out(self) -> None:
+        async def run(port: AgentPort) -> PortError:
+            await self.call(port)
+            with pytest.raises(PortError) as caught:
+                await port.run(LONG, AgentOptions(max_turns=1, timeout=self.short_time))
+            return caught.value
+
+        error = self.using(run, max_tokens=self.many_tokens)
+        assert (error.category, error.retriable) == (ErrorCategory.TIMEOUT, False)
+        assert error.partial is not None
+        assert error.partial.trace == ()
+
+
+def open_sockets() -> set[str]:
+    """The sockets of this process; empty where the system does not say (outside Linux)."""
+    found: set[str] = set()
+    for entry in Path("/proc/self/fd").glob("*"):
+        try:
+            target = str(entry.readlink())
+        except OSError:  # closed meanwhile
+            continue
+        if target.startswith("socket:"):
+            found.add(target)
+    return found
+
+
+async def closed(before: set[str]) -> None:
+    """See that no socket is open that was not open `before`, after a moment to close them."""
+    for _ in range(int(WAIT / 0.05)):
+        if not open_sockets() - before:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"left open: {sorted(open_sockets() - before)}")

@@ -1,0 +1,79 @@
+"""What holds of every LLM port."""
+
+# ruff: noqa: D102 - the name of a test says what it sees to
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import CallInfo, LLMPort, LLMReply, Message
+from karenina_testing.contracts.calls import CallContract
+from karenina_testing.contracts.server import Reply, Request
+
+CONVERSATION = (
+    Message.system("Answer in one word."),
+    Message.user("Where is BRCA1? Zürich, Ωmega, 🧬 and “quotes”.\nA second line."),
+    Message.assistant("On 17q21."),
+    Message.user("And TP53?"),
+)
+
+
+class LLMContract(CallContract):
+    """Text out: mix in a `Wire`."""
+
+    def make(self, model: ModelConfig) -> LLMPort:
+        """The port under test."""
+        factory = self.spec.llm
+        assert factory is not None, f"the interface {self.interface} has no LLM port"
+        return factory(model)
+
+    def call(self, port: LLMPort) -> Coroutine[Any, Any, LLMReply]:
+        """One question."""
+        return self._ask(port)
+
+    def good(self) -> Callable[[Request], Reply]:
+        """A word."""
+        return lambda _: self.saying("17p13.1")
+
+    async def _ask(self, port: LLMPort) -> LLMReply:
+        return await port.invoke(CONVERSATION, info=CallInfo("item-77-of-nobodys-business", "Hidden?", 3, "answering"))
+
+    def test_the_server_gets_the_messages_in_order(self) -> None:
+        with self.server(self.good()) as server:
+            self.using(self._ask, server.url)
+            assert [(said.role, said.content) for said in self.read(server.requests[0])] == [
+                (said.role, said.content) for said in CONVERSATION
+            ]
+
+    def test_the_bookkeeping_of_a_call_is_not_sent(self) -> None:
+        with self.server(self.good()) as server:
+            self.using(self._ask, server.url)
+            assert [word for word in ("item-77", "Hidden?") if word in server.requests[0].whole] == []
+
+    def test_the_models_name_and_parameters_reach_the_server(self) -> None:
+        with self.server(self.good()) as server:
+            self.using(self._ask, server.url, **self.parameters)
+            sent = leaves(server.requests[0].body)
+        assert "contract-model" in sent
+        assert [name for name, value in self.parameters.items() if value not in sent] == []
+
+    @pytest.mark.parametrize("text", ["17p13.1", "Zürich, Ωmega, 🧬\n\n“quoted” {not: json}", " spaces stay "])
+    def test_the_text_comes_back_as_it_was_said(self, text: str) -> None:
+        with self.server(self.saying(text)) as server:
+            assert self.using(self._ask, server.url).text == text
+
+    def test_a_finish_reason_is_told(self) -> None:
+        for reason in self.finish_reasons:
+            with self.server(self.saying("17p", finish_reason=reason)) as server:
+                assert self.using(self._ask, server.url).finish_reason == reason
+
+
+def leaves(value: Any) -> list[Any]:
+    """All texts and numbers in JSON values."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [leaf for inner in value for leaf in leaves(inner)] if isinstance(value, list) else [value]

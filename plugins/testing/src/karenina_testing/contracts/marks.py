@@ -1,0 +1,30 @@
+"""Settings, traits and primitives say which of their values a benchmark may set."""
+
+# ruff: noqa: D102 - the name of a test says what it checks
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from karenina_core.models.from_files import mark_of
+
+
+class MarksContract:
+    """The marks of a plugin's settings models, kinds of traits and primitives: name them in `models`.
+
+    A field without a mark is restricted: a benchmark that sets it needs the user's trust. The author decides; see
+    `karenina_core.models.from_files`.
+    """
+
+    models: ClassVar[Sequence[type[BaseModel]]]
+
+    def test_each_field_says_whether_a_benchmark_may_set_it(self) -> None:
+        assert [name for model in self.models for name in unmarked(model)] == []
+
+
+def unmarked(model: type[BaseModel]) -> list[str]:
+    """Return the fields of a model that do not say what a benchmark may set. Write `never` to restrict one."""
+    return [f"{model.__name__}.{name}" for name in model.model_fields if mark_of(model, name) is None]

@@ -1,0 +1,76 @@
+"""What holds of every parser port."""
+
+# ruff: noqa: D102 - the name of a test says what it sees to
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, get_args
+
+import pytest
+
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import Message, ParserPort, ParserReply, StructuredWay
+from karenina_testing.contracts.calls import CallContract
+from karenina_testing.contracts.server import Reply, Request
+
+ASK: Final = (Message.system("Fill the form."), Message.user("The gene BRCA1 lies on 17q21 🧬."))
+SCHEMA: Final = {
+    "type": "object",
+    "title": "Locus",
+    "properties": {
+        "cytogenetic_band": {"type": "string", "description": "The band, as the answer names it."},
+        "is_certain": {"type": "boolean"},
+    },
+    "required": ["cytogenetic_band", "is_certain"],
+    "additionalProperties": False,
+}
+FILLED: Final = '{"cytogenetic_band": "17q21", "is_certain": true}'
+
+
+class ParserContract(CallContract):
+    """JSON out: mix in a `Wire`."""
+
+    def make(self, model: ModelConfig) -> ParserPort:
+        """The port under test."""
+        factory = self.spec.parser
+        assert factory is not None, f"the interface {self.interface} has no parser port"
+        return factory(model)
+
+    def call(self, port: ParserPort) -> Coroutine[Any, Any, ParserReply]:
+        """One form."""
+        return self._fill(port)
+
+    def good(self) -> Callable[[Request], Reply]:
+        """The form, filled."""
+        return self.filling(FILLED)
+
+    async def _fill(self, port: ParserPort) -> ParserReply:
+        return await port.parse(ASK, SCHEMA)
+
+    def test_the_reply_is_the_json_that_the_model_wrote(self) -> None:
+        with self.server(self.good()) as server:
+            reply = self.using(self._fill, server.url)
+        assert json.loads(reply.text) == json.loads(FILLED)
+        assert reply.way in get_args(StructuredWay)
+
+    def test_the_schema_and_the_messages_reach_the_server(self) -> None:
+        with self.server(self.good()) as server:
+            self.using(self._fill, server.url)
+            sent = json.dumps(server.requests[0].body, ensure_ascii=False)
+        words = ["cytogenetic_band", "is_certain", "The band, as the answer names it.", *(said.content for said in ASK)]
+        assert [word for word in words if word not in sent] == []
+
+    @pytest.mark.parametrize(
+        "text", ['{"cytogenetic_band": 17}', '{"something": "else"}', '{"cytogenetic_band": null, "is_certain": "?"}']
+    )
+    def test_json_that_does_not_fit_is_handed_on(self, text: str) -> None:
+        with self.server(self.filling(text)) as server:
+            assert json.loads(self.using(self._fill, server.url).text) == json.loads(text)
+
+    def test_prose_in_place_of_json_is_handed_on(self) -> None:
+        prose = "I am not able to tell."
+        with self.server(self.saying(prose)) as server:
+            assert self.using(self._fill, server.url).text == prose
+            assert len(server.requests) == 1

@@ -1,0 +1,116 @@
+"""An adapter whose models say what a function says. Offline, deterministic, and it keeps every request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from karenina_core.models.adapters import AdapterSpec
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import (
+    NO_INFO,
+    AgentOptions,
+    AgentReply,
+    CallInfo,
+    LLMReply,
+    Message,
+    ParserReply,
+    Usage,
+)
+from karenina_core.plugins.hookspecs import hookimpl
+
+INTERFACE: Final = "scripted"
+
+Say = Callable[[Sequence[Message], CallInfo], str | LLMReply]
+Fill = Callable[[Sequence[Message], Mapping[str, Any], CallInfo], Mapping[str, Any] | str | ParserReply]
+Act = Callable[[Sequence[Message], CallInfo], Sequence[Message] | AgentReply]
+
+USAGE: Final = Usage(input_tokens=10, output_tokens=5, calls=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call that a model got: through which port, with what, for which item; and an agent's `options`."""
+
+    port: str
+    messages: tuple[Message, ...]
+    schema: Mapping[str, Any] | None
+    info: CallInfo
+    options: AgentOptions | None = None
+
+    @property
+    def text(self) -> str:
+        """All that the model could see: the messages, and the schema as JSON."""
+        seen = [message.content for message in self.messages]
+        if self.schema is not None:
+            seen.append(json.dumps(self.schema, ensure_ascii=False))
+        return "\n".join(seen)
+
+
+@dataclass(eq=False)
+class ScriptedModels:
+    """A plugin with the interface `scripted`. Register it: `plugins.register(ScriptedModels(...))`.
+
+    `say` answers the text port, `fill` the JSON port, `act` the agent port (the messages of its trace). Each may raise
+    `PortError`, and may return a whole reply where usage or the finish reason matter; by default a call uses 10 input
+    and 5 output tokens. With `wants_tools` the run starts the tools of a model's MCP servers and gives them to `act`'s
+    port, in the request's options. `requests` holds every call in the order in which they came.
+    """
+
+    say: Say = lambda _messages, _info: "an answer"
+    fill: Fill = lambda _messages, schema, _info: dict.fromkeys(schema.get("properties", {}))
+    act: Act = lambda _messages, _info: [Message.assistant("an answer")]
+    interface: str = INTERFACE
+    concurrency: int = 64
+    wants_tools: bool = False
+    requests: list[Request] = field(default_factory=list)
+
+    @hookimpl
+    def karenina_adapters(self) -> Sequence[AdapterSpec]:
+        """The scripted interface."""
+        return [
+            AdapterSpec(
+                interface=self.interface,
+                description="Says what the test tells it to.",
+                llm=lambda _model: _Port(self),
+                parser=lambda _model: _Port(self),
+                agent=lambda _model: _Port(self),
+                starts_tools=not self.wants_tools,
+                concurrency=lambda _model: self.concurrency,
+                by_item=True,
+                from_files=True,
+            )
+        ]
+
+    def model(self, id: str = "scripted", **fields: Any) -> ModelConfig:
+        """A model of this interface."""
+        return ModelConfig(id=id, interface=self.interface, model_name=fields.pop("model_name", id), **fields)
+
+
+class _Port:
+    def __init__(self, models: ScriptedModels) -> None:
+        self._models = models
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        self._models.requests.append(Request("llm", tuple(messages), None, info))
+        said = self._models.say(messages, info)
+        return said if isinstance(said, LLMReply) else LLMReply(said, USAGE)
+
+    async def parse(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
+    ) -> ParserReply:
+        self._models.requests.append(Request("parser", tuple(messages), schema, info))
+        filled = self._models.fill(messages, schema, info)
+        if isinstance(filled, ParserReply):
+            return filled
+        return ParserReply(filled if isinstance(filled, str) else json.dumps(filled), "json_schema", USAGE)
+
+    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        self._models.requests.append(Request("agent", tuple(messages), None, info, options))
+        done = self._models.act(messages, info)
+        return done if isinstance(done, AgentReply) else AgentReply(tuple(done), USAGE)

@@ -1,0 +1,124 @@
+"""Run one stage alone, over artifacts that the test gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from karenina_core import plugins as plugin_room
+from karenina_core.artifacts.artifact import AnyKey, ArtifactKey
+from karenina_core.config import VerificationConfig
+from karenina_core.data.question import Question
+from karenina_core.data.sections import StageRecord
+from karenina_core.data.trust import Trust
+from karenina_core.pipeline import Pipeline
+from karenina_core.planning.plan import arrange
+from karenina_core.planning.selection import Selected
+from karenina_core.plugins import Plugins
+from karenina_core.stages.context import Item, ItemError, State, Veto
+from karenina_core.stages.stage import Stage
+from karenina_testing.ports import PlainPorts
+from karenina_testing.scripted import ScriptedModels
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class StageRun:
+    """What a stage left behind. Its clean-up (`context.at_end`) is done when `end` is awaited."""
+
+    state: State
+    record: StageRecord
+    pipeline: Pipeline
+
+    async def end(self) -> None:
+        """Do what the stage asked for at the end of the item, or of the answer."""
+        await self.pipeline.end(self.state)
+
+    def artifact(self, key: ArtifactKey[T]) -> T | None:
+        """The artifact's value, or None where it is not there."""
+        value: T | None = self.state.read(key.name)
+        return value
+
+    @property
+    def vetoes(self) -> Sequence[Veto]:
+        """The vetoes it raised."""
+        return self.state.vetoes
+
+    @property
+    def error(self) -> ItemError | None:
+        """The error that it marked or raised."""
+        return self.state.error
+
+    def field(self, name: str) -> Any:
+        """A result field that it set by name."""
+        for values in self.state.fields.values():
+            if name in values:
+                return values[name]
+        return None
+
+
+async def run_stage(
+    stage: type[Stage],
+    *,
+    question: Question | None = None,
+    artifacts: Mapping[AnyKey, object] | None = None,
+    models: ScriptedModels | None = None,
+    trust: Trust | None = None,
+    answering: Mapping[str, Any] | None = None,
+    plugins: Sequence[object] = (),
+    **settings: Any,
+) -> StageRun:
+    """Run `stage` alone, as a pipeline would, over `artifacts`, which stand for what earlier stages produced.
+
+    Model calls go to `models`. `answering` are fields of the answering model; `settings` are configuration names of the
+    stage's own settings model or of the core. `plugins` are further plugins, for what stages ask through the context
+    (trait evaluators, prompt instructions).
+    """
+    scripted = models or ScriptedModels()
+    room = Plugins()
+    for plugin in (scripted, _Offer(stage), *plugins):
+        room.register(plugin)
+    model = scripted.model("answering", **(answering or {}))
+    judge = scripted.model("judge")
+    with plugin_room.using(room):
+        config = VerificationConfig(answering_models=[model], parsing_models=[judge], **settings)
+    asked = question or Question(question="What is asked?")
+    plan = arrange([Selected(stage(), "under-test", "0")])
+    ports = PlainPorts(room, config.core.request_timeout)
+    item = Item(
+        question=asked,
+        answering_model=model,
+        parsing_model=None if stage.scope == "answer" else judge,
+        replicate=1,
+        config=config,
+        ports=ports,
+        trust=trust or Trust(),
+        sources=plan.source_folders(config, asked),
+    )
+    state = State(item, artifacts={key.name: value for key, value in (artifacts or {}).items()})
+    pipeline = Pipeline(plan, _Silent())
+    try:
+        records = await pipeline.run_stages(plan.stages, state)
+    finally:
+        await ports.aclose()
+    return StageRun(state, records[0], pipeline)
+
+
+class _Silent:
+    """A listener that reports nothing."""
+
+    def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
+        """Return None."""
+        return None
+
+
+class _Offer:
+    """Offers one stage through the hook of its slot."""
+
+    def __init__(self, stage: type[Stage]) -> None:
+        from karenina_core.plugins.hookspecs import hookimpl
+
+        hook = stage.slot.hook if stage.slot is not None else "karenina_extra_stages"
+        setattr(self, hook, hookimpl(lambda: [stage]))

@@ -1,0 +1,140 @@
+"""What is checked in every reply before the run uses it: numbers of tokens, ids, texts, and the number of tool calls.
+
+The port factory applies these checks to the replies of all adapters, so that no reply can spoil what stores it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sized
+from dataclasses import replace
+from typing import Any, Final
+
+from karenina_core.models.ports import AgentReply, LLMReply, Message, ParserReply, ToolCall, Turn, Usage
+from karenina_core.wording import whole, whole_values
+from karenina_toolkit.reply_bounds import BrokenReply, ReplyTooLarge, check_depth
+
+MOST_TOKENS: Final = 10**12
+"""The largest number of tokens that is believed: sums of many of them still fit into 64 bits."""
+MOST_TOOL_CALLS: Final = 500
+"""Calls of tools that one reply may ask for."""
+
+
+_WHOLE: Final = {int}
+
+
+def token_count(value: object) -> int:
+    """Return the number of tokens that a reply names as `value`: 0 if it is no number, at most `MOST_TOKENS`."""
+    if isinstance(value, float):
+        value = 0 if math.isnan(value) else MOST_TOKENS if math.isinf(value) and value > 0 else _floor(value)
+    if not isinstance(value, int):
+        return 0
+    return min(max(int(value), 0), MOST_TOKENS)
+
+
+def _floor(value: float) -> int:
+    return 0 if value < 0 else int(value)
+
+
+def check_call_count(where: str, calls: Sized) -> None:
+    """Raise `ReplyTooLarge` if a reply of the server `where` asks for more than `MOST_TOOL_CALLS` calls."""
+    if len(calls) > MOST_TOOL_CALLS:
+        raise ReplyTooLarge(
+            f"{where} sent a reply with {len(calls)} calls of tools; at most {MOST_TOOL_CALLS} are carried out"
+        )
+
+
+def checked_llm_reply(reply: LLMReply) -> LLMReply:
+    """Return the reply with counts that can be stored and texts that can be written."""
+    usage, text = checked_usage(reply.usage), _text(reply.text)
+    model, reasoning = _optional(reply.model), _optional(reply.reasoning)
+    if usage is reply.usage and text is reply.text and model is reply.model and reasoning is reply.reasoning:
+        return reply
+    return replace(reply, text=text, usage=usage, model=model, reasoning=reasoning)
+
+
+def checked_parser_reply(reply: ParserReply) -> ParserReply:
+    """Return the reply with counts that can be stored and texts that can be written."""
+    usage, text, model = checked_usage(reply.usage), _text(reply.text), _optional(reply.model)
+    if usage is reply.usage and text is reply.text and model is reply.model:
+        return reply
+    return replace(reply, text=text, usage=usage, model=model)
+
+
+def checked_turn(where: str, turn: Turn) -> Turn:
+    """Return the turn with counts that can be stored and texts that can be written.
+
+    Raises `BrokenReply` for ids that cannot be written and for arguments nested too deeply, and `ReplyTooLarge`.
+    """
+    message = _message(where, turn.message)
+    return replace(
+        turn,
+        message=message,
+        usage=checked_usage(turn.usage),
+        model=_optional(turn.model),
+        wire=turn.wire if turn.wire is None else _values(where, turn.wire),
+    )
+
+
+def checked_agent_reply(where: str, reply: AgentReply) -> AgentReply:
+    """Return the reply with counts that can be stored and texts that can be written. Raises as `checked_turn`."""
+    return replace(
+        reply,
+        trace=tuple(_message(where, message) for message in reply.trace),
+        usage=checked_usage(reply.usage),
+        model=_optional(reply.model),
+    )
+
+
+def checked_usage(usage: Usage) -> Usage:
+    """Return the usage with each count between 0 and `MOST_TOKENS`; the same object if they are."""
+    counts = (
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cached_tokens,
+        usage.reasoning_tokens,
+        usage.calls,
+        usage.cache_write_tokens,
+    )
+    if set(map(type, counts)) == _WHOLE and min(counts) >= 0 and max(counts) <= MOST_TOKENS:
+        return usage
+    return Usage(*map(token_count, counts))
+
+
+def _message(where: str, message: Message) -> Message:
+    if message.tool_calls:
+        check_call_count(where, message.tool_calls)
+    _check_id(where, message.tool_call_id)
+    return replace(
+        message,
+        content=_text(message.content),
+        tool_calls=tuple(_call(where, call) for call in message.tool_calls),
+        tool_name=_optional(message.tool_name),
+        reasoning=_optional(message.reasoning),
+    )
+
+
+def _call(where: str, call: ToolCall) -> ToolCall:
+    _check_id(where, call.id)
+    return ToolCall(call.id, _text(call.name), _values(where, dict(call.arguments)))
+
+
+def _check_id(where: str, id: str | None) -> None:
+    if id is not None and whole(id) is not id:
+        raise BrokenReply(f"{where} sent no usable reply: the id of a tool call holds half of a surrogate pair")
+
+
+def _values(where: str, values: Any) -> Any:
+    try:
+        check_depth(values)
+    except ValueError as error:
+        raise BrokenReply(f"{where} sent no usable reply: {error}") from None
+    return whole_values(values)
+
+
+def _text(text: str) -> str:
+    return text if text.isascii() else whole(text)
+
+
+def _optional(text: str | None) -> str | None:
+    return text if text is None else _text(text)

@@ -1,0 +1,61 @@
+"""What a server's refusal of a request for JSON is about, as far as its words tell. For adapters."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Final
+
+from karenina_core.models.ports import StructuredWay
+from karenina_toolkit.failures import HTTPFailure
+
+_STATUSES: Final = frozenset({400, 404, 422, 501})
+_TOPICS: Final[dict[StructuredWay, re.Pattern[str]]] = {
+    "json_schema": re.compile(
+        r"response[_ ]format|output_(?:config|format)|structured[_ ]outputs?|json[_ ]schema|\bschemas?\b"
+        r"|\bgrammars?\b|\bguided\b",
+        re.IGNORECASE,
+    ),
+    "tool": re.compile(r"\btools?\b|tool_|\bfunctions?\b|function_", re.IGNORECASE),
+}
+_REFUSING: Final = re.compile(
+    r"support|(?:not|n't)(?: \w+)? (?:allowed|permitted|available|enabled|implemented|accepted|recogni[sz]ed|valid)"
+    r"|no such|has no|unavailable|unimplemented|unknown|unrecogni[sz]ed|unexpected|forbidden|disabled|invalid"
+    r"|\brequires?\b|must be|should be|extra (?:inputs?|fields?)",
+    re.IGNORECASE,
+)
+# The form of this schema, and not the way of asking.
+_OF_THE_SCHEMA: Final = re.compile(
+    r"invalid (?:\w+ )?schema|schema (?:is|was) (?:invalid|not valid|too)|input_schema|additionalproperties"
+    r"|(?:pars|compil|convert)\w* (?:\w+ ){0,3}(?:grammar|schema)|too complex"
+    r"|too many (?:properties|states|parameters)",
+    re.IGNORECASE,
+)
+# Messages about the length of a request count what stands in its tools, too.
+_OF_THE_LENGTH: Final = re.compile(
+    r"context[_ ](?:length|window|size)|too (?:long|large)|maximum .{0,40}tokens|token limit", re.IGNORECASE
+)
+
+
+class Refused(Enum):
+    """What a server does not take: this way of asking at all, or this one schema in it."""
+
+    WAY = "way"
+    SCHEMA = "schema"
+
+
+def refused(error: HTTPFailure, way: StructuredWay) -> Refused | None:
+    """What `error` refuses of a request that asked for JSON in `way`; None where it is about something else.
+
+    Only 400, 404, 422 and 501 refuse a feature, and only where the server's own words name it and say that it is not
+    taken: no other failed request is a reason to ask in another way.
+    """
+    topic = _TOPICS.get(way)
+    said = error.server_text
+    if topic is None or error.status not in _STATUSES or _OF_THE_LENGTH.search(said):
+        return None
+    if not topic.search(said):
+        return None
+    if _OF_THE_SCHEMA.search(said):
+        return Refused.SCHEMA
+    return Refused.WAY if _REFUSING.search(said) else None

@@ -1,0 +1,202 @@
+"""The tool loop: what an adapter of the tier `tool_loop` does between its model's turns, the same for all of them.
+
+An adapter writes a `Conversation`, which knows how to make one request and how its provider wants to be sent what was
+said; `converse` does the rest: turns, tools, limits, and what is kept where it stops early.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from karenina_core.models.ports import (
+    AgentOptions,
+    AgentReply,
+    ErrorCategory,
+    FinishReason,
+    Message,
+    PortError,
+    ToolCall,
+    Turn,
+    Usage,
+)
+from karenina_toolkit.tools import run_tool, size_of, tools_for
+
+if TYPE_CHECKING:
+    from karenina_core.models.ports import Tool
+
+CUT_OFF = (
+    "this call was not carried out: the reply reached the limit of tokens while it was being written, so its "
+    "arguments may be incomplete; call it again, in a shorter reply"
+)
+
+
+MOST_OF_A_TRACE: Final = 20_000_000
+"""Characters and values of all messages of one agent run: more than any model reads, and each turn sends them again."""
+
+
+class Conversation(Protocol):
+    """One agent run as its provider sees it. It is made for one run and used by nobody else."""
+
+    @property
+    def where(self) -> str:
+        """The model and its server, as errors name them."""
+
+    async def ask(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
+        """Make one request, with all that was said so far, and give the model's reply. Raises `PortError`.
+
+        It changes nothing, because it may be made again after a failure. `tools` are the same in all requests of a
+        run; `first` says that nothing has been said yet.
+        """
+
+    def said(self, turn: Turn) -> None:
+        """Take the model's turn into what is sent next; also one that an earlier run got and a journal kept."""
+
+    def heard(self, results: Sequence[Message]) -> None:
+        """Take what the tools said to the calls of the last turn, all of them, into what is sent next."""
+
+
+async def converse(conversation: Conversation, options: AgentOptions) -> AgentReply:
+    """Let the model work until it answers without calling a tool, or has had `options.max_turns` turns.
+
+    Each request goes through `options.guard`, so that a failed one is repeated alone. Calls of the last turn are not
+    carried out, as no turn is left to read what they bring; neither is a call that the limit of tokens cut off. A turn
+    that the provider paused goes on in the next one, which counts too, and both are one message of the trace. Raises
+    `PortError`, with what was done until then as its `partial`.
+    """
+    try:
+        tools = tools_for(options)
+    except ValueError as error:
+        raise PortError(f"{conversation.where}: {error}", category=ErrorCategory.PERMANENT) from None
+    work = _Work()
+    return await in_time(conversation.where, options.timeout, _work(conversation, work, options, tools), work.reply)
+
+
+async def in_time(
+    where: str, seconds: float | None, run: Awaitable[AgentReply], so_far: Callable[[], AgentReply]
+) -> AgentReply:
+    """What the agent's `run` brings within its time. Raises `PortError` of category `timeout` when that is over.
+
+    Any `PortError` of the run gets what was done until then, which `so_far` says, as its `partial`.
+    """
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            return await run
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        done = so_far()
+        raise PortError(
+            f"{where}: the agent did not end within {seconds:g} s (it had {done.usage.calls} turns); give it more time",
+            category=ErrorCategory.TIMEOUT,
+            partial=done,
+        ) from None
+    except PortError as error:
+        error.partial = so_far()
+        raise
+
+
+async def _work(
+    conversation: Conversation, work: _Work, options: AgentOptions, tools: Mapping[str, Tool]
+) -> AgentReply:
+    for number in range(1, options.max_turns + 1):
+
+        async def ask(first: bool = number == 1) -> Turn:
+            return await conversation.ask(tools, first=first)
+
+        turn = await (options.guard(ask, work.trace) if options.guard is not None else ask())
+        turn = _with_ids(turn, number)
+        conversation.said(turn)
+        calls = work.add(turn)
+        work.size.add(conversation.where, turn.message)
+        if turn.unfinished and not calls:
+            continue
+        if not calls:
+            return work.reply()
+        if number < options.max_turns:
+            results = []
+            for call in calls:
+                results.append(await _result(call, turn, tools))
+                work.size.add(conversation.where, results[-1])
+            conversation.heard(results)
+            work.heard(results)
+    return work.reply(limit_reached=True)
+
+
+async def _result(call: ToolCall, turn: Turn, tools: Mapping[str, Tool]) -> Message:
+    if turn.finish_reason == "length" and call.id == turn.message.tool_calls[-1].id:
+        return Message.tool(CUT_OFF, call, is_error=True)
+    return await run_tool(call, tools)
+
+
+@dataclass(slots=True)
+class TraceSize:
+    """The size of the messages of one agent run so far."""
+
+    characters: int = 0
+
+    def add(self, where: str, message: Message) -> None:
+        """Count a message. Raises `PortError` if the run has more than `MOST_OF_A_TRACE`; `where` names its server."""
+        calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
+        self.characters += size_of([message.content, message.reasoning, calls])
+        if self.characters > MOST_OF_A_TRACE:
+            raise PortError(
+                f"{where}: the agent's conversation grew beyond {MOST_OF_A_TRACE} characters and was ended",
+                category=ErrorCategory.PERMANENT,
+            )
+
+
+@dataclass(slots=True)
+class _Work:
+    """What the agent has done so far."""
+
+    trace: list[Message] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    finish_reason: FinishReason = "other"
+    model: str | None = None
+    paused: bool = False
+    size: TraceSize = field(default_factory=TraceSize)
+
+    def add(self, turn: Turn) -> tuple[ToolCall, ...]:
+        """Take a turn, and give the calls that it asks for."""
+        if self.paused:
+            self.trace[-1] = _joined(self.trace[-1], turn.message)
+        else:
+            self.trace.append(turn.message)
+        self.paused = turn.unfinished and not turn.message.tool_calls
+        self.usage += turn.usage
+        self.finish_reason = turn.finish_reason
+        self.model = turn.model or self.model
+        return turn.message.tool_calls
+
+    def heard(self, results: Sequence[Message]) -> None:
+        """Take what the tools said."""
+        self.trace += results
+
+    def reply(self, *, limit_reached: bool = False) -> AgentReply:
+        """All of it."""
+        return AgentReply(tuple(self.trace), self.usage, limit_reached, self.finish_reason, self.model)
+
+
+def _joined(before: Message, after: Message) -> Message:
+    thoughts = [thought for thought in (before.reasoning, after.reasoning) if thought]
+    return replace(
+        before,
+        content=before.content + after.content,
+        tool_calls=(*before.tool_calls, *after.tool_calls),
+        reasoning="\n".join(thoughts) or None,
+    )
+
+
+def _with_ids(turn: Turn, number: int) -> Turn:
+    """The turn, with an id for each call that came without one: results are matched to calls by it."""
+    if all(call.id for call in turn.message.tool_calls):
+        return turn
+    calls = tuple(
+        call if call.id else replace(call, id=f"call_{number}_{place}")
+        for place, call in enumerate(turn.message.tool_calls, 1)
+    )
+    return replace(turn, message=replace(turn.message, tool_calls=calls), wire=None)

@@ -1,0 +1,105 @@
+"""Tools of an agent: what one is, and how a call of the model becomes a message of the trace.
+
+An adapter that runs its own tool loop takes its tools from `tools_for` and answers every call with `run_tool`, so that
+all such adapters offer the same tools, and a tool that fails is an entry of the trace for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.models.ports import Message, Tool, ToolCall
+from karenina_core.wording import nearest, whole
+from karenina_toolkit.structured.fitting import misfits, takes_null
+from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
+
+if TYPE_CHECKING:
+    from karenina_core.models.ports import AgentOptions
+
+LONGEST_RESULT = 200_000
+"""Characters of a tool's result that reach the model; the rest is cut off, and the result says so."""
+MOST_ARGUMENTS: Final = 2_000_000
+"""Characters and values of the arguments of one call; a call with more is not carried out."""
+_LONGEST_NAME: Final = 200
+
+
+class ToolError(Exception):
+    """A call that a tool refuses or could not carry out. The message is for the model: what is wrong, what to do."""
+
+
+def tools_for(options: AgentOptions) -> dict[str, Tool]:
+    """The tools that an agent run has, by name: those of its workspace, where it has one, then `options.tools`.
+
+    Raises `ValueError` where the workspace is no folder, and where two tools have one name.
+    """
+    from karenina_toolkit.workspace_tools import workspace_tools
+
+    found: dict[str, Tool] = {}
+    for tool in (*(workspace_tools(options.workspace) if options.workspace is not None else ()), *options.tools):
+        other = found.setdefault(tool.name, tool)
+        if other is not tool:
+            raise ValueError(
+                f"two tools are called {tool.name!r}: one of {origin(other)}, one of {origin(tool)}; leave one of them "
+                "out, or have it renamed where it comes from"
+            )
+    return found
+
+
+def origin(tool: Tool) -> str:
+    """Where a tool comes from, for messages: what it says itself in an attribute `origin`, else its class."""
+    stated = getattr(tool, "origin", None)
+    return stated if isinstance(stated, str) else f"{type(tool).__module__}.{type(tool).__qualname__}"
+
+
+async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
+    """The tool message that answers `call`. Whatever goes wrong is told in it and marked as an error."""
+    try:
+        said = await _result(call, tools)
+    except ToolError as error:
+        return Message.tool(whole(str(error)), call, is_error=True)
+    except Exception as error:  # a tool of somebody else's may fail in any way, and the agent goes on
+        return Message.tool(whole(f"{call.name} failed: {type(error).__name__}: {error}"), call, is_error=True)
+    if len(said) > LONGEST_RESULT:
+        said = f"{said[:LONGEST_RESULT]}\n[cut off: {LONGEST_RESULT} of {len(said)} characters are shown]"
+    return Message.tool(whole(said), call)
+
+
+def size_of(value: object) -> int:
+    """The characters of all texts in a JSON value, and one for each value in it."""
+    found = 0
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        found += 1
+        if isinstance(one, str):
+            found += len(one)
+        elif isinstance(one, Mapping):
+            waiting += one.keys()
+            waiting += one.values()
+        elif isinstance(one, (list, tuple)):
+            waiting += one
+    return found
+
+
+async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
+    tool = tools.get(call.name)
+    if len(call.name) > _LONGEST_NAME:
+        raise ToolError(f"there is no tool with a name of {len(call.name)} characters: {call.name[:_LONGEST_NAME]}...")
+    if tool is None:
+        raise ToolError(f"there is no tool {call.name!r}{nearest(call.name, tools)}")
+    if set(call.arguments) == {UNREADABLE_ARGUMENTS}:
+        raise ToolError(f"the arguments of {call.name} are no JSON object; call it again with one")
+    if size_of(call.arguments) > MOST_ARGUMENTS:
+        raise ToolError(f"the arguments of {call.name} are too large: {MOST_ARGUMENTS} characters are the limit")
+    # Models write null for what they leave out, and tools may ask for it.
+    known = tool.schema.get("properties", {})
+    arguments = {
+        name: value
+        for name, value in call.arguments.items()
+        if value is not None or (name in known and takes_null(known[name], tool.schema))
+    }
+    problems = misfits(arguments, tool.schema)
+    if problems:
+        raise ToolError(f"the arguments of {call.name} do not fit: {'; '.join(problems)}")
+    return await tool.call(arguments)

@@ -1,0 +1,175 @@
+"""Messages as Anthropic's Messages API writes them: lists of content blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from karenina_core.models.ports import Message, ToolCall, Usage
+from karenina_toolkit.reply_checks import token_count
+from karenina_toolkit.traces.blocks import as_json, described
+from karenina_toolkit.traces.errors import TraceFormatError
+from karenina_toolkit.traces.turns import Turn
+
+Entry = Mapping[str, Any]
+_THOUGHTS = ("thinking", "redacted_thinking")
+
+
+def claims(entry: Entry) -> bool:
+    """Whether `entry` has a block that only Anthropic's format knows."""
+    return any(_is_own(block) for block in _blocks(entry.get("content")))
+
+
+def read(entries: Sequence[Entry]) -> Iterator[Message]:
+    """The messages of `entries`, with one message for each turn of the assistant.
+
+    Assistant entries that follow each other, as agents write them one for each block, are merged. Results of tools
+    become tool messages; those that the server ran itself inside a turn divide that turn. Blocks that are neither text,
+    thought, call nor result are kept as `described` writes them; citations and signatures are no part of what was said.
+    """
+    turn = Turn()
+    names: dict[str, str] = {}
+    for number, entry in enumerate(entries, 1):
+        try:
+            if entry["role"] == "assistant":
+                yield from _take(turn, _blocks_of(entry), names)
+                continue
+            yield from turn.close()
+            yield from _said_to_it(entry, names)
+        except TraceFormatError as error:
+            raise TraceFormatError(f"entry {number}: {error}") from None
+    yield from turn.close()
+
+
+def _take(turn: Turn, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
+    """Add an entry of the assistant to its turn; text goes on only where it follows text of the same entry."""
+    if not blocks:
+        turn.begin()
+    before = ""
+    for block in blocks:
+        kind = block["type"]
+        if kind.endswith("tool_result"):
+            yield from turn.close()
+            yield _result(block, names)
+        elif kind == "text":
+            turn.say(_text(block), goes_on=before == "text")
+        elif kind.endswith("tool_use"):
+            call = _call(block)
+            names[call.id] = call.name
+            turn.call(call)
+        elif kind == "thinking":
+            turn.think(str(block.get("thinking") or ""))
+        elif kind == "redacted_thinking":
+            turn.think("[redacted_thinking]")
+        else:
+            turn.say(described(kind, block))
+        before = kind
+
+
+def _said_to_it(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
+    """A user's entry: results of tools one by one, and the text between them."""
+    role = entry["role"]
+    if role not in ("user", "system"):
+        raise TraceFormatError(f"its role is {role!r}; Anthropic's are user and assistant")
+    texts: list[str] = []
+    blocks = _blocks_of(entry)
+    for block in blocks:
+        if not block["type"].endswith("tool_result"):
+            texts.append(_text(block) if block["type"] == "text" else described(block["type"], block))
+            continue
+        if texts:
+            yield Message(role, "\n".join(texts))
+            texts = []
+        yield _result(block, names)
+    if texts or not blocks:
+        yield Message(role, "\n".join(texts))
+
+
+def _result(block: Entry, names: Mapping[str, str]) -> Message:
+    call_id = block.get("tool_use_id")
+    if not isinstance(call_id, str):
+        raise TraceFormatError("a tool_result has no tool_use_id")
+    content = block.get("content")
+    failed = isinstance(content, Mapping) and (
+        str(content.get("type", "")).endswith("error") or bool(content.get("return_code"))
+    )
+    return Message(
+        "tool",
+        _result_text(content),
+        tool_call_id=call_id,
+        tool_name=names.get(call_id),
+        is_error=bool(block.get("is_error")) or failed,
+    )
+
+
+def _result_text(content: Any) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Sequence):
+        return "\n".join(_result_text(item) for item in content)
+    if isinstance(content, Mapping):
+        if isinstance(content.get("text"), str):
+            return str(content["text"])
+        if content.get("type") in ("image", "document"):
+            return described(content["type"], content)
+    return as_json(content)
+
+
+def _call(block: Entry) -> ToolCall:
+    arguments = block.get("input") or {}
+    if not isinstance(block.get("name"), str) or not isinstance(arguments, Mapping):
+        raise TraceFormatError("a tool_use has no name, or an input that is no object")
+    return ToolCall(str(block.get("id") or ""), block["name"], dict(arguments))
+
+
+def _text(block: Entry) -> str:
+    if not isinstance(block.get("text"), str):
+        raise TraceFormatError("a text block has no text")
+    return str(block["text"])
+
+
+def _blocks_of(entry: Entry) -> list[Entry]:
+    content = entry.get("content")
+    blocks = _blocks(content)
+    if content is not None and not isinstance(content, (str, Sequence)):
+        raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of blocks")
+    if isinstance(content, Sequence) and not isinstance(content, str) and len(blocks) < len(content):
+        raise TraceFormatError("a block of its content has no type")
+    return blocks
+
+
+def _blocks(content: Any) -> list[Entry]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    if not isinstance(content, Sequence):
+        return []
+    return [block for block in content if isinstance(block, Mapping) and isinstance(block.get("type"), str)]
+
+
+def _is_own(block: Entry) -> bool:
+    kind = block["type"]
+    return kind in _THOUGHTS or kind.endswith(("tool_use", "tool_result"))
+
+
+def usage_of(counted: Any) -> Usage:
+    """What one call used, as a reply's `usage` counts it. It counts tokens read from the API's cache, and those written
+    there, apart from the other input; here they are part of it. What it does not tell is 0.
+    """
+    if not isinstance(counted, Mapping):
+        return Usage(calls=1)
+    cached = _count(counted, "cache_read_input_tokens")
+    written = _count(counted, "cache_creation_input_tokens")
+    return Usage(
+        _count(counted, "input_tokens") + written + cached,
+        _count(counted, "output_tokens"),
+        cached,
+        _count(counted.get("output_tokens_details"), "thinking_tokens"),
+        calls=1,
+        cache_write_tokens=written,
+    )
+
+
+def _count(counted: Any, key: str) -> int:
+    return token_count(counted.get(key)) if isinstance(counted, Mapping) else 0

@@ -1,0 +1,57 @@
+"""Blocks of a message that are no text, written as text so that a trace shows that they were there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from karenina_toolkit.traces.errors import TraceFormatError
+
+_ENCODED = re.compile(r"(?:data:[\w./+-]*;base64,)?[A-Za-z0-9+/=_-]{200,}")
+_SAY_NOTHING = ("type", "cache_control")
+
+
+def described(kind: str, block: Mapping[str, Any]) -> str:
+    """`block` as one line: `[kind]`, and after it whatever the block holds, as JSON.
+
+    Encoded bytes (pictures, sound, sealed reasoning) are named by their length in place of being repeated.
+    """
+    held = {key: value for key, value in block.items() if key not in _SAY_NOTHING and value not in (None, "", [], {})}
+    return f"[{kind}] {as_json(held)}" if held else f"[{kind}]"
+
+
+def entries_of(data: Mapping[str, Any], key: str) -> Sequence[Any]:
+    """The entries of the list under `key`; none if it is absent or empty. Raises `TraceFormatError`."""
+    value = data.get(key)
+    if not value:
+        return ()
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise TraceFormatError(f"its {key} is {type(value).__name__}, not a list")
+    return value
+
+
+def name_of(data: Mapping[str, Any], key: str) -> str | None:
+    """The id or name under `key`; None if it is absent, null or empty. Raises `TraceFormatError`."""
+    value = data.get(key)
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise TraceFormatError(f"its {key} is {type(value).__name__}, not text")
+    return str(value)
+
+
+def as_json(value: Any) -> str:
+    """`value` as JSON on one line, with encoded bytes named by their length."""
+    return json.dumps(_shortened(value), ensure_ascii=False)
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str):
+        return f"({len(value)} encoded characters)" if _ENCODED.fullmatch(value) else value
+    if isinstance(value, Mapping):
+        return {key: _shortened(item) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [_shortened(item) for item in value]
+    return value

@@ -1,0 +1,197 @@
+"""Contents as Google's generateContent writes them: lists of parts."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from karenina_core.models.ports import Message, ToolCall
+from karenina_toolkit.traces.blocks import as_json, described, entries_of, name_of
+from karenina_toolkit.traces.errors import TraceFormatError
+from karenina_toolkit.traces.turns import Turn
+
+Entry = Mapping[str, Any]
+CODE_TOOL = "code_execution"
+"""The name under which code that the server ran stands among the calls of tools."""
+
+_ABOUT_A_PART = ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
+_RESULTS = ("functionResponse", "codeExecutionResult")
+_WRAPPERS = ("output", "result", "error")
+
+
+def claims(entry: Entry) -> bool:
+    """Whether `entry` is a content with parts, or a model's that has none."""
+    parts = entry.get("parts")
+    listed = isinstance(parts, Sequence) and not isinstance(parts, str)
+    return "content" not in entry and (listed or entry.get("role") == "model")
+
+
+def read(entries: Sequence[Entry]) -> Iterator[Message]:
+    """The messages of `entries`, with one message for each turn of the model.
+
+    A part that is a thought is reasoning. Code that the server ran is a call of `CODE_TOOL` and its result, and
+    divides the turn. Calls without an id get one (`call_1`, ...), and results without an id belong to the first call
+    of their name that waits for one. Other parts are kept as `described` writes them; signatures are left out.
+    """
+    turn = Turn()
+    calls = _Calls(entries)
+    for number, entry in enumerate(entries, 1):
+        try:
+            role = name_of(entry, "role") or "user"
+            if role == "model":
+                yield from _take(turn, _parts(entry), calls)
+                continue
+            yield from turn.close()
+            yield from _said_to_it(role, _parts(entry), calls)
+        except TraceFormatError as error:
+            raise TraceFormatError(f"entry {number}: {error}") from None
+    yield from turn.close()
+
+
+class _Calls:
+    """Which calls wait for a result, and ids for those that have none."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._waiting: dict[int, ToolCall] = {}
+        self._opened = 0
+        self._by_id: defaultdict[str, deque[int]] = defaultdict(deque)
+        self._by_name: defaultdict[str, deque[int]] = defaultdict(deque)
+        self._count = 0
+        self._taken: set[object] = set()
+        for entry in entries:
+            parts = entry.get("parts")
+            for part in parts if isinstance(parts, Sequence) else ():
+                for held in part.values() if isinstance(part, Mapping) else ():
+                    if isinstance(held, Mapping) and isinstance(held.get("id"), str):
+                        self._taken.add(held["id"])
+
+    def open(self, call_id: object, name: str, arguments: Mapping[str, Any]) -> ToolCall:
+        while not call_id:
+            self._count += 1
+            call_id = None if f"call_{self._count}" in self._taken else f"call_{self._count}"
+        call = ToolCall(str(call_id), name, dict(arguments))
+        self._waiting[self._opened] = call
+        self._by_id[call.id].append(self._opened)
+        self._by_name[name].append(self._opened)
+        self._opened += 1
+        return call
+
+    def answered(self, call_id: object, name: str | None) -> tuple[str | None, str | None]:
+        """The id and name of the call that a result answers."""
+        same = self._by_id.get(str(call_id)) if call_id else self._by_name.get(name or "")
+        while same:
+            call = self._waiting.pop(same.popleft(), None)  # None: it was found under its other name
+            if call is not None:
+                return call.id, name or call.name
+        return (str(call_id) if call_id else None), name
+
+
+def _take(turn: Turn, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
+    """Add a content of the model to its turn; text goes on only where it follows text of the same content."""
+    if not parts:
+        turn.begin()
+    before = ""
+    for kind, value, is_thought in parts:
+        if kind in _RESULTS:
+            yield from turn.close()
+            yield _result(kind, value, calls)
+        elif kind == "functionCall":
+            turn.call(_call(value, calls))
+        elif kind == "executableCode":
+            code = _mapping(kind, value)
+            turn.call(calls.open(code.get("id"), CODE_TOOL, {key: code[key] for key in code if key != "id"}))
+        elif is_thought:
+            turn.think(_written(kind, value))
+            continue
+        else:
+            turn.say(_written(kind, value), goes_on=kind == "text" == before)
+        before = kind
+
+
+def _said_to_it(role: str, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
+    """A content of the user: results of tools one by one, and the text between them."""
+    if role not in ("user", "function", "tool", "system"):
+        raise TraceFormatError(f"its role is {role!r}; Google's are user and model")
+    speaks = Message.system if role == "system" else Message.user
+    texts: list[str] = []
+    for kind, value, _ in parts:
+        if kind not in _RESULTS:
+            texts.append(_written(kind, value))
+            continue
+        if texts:
+            yield speaks("\n".join(texts))
+            texts = []
+        yield _result(kind, value, calls)
+    if texts or not parts:
+        yield speaks("\n".join(texts))
+
+
+def _call(value: Any, calls: _Calls) -> ToolCall:
+    call = _mapping("functionCall", value)
+    arguments = call.get("args") or {}
+    if not isinstance(call.get("name"), str) or not isinstance(arguments, Mapping):
+        raise TraceFormatError("a functionCall has no name, or args that are no object")
+    return calls.open(call.get("id"), call["name"], arguments)
+
+
+def _result(kind: str, value: Any, calls: _Calls) -> Message:
+    result = _mapping(kind, value)
+    if kind == "codeExecutionResult":
+        call_id, name = calls.answered(result.get("id"), CODE_TOOL)
+        outcome, output = str(result.get("outcome") or "OUTCOME_OK"), str(result.get("output") or "")
+        failed = outcome != "OUTCOME_OK"
+        text = f"{outcome}\n{output}" if failed else output
+    else:
+        if not isinstance(result.get("name"), str):
+            raise TraceFormatError("a functionResponse has no name")
+        call_id, name = calls.answered(name_of(result, "id"), result["name"])
+        response = result.get("response")
+        failed = isinstance(response, Mapping) and bool(response.get("error"))
+        more = [described("part", _mapping("part", part)) for part in entries_of(result, "parts")]
+        text = "\n".join([_response_text(response), *more])
+    return Message("tool", text, tool_call_id=call_id, tool_name=name, is_error=failed)
+
+
+def _response_text(response: Any) -> str:
+    """What a function gave back, without the wrapper that Google's documentation names."""
+    if isinstance(response, Mapping) and len(response) == 1:
+        (key,) = response
+        if key in _WRAPPERS:
+            response = response[key]
+    if response is None:
+        return ""
+    return response if isinstance(response, str) else as_json(response)
+
+
+def _written(kind: str, value: Any) -> str:
+    if kind == "text":
+        if not isinstance(value, str):
+            raise TraceFormatError(f"a text part holds {type(value).__name__}, not text")
+        return value
+    return described(kind, value if isinstance(value, Mapping) else {"value": value})
+
+
+def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
+    """The kind and the value of each part, and whether it is a thought. Names may be in either spelling."""
+    found: list[tuple[str, Any, bool]] = []
+    for part in entries_of(entry, "parts"):
+        if not isinstance(part, Mapping):
+            raise TraceFormatError(f"a part of it is {type(part).__name__}, not an object")
+        named = {_camel(str(key)): value for key, value in part.items() if value is not None}
+        held = [key for key in named if key not in _ABOUT_A_PART]
+        if len(held) > 1:
+            raise TraceFormatError(f"a part of it holds {held[0]} and {held[1]}; a part holds one thing")
+        found.extend((key, named[key], bool(named.get("thought"))) for key in held)
+    return found
+
+
+def _camel(key: str) -> str:
+    return re.sub(r"_([a-z])", lambda found: found[1].upper(), key)
+
+
+def _mapping(kind: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TraceFormatError(f"a {kind} is {type(value).__name__}, not an object")
+    return value

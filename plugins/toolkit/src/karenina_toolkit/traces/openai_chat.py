@@ -1,0 +1,106 @@
+"""Messages as OpenAI's chat completions write them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from karenina_core.models.ports import Message, Role, ToolCall
+from karenina_core.wording import whole_values
+from karenina_toolkit.bounds import trouble_in_json
+from karenina_toolkit.traces.blocks import described, entries_of, name_of
+from karenina_toolkit.traces.errors import TraceFormatError
+
+UNREADABLE_ARGUMENTS = "_unreadable"
+"""The key under which arguments that are no JSON object are kept as they came."""
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+
+
+def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Message:
+    """One chat message. `names` gives the tool's name for the id of a call, for tool messages that lack it.
+
+    Parts that are no text are kept as `described` writes them, such as `[image_url] {...}`; a refusal and the
+    transcript of what was spoken count as text. Raises `TraceFormatError` for another shape.
+    """
+    said = data.get("role")
+    role = _ROLES.get(said) if isinstance(said, str) else None
+    if role is None:
+        raise TraceFormatError(f"its role is {said!r:.80}")
+    content = read_content(data.get("content"))
+    if role == "assistant":
+        calls = [read_tool_call(call) for call in entries_of(data, "tool_calls")]
+        if isinstance(data.get("function_call"), Mapping):
+            calls.append(_call("", data["function_call"]))
+        audio = data.get("audio")
+        texts = (content, data.get("refusal"), audio.get("transcript") if isinstance(audio, Mapping) else None)
+        content = "\n".join(text for text in texts if isinstance(text, str) and text)
+        return Message.assistant(content, calls, reasoning_of(data))
+    if role == "tool":
+        call_id = name_of(data, "tool_call_id")
+        name = name_of(data, "name") or (names or {}).get(call_id or "")
+        return Message("tool", content, tool_call_id=call_id, tool_name=name, is_error=bool(data.get("is_error")))
+    return Message(role, content)
+
+
+def read_tool_call(data: Any) -> ToolCall:
+    """One entry of `tool_calls`. Raises `TraceFormatError` where it names no function."""
+    function = data.get("function", data.get("custom")) if isinstance(data, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise TraceFormatError("one of its tool_calls has no function with a name")
+    return _call(str(data.get("id") or ""), function)
+
+
+def read_content(content: Any) -> str:
+    """The text of `content`: a string, null, or a list of parts."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, Sequence):
+        raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of parts")
+    return "\n".join(_part(part) for part in content)
+
+
+def reasoning_of(data: Mapping[str, Any]) -> str | None:
+    """What a model thought outside its answer, under the names that servers use for it."""
+    for key in ("reasoning_content", "reasoning"):
+        if isinstance(data.get(key), str) and data[key]:
+            return str(data[key])
+    return None
+
+
+def read_arguments(arguments: Any) -> dict[str, Any]:
+    """A call's arguments; what is no JSON object is kept whole under `UNREADABLE_ARGUMENTS`."""
+    if isinstance(arguments, Mapping):
+        return dict(arguments)
+    try:
+        found = json.loads(arguments) if arguments else {}
+    except (TypeError, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or trouble_in_json(str(arguments), found, halves=False) is not None:
+        return {UNREADABLE_ARGUMENTS: arguments}
+    halved = isinstance(arguments, str) and "\\u" in arguments
+    return cast("dict[str, Any]", whole_values(found)) if halved else found
+
+
+def _call(call_id: str, function: Mapping[str, Any]) -> ToolCall:
+    arguments = function.get("arguments", function.get("input"))
+    return ToolCall(call_id, str(function.get("name")), read_arguments(arguments))
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
+        raise TraceFormatError("a part of its content has no type")
+    text = part.get("text", part.get("refusal"))
+    return text if isinstance(text, str) else described(part["type"], part)

@@ -1,0 +1,17 @@
+"""What of a server's words may be shown: no secret, and nothing of the prompt."""
+
+from __future__ import annotations
+
+import pytest
+
+from karenina_core.models.ports import Message
+from karenina_toolkit.failures import shown_text
+
+KEY = "sk-4711-never-to-be-shown"
+
+
+@pytest.mark.parametrize("before", range(1960, 2010))
+def test_no_part_of_a_secret_is_left_where_a_long_text_is_cut(before: int) -> None:
+    prompt = "word " * 400
+    said = f"{prompt[: before - 10].ljust(before - 1, '-')} {KEY}"
+    assert "sk-" not in shown_text(said, [KEY], [Message.user(prompt)])

@@ -1,0 +1,28 @@
+"""What a reply of the Messages API says that it used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from karenina_core.models.ports import Usage
+from karenina_toolkit.traces.anthropic import usage_of
+
+
+@pytest.mark.parametrize(
+    ("counted", "usage"),
+    [
+        ({"input_tokens": 11, "output_tokens": 7}, Usage(11, 7, calls=1)),
+        (
+            {"input_tokens": 1, "output_tokens": 7, "cache_read_input_tokens": 10, "cache_creation_input_tokens": 100},
+            Usage(111, 7, cached_tokens=10, calls=1, cache_write_tokens=100),
+        ),
+        ({"output_tokens": 7, "output_tokens_details": {"thinking_tokens": 5}}, Usage(0, 7, 0, 5, calls=1)),
+        ({"input_tokens": None, "output_tokens": "7", "cache_read_input_tokens": -3}, Usage(calls=1)),
+        ({"output_tokens_details": 5}, Usage(calls=1)),
+        (None, Usage(calls=1)),
+    ],
+)
+def test_input_holds_what_went_through_the_cache_and_what_is_not_told_is_nothing(counted: Any, usage: Usage) -> None:
+    assert usage_of(counted) == usage

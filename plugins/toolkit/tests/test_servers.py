@@ -1,0 +1,143 @@
+"""What adapters that speak HTTP ask of a model's configuration: where its server is, and what may be sent there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karenina_core import ModelConfig
+from karenina_core.models.adapters import AdapterConfigError, extra_of
+from karenina_toolkit.servers import ServerExtra, ToolLoopExtra, check_key, checked_url, key_of, may_have_secrets
+
+OWN = ("https://api.provider.example/v1", "https://gateway.example:8443/llm")
+
+
+def model(**fields: Any) -> ModelConfig:
+    return ModelConfig(id="m", interface="any", model_name="m", **fields)
+
+
+@pytest.mark.parametrize(
+    ("url", "trusted"),
+    [
+        ("https://api.provider.example", True),
+        ("https://API.provider.example:443/v2", True),
+        ("https://gateway.example:8443", True),
+        ("http://127.0.0.1:9/v1", True),
+        ("http://[::1]:9", True),
+        ("http://models.localhost", True),
+        (None, True),
+        ("http://api.provider.example", False),
+        ("https://api.provider.example:444", False),
+        ("https://gateway.example", False),
+        ("https://api.provider.example.evil.example", False),
+        ("https://api.provider.example@evil.example", False),
+        ("http://127.0.0.1.evil.example", False),
+        ("http://[::1", False),
+        ("https://host:port", False),
+        ("nowhere", False),
+        ("", False),
+    ],
+)
+def test_secrets_of_the_environment_go_to_servers_of_the_users_own(
+    url: str | None, trusted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECOND_KEY", "sk-mine")
+    variables = ("FIRST_KEY", "SECOND_KEY")
+
+    assert may_have_secrets(url, OWN) is trusted
+    assert key_of(model(), url, OWN, variables) == ("sk-mine" if trusted else None)
+    assert key_of(model(endpoint_api_key="sk-own"), url, OWN, variables) == "sk-own"
+    assert key_of(model(endpoint_api_key=""), url, OWN, variables) is None, "said to have none"
+
+
+@given(url=st.text(), own=st.text())
+def test_whatever_is_given_for_a_url_is_judged(url: str, own: str) -> None:
+    for begun in ("", "http://", "http://["):
+        assert may_have_secrets(begun + url, [own, begun + own]) in (True, False)
+
+
+def test_the_first_variable_that_is_set_has_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIRST_KEY", "one")
+    monkeypatch.setenv("SECOND_KEY", "two")
+    assert key_of(model(), OWN[0], OWN, ("FIRST_KEY", "SECOND_KEY")) == "one"
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("localhost:8000", "must begin with http:// or https:// and name a host"),
+        ("http://", "name a host"),
+        ("http://host:port", "not a URL, or its port is not a number; it looks like EXAMPLE"),
+        ("http://host:pw-secret", "not a URL"),
+        ("http://me:pw-secret@host", "put the key into endpoint_api_key"),
+        ("http://host?key=pw-secret", "it has a query; CURE"),
+        ("http://host#pw-secret", "it has a query; CURE"),
+        ("http://host/v1/chat/completions", "give the base URL, such as EXAMPLE, not that of one method"),
+        ("http://host/v1/responses", "not that of one method"),
+        ("http://host/v1/messages", "not that of one method"),
+    ],
+)
+def test_a_base_url_that_cannot_be_one_is_refused_without_its_secrets(url: str, problem: str) -> None:
+    with pytest.raises(AdapterConfigError, match=r"^model 'm', endpoint_base_url: ") as caught:
+        checked_url(model(), url, like="EXAMPLE", query="CURE")
+    assert problem in str(caught.value)
+    assert "pw-secret" not in str(caught.value)
+
+
+def test_a_right_base_url_comes_in_its_parts() -> None:
+    assert checked_url(model(), "https://host:1/v1").hostname == "host"
+
+
+@pytest.mark.parametrize(
+    ("key", "needed", "problem"),
+    [
+        ("pw-secret\n", None, "the API key holds a line break"),
+        ("pw-sécret", None, "other characters no key has"),
+        (None, "the provider needs one", "model 'm': the provider needs one"),
+        ("pw-secret", "the provider needs one", None),
+        (None, None, None),
+    ],
+)
+def test_a_key_that_cannot_be_sent_and_a_lacking_one_are_refused(
+    key: str | None, needed: str | None, problem: str | None
+) -> None:
+    if problem is None:
+        check_key(model(), key, needed=needed)
+        return
+    with pytest.raises(AdapterConfigError, match=problem) as caught:
+        check_key(model(), key, needed=needed)
+    assert "pw-s" not in str(caught.value)
+
+
+class Extra(ToolLoopExtra):
+    """The settings of some adapter."""
+
+    seed: int = 0
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"headers": {"X": "pw-secret\r\n"}}, "extra.headers: Value error, the header 'X' holds a line break"),
+        ({"headers": {"X\n": "pw-secret"}}, "holds a line break"),
+        ({"max_concurrency": 0}, "extra.max_concurrency: "),
+        ({"structured": "pw-secret"}, "extra.structured: "),
+        ({"first_turn": "pw-secret", "seed": "pw-secret"}, "extra.seed: "),
+        ({"sed": "pw-secret"}, "extra.sed: Extra inputs are not permitted. It knows headers, "),
+    ],
+)
+def test_wrong_settings_are_named_without_their_values(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises(AdapterConfigError, match=r"^model 'm', extra\.") as caught:
+        extra_of(model(extra=given), Extra)
+    assert problem in str(caught.value)
+    assert "pw-secret" not in str(caught.value)
+
+
+def test_headers_are_secrets_and_are_found_whatever_their_case() -> None:
+    extra = ServerExtra(headers={"X-Api-Key": "pw-secret"})
+    assert "pw-secret" not in repr(extra) + extra.model_dump_json()
+    assert extra.has_header("authorization", "x-api-key")
+    assert not extra.has_header("authorization")

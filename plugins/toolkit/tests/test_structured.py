@@ -1,0 +1,346 @@
+"""Asking a judge for JSON: what it may say, what is repaired, what is asked again, and what it costs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, field_validator
+
+from karenina_core.errors import StructuredError
+from karenina_core.models.ports import NO_INFO, CallInfo, ErrorCategory, Message, ParserReply, PortError, Usage
+from karenina_toolkit.structured import (
+    InvalidReply,
+    Structured,
+    ask_for,
+    misfits,
+    object_schema,
+    read_object,
+    repair,
+    spent_before,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Judge:
+    """A parser port that says what it was told to say, and keeps what it was asked."""
+
+    def __init__(self, *says: str | ParserReply | PortError) -> None:
+        self.says = list(says)
+        self.asked: list[list[Message]] = []
+
+    async def parse(
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
+    ) -> ParserReply:
+        self.asked.append(list(messages))
+        said = self.says.pop(0)
+        if isinstance(said, PortError):
+            raise said
+        if isinstance(said, str):
+            return ParserReply(said, "json_schema", Usage(10, 5, calls=1), model="judge-1")
+        return said
+
+    async def aclose(self) -> None:
+        pass
+
+
+class Drug(BaseModel):
+    name: str
+    approved: bool
+    dose: float | None = None
+    targets: list[str] = []
+    phase: Literal["Phase 1", "Phase 2"] | None = None
+
+
+SCHEMA = {**Drug.model_json_schema(), "required": ["name", "approved"]}
+QUESTION = [Message.system("Extract."), Message.user("Aspirin is approved.")]
+GOOD = '{"name": "aspirin", "approved": true}'
+
+
+async def ask(judge: Judge, **options: Any) -> Structured[Drug]:
+    return await ask_for(judge, QUESTION, SCHEMA, Drug.model_validate, **options)
+
+
+async def test_a_clean_reply_is_taken_as_it_is() -> None:
+    found = await ask(Judge(GOOD))
+    assert found == Structured(
+        Drug(name="aspirin", approved=True),
+        {"name": "aspirin", "approved": True},
+        "json_schema",
+        1,
+        False,
+        Usage(10, 5, calls=1),
+        "judge-1",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```json\n{GOOD}\n```",
+        f"```\n{GOOD}\n```\nI hope that this helps {{really}}.",
+        f"Here you are: {GOOD} Anything else?",
+        f"Sure, {GOOD}, as you like [1].",
+        f'<think>It says {{"name"...</think>\n{GOOD}',
+        f"[{GOOD}]",
+        json.dumps(GOOD),
+        f'{{"Drug": {GOOD}}}',
+        f'{{"properties": {GOOD}}}',
+        '{"name": "aspirin", "approved": "True"}',
+    ],
+)
+async def test_a_reply_that_can_be_read_in_one_way_only_is_repaired(text: str) -> None:
+    found = await ask(Judge(text))
+    assert (found.value, found.tries, found.repaired) == (Drug(name="aspirin", approved=True), 1, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "empty"),
+        ("It is approved.", "no JSON object"),
+        (GOOD[:-1], "not complete"),
+        ('{"name": "aspirin", "more": {"approved": true, "name": "x"}, "appr', "broken"),
+        ('```json\n{"name": {"name": "x", "approved": true}, "a', "broken"),
+        (f"{GOOD} or rather {GOOD}", "more than one"),
+        (f"[{GOOD}, {GOOD}]", "a list"),
+        (f"Both: [{GOOD}, 1]", "a JSON list"),
+        ('{"name": "aspirin", "name": "ibuprofen", "approved": true}', "'name' is given twice"),
+        ('{"name": "aspirin", "approved": true, "dose": NaN}', "NaN"),
+        ('{"name": "aspirin", "approved": true, "dose": 1e99999999999999999999}', "out of range"),
+        ("[" * 100_000, "nested too deeply"),
+        ("true", "a boolean"),
+    ],
+)
+def test_a_reply_without_one_whole_object_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        read_object(text)
+
+
+def test_half_of_a_surrogate_pair_in_a_reply_is_replaced() -> None:
+    assert read_object('{"na\\ud800me": ["a\\udfff", "\\ud83d\\ude00"]}') == ({"na\ufffdme": ["a\ufffd", "😀"]}, False)
+
+
+LIST = {"type": "array", "items": {"type": "string"}}
+ENUM = {"enum": ["Phase 1", "Phase 2"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "said", "meant"),
+    [
+        ({"type": "boolean"}, "false", False),
+        ({"type": "boolean"}, " TRUE ", True),
+        ({"type": "integer"}, "12", 12),
+        ({"type": "integer"}, "12.0", 12),
+        ({"type": "integer"}, "1e23", 10**23),
+        ({"type": "number"}, "-0.5", -0.5),
+        ({"type": ["number", "null"]}, "3", 3),
+        ({"anyOf": [{"type": "number"}, {"type": "null"}]}, "null", None),
+        (LIST, "EGFR", ["EGFR"]),
+        (LIST, '["EGFR", "KRAS"]', ["EGFR", "KRAS"]),
+        ({"type": "array", "items": {"type": "integer"}}, "7", [7]),
+        ({"type": "array", "items": {"type": "object"}}, {"a": 1}, [{"a": 1}]),
+        (ENUM, "phase 2", "Phase 2"),
+        (ENUM, "PHASE1", "Phase 1"),
+        ({"const": "yes"}, "Yes", "yes"),
+    ],
+)
+def test_repairs_keep_the_value(schema: dict[str, Any], said: object, meant: object) -> None:
+    root = {"type": "object", "properties": {"field": schema}}
+    data, repaired = repair({"field": said}, root)
+    assert (data, repaired, misfits(data, root)) == ({"field": meant}, True, [])
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "boolean"}, "yes"),
+        ({"type": "boolean"}, 1),
+        ({"type": "integer"}, "1,000"),
+        ({"type": "integer"}, "007"),
+        ({"type": "integer"}, "2.5"),
+        ({"type": "integer"}, "1e999999"),
+        ({"type": "integer"}, True),
+        ({"type": "number"}, "12 mg"),
+        ({"type": "number"}, "5%"),
+        ({"type": "number"}, "Infinity"),
+        ({"type": "string"}, 42),
+        (LIST, "EGFR, KRAS"),
+        (LIST, "none"),
+        (LIST, 5),
+        (ENUM, "Phase 3"),
+        ({"enum": ["A", "a"]}, "A "),
+        ({"anyOf": [{"type": "integer"}, {"type": "boolean"}]}, "x"),
+    ],
+)
+def test_what_could_mean_something_else_is_left_and_named(schema: dict[str, Any], said: object) -> None:
+    root = {"type": "object", "properties": {"field": schema}}
+    data, repaired = repair({"field": said}, root)
+    assert (data, repaired) == ({"field": said}, False)
+    assert misfits(data, root)[0].startswith("field ")
+
+
+def test_nested_objects_and_references_are_repaired_in_place() -> None:
+    class Trial(BaseModel):
+        drugs: list[Drug]
+
+    data, _ = repair({"drugs": [{"name": "x", "approved": "true", "phase": "phase 1"}]}, Trial.model_json_schema())
+    assert data == {"drugs": [{"name": "x", "approved": True, "phase": "Phase 1"}]}
+
+
+def test_an_echoed_schema_is_no_answer() -> None:
+    data, _ = repair({"properties": {"name": {"type": "string"}, "approved": {"type": "boolean"}}}, SCHEMA)
+    assert misfits(data, SCHEMA)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(data=st.dictionaries(st.text(max_size=5), JSON, max_size=4))
+def test_an_object_is_read_back_as_it_was_written(data: dict[str, Any]) -> None:
+    assert read_object(json.dumps(data)) == (data, False)
+
+
+@given(data=st.dictionaries(st.text(max_size=5), JSON, min_size=1, max_size=4), cut=st.integers(1, 10))
+def test_a_reply_that_was_cut_off_is_never_read(data: dict[str, Any], cut: int) -> None:
+    text = json.dumps({"thought": "</think>{}", **data})
+    with pytest.raises(ValueError, match="the "):
+        read_object(text[: max(1, len(text) - cut)])
+
+
+@given(
+    name=JSON,
+    approved=JSON,
+    dose=JSON,
+    targets=JSON,
+)
+def test_what_fits_is_not_touched(**said: object) -> None:
+    if not misfits(said, SCHEMA):
+        assert repair(said, SCHEMA) == (said, False)
+
+
+@given(name=st.text() | JSON, approved=st.booleans() | JSON, dose=st.floats(allow_nan=False) | JSON, targets=JSON)
+def test_what_fits_is_not_touched_beside_what_does_not(**said: object) -> None:
+    schema = {
+        **object_schema({"drug": {"$ref": "#/$defs/Drug"}, "count": {"type": "integer"}}),
+        "$defs": {"Drug": SCHEMA},
+    }
+    if not misfits(said, SCHEMA):
+        assert repair({"drug": said, "count": "5"}, schema) == ({"drug": said, "count": 5}, True)
+
+
+async def test_a_reply_that_does_not_fit_is_asked_again_with_the_reason() -> None:
+    judge = Judge('{"name": "aspirin"}', GOOD)
+    found = await ask(judge)
+    *before, said, told = judge.asked[1]
+    assert before == QUESTION
+    assert said == Message.assistant('{"name": "aspirin"}')
+    assert told.role == "user"
+    assert 'the key "approved" is missing' in told.content
+    assert (found.tries, found.usage) == (2, Usage(20, 10, calls=2))
+
+
+async def test_a_missing_key_is_no_reply_although_the_model_has_a_default() -> None:
+    schema = {**SCHEMA, "required": ["name", "approved", "dose"]}
+    with pytest.raises(StructuredError, match='"dose" is missing'):
+        await ask_for(Judge(GOOD), QUESTION, schema, Drug.model_validate, reasks=0)
+
+
+async def test_a_missing_key_that_the_schema_does_not_require_is_allowed() -> None:
+    assert (await ask(Judge(GOOD))).value.dose is None
+
+
+@pytest.mark.parametrize("depth", [400, 700, 5000])
+async def test_json_nested_without_end_is_no_reply(depth: int) -> None:
+    with pytest.raises(StructuredError, match=r"nested too deeply|is missing"):
+        await ask(Judge('{"a":' * depth + "1" + "}" * depth), reasks=0)
+
+
+async def test_an_empty_reply_is_not_sent_back_as_a_message() -> None:
+    judge = Judge("  ", GOOD)
+    await ask(judge)
+    assert [message.role for message in judge.asked[1]] == ["system", "user", "user"]
+
+
+async def test_when_all_tries_fail_the_error_has_the_last_text_and_the_whole_cost() -> None:
+    with pytest.raises(StructuredError, match="asked 3 times") as caught:
+        await ask(Judge("a", "b", "c"), reasks=2)
+    assert (caught.value.tries, caught.value.usage, caught.value.last_text) == (3, Usage(30, 15, calls=3), "c")
+
+
+@pytest.mark.parametrize("text", [GOOD[:-3], f"{GOOD}\nBut wait, maybe"])
+async def test_a_reply_cut_off_at_the_limit_is_named_so(text: str) -> None:
+    cut = ParserReply(text, "prompt", finish_reason="length")
+    with pytest.raises(StructuredError, match="cut off at max_tokens"):
+        await ask(Judge(cut), reasks=0)
+
+
+async def test_an_object_that_is_whole_counts_although_the_limit_was_reached() -> None:
+    assert (await ask(Judge(ParserReply(GOOD + " \n \n", "prompt", finish_reason="length")))).tries == 1
+
+
+async def test_a_port_error_passes_and_knows_what_the_tries_before_it_cost() -> None:
+    error = PortError("gone", category=ErrorCategory.CONNECTION)
+    with pytest.raises(PortError) as caught:
+        await ask(Judge("not JSON", error))
+    assert caught.value is error
+    assert spent_before(caught.value) == Usage(10, 5, calls=1)
+
+
+TRUTH = "the secret truth 4711"
+
+
+class Suspicious(BaseModel):
+    """A template whose own code compares with the truth while it validates."""
+
+    name: str
+    year: int = 0
+
+    @field_validator("name")
+    @classmethod
+    def _compare(cls, name: str) -> str:
+        if name != TRUTH:
+            raise ValueError(f"expected {TRUTH}")
+        return name
+
+
+@pytest.mark.parametrize("reasks", [1, 3])
+async def test_an_error_of_a_templates_own_code_never_reaches_the_judge(reasks: int) -> None:
+    judge = Judge(*['{"name": "guess"}'] * (reasks + 1))
+    with pytest.raises(StructuredError, match=TRUTH):
+        await ask_for(judge, QUESTION, {"type": "object"}, Suspicious.model_validate, reasks=reasks)
+    assert TRUTH not in repr(judge.asked)
+    assert "name: this value is not accepted" in judge.asked[1][-1].content
+
+
+@pytest.mark.parametrize(("error", "is_told"), [(ValueError(TRUTH), False), (InvalidReply("no such excerpt"), True)])
+async def test_only_an_invalid_reply_tells_the_judge_its_message(error: ValueError, is_told: bool) -> None:
+    def validate(data: dict[str, Any]) -> None:
+        raise error
+
+    judge = Judge("{}", "{}")
+    with pytest.raises(StructuredError, match=str(error)):
+        await ask_for(judge, QUESTION, {}, validate)
+    assert (str(error) in judge.asked[1][-1].content) is is_told
+
+
+async def test_pydantics_own_words_are_told_with_their_place() -> None:
+    judge = Judge('{"name": "aspirin", "approved": true, "dose": "much"}', GOOD)
+    await ask_for(judge, QUESTION, {"type": "object"}, Drug.model_validate)
+    assert "dose: Input should be a valid number" in judge.asked[1][-1].content

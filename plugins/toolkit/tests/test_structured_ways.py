@@ -1,0 +1,267 @@
+"""Which way of asking for JSON a server takes is learned once, from refusals of the feature and from nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from karenina_core.models.ports import ErrorCategory, Message, PortError, StructuredWay
+from karenina_testing.virtual_time import run_in_virtual_time
+from karenina_toolkit.failures import HTTPFailure, http_failure
+from karenina_toolkit.structured.refusals import Refused, refused
+from karenina_toolkit.structured.ways import PATIENCE, WAYS, WayMissing, by_best_way, with_schema
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+OTHER = {"type": "object", "properties": {"gene": {"type": "string"}}}
+
+
+def failure(status: int, said: str) -> HTTPFailure:
+    return http_failure("a server", status, {}, said, (), ())
+
+
+LACKS: dict[StructuredWay, str] = {
+    "json_schema": "response_format of type 'json_schema' is not supported with this model",
+    "tool": "this model does not support tools",
+}
+
+
+@dataclass
+class Server:
+    """A server that takes some ways, after a moment, and notes in which it was asked."""
+
+    takes: tuple[StructuredWay, ...] = ("prompt",)
+    errors: list[PortError | None] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    seconds: float = 0.01
+    name: str = "server"
+
+    async def ask(self, way: StructuredWay) -> str:
+        self.asked.append(way)
+        error = self.errors.pop(0) if self.errors else None
+        await asyncio.sleep(self.seconds)
+        if error is not None:
+            raise error
+        if way not in self.takes:
+            raise failure(400, LACKS[way])
+        return f"asked by {way}"
+
+    async def once(self, schema: dict[str, Any] = SCHEMA) -> str:
+        found, way = await by_best_way((self.name, "model"), WAYS, schema, self.ask)
+        assert found == f"asked by {way}"
+        return way
+
+
+def run(work: Callable[[], Awaitable[Any]]) -> Any:
+    async def inside() -> Any:
+        return await work()
+
+    return run_in_virtual_time(inside())
+
+
+@pytest.mark.parametrize(
+    ("takes", "asked"),
+    [
+        (WAYS, ["json_schema"]),
+        (("tool", "prompt"), ["json_schema", "tool"]),
+        (("prompt",), ["json_schema", "tool", "prompt"]),
+    ],
+)
+def test_sixty_four_calls_at_once_ask_in_each_wrong_way_once(
+    takes: tuple[StructuredWay, ...], asked: list[str]
+) -> None:
+    server = Server(takes)
+
+    async def many() -> list[str]:
+        return list(await asyncio.gather(*[server.once() for _ in range(64)]))
+
+    assert run(many) == [takes[0]] * 64
+    assert server.asked == [*asked[:-1], *asked[-1:] * 64]
+
+
+def test_what_one_port_learned_another_one_knows_in_the_same_run_and_a_new_run_asks_again() -> None:
+    server = Server()
+
+    async def twice() -> None:
+        await server.once()
+        await server.once()
+
+    for _ in range(2):
+        run(twice)
+    assert server.asked == ["json_schema", "tool", "prompt", "prompt"] * 2
+
+
+def test_servers_are_told_apart() -> None:
+    poor, rich = Server(name="poor"), Server(WAYS, name="rich")
+
+    async def both() -> tuple[str, str]:
+        return await poor.once(), await rich.once()
+
+    assert run(both) == ("prompt", "json_schema")
+
+
+@pytest.mark.parametrize("status", [429, 500])
+def test_a_fault_on_the_way_teaches_nothing_and_unlearns_nothing(status: int) -> None:
+    server = Server(errors=[failure(status, "slow down"), None, failure(status, "slow down")])
+
+    async def stubborn() -> str:
+        while True:
+            try:
+                return await server.once()
+            except PortError:
+                continue
+
+    async def many() -> list[str]:
+        return list(await asyncio.gather(*[stubborn() for _ in range(8)]))
+
+    assert run(many) == ["prompt"] * 8
+    assert server.asked[:5] == ["json_schema", "json_schema", "tool", "tool", "prompt"]
+    assert set(server.asked[5:]) == {"prompt"}
+
+
+def test_a_call_that_no_way_mends_teaches_nothing() -> None:
+    server = Server(WAYS, errors=[failure(400, LACKS["json_schema"]), failure(400, "the prompt is bad")])
+
+    async def twice() -> str:
+        with pytest.raises(PortError, match="the prompt is bad"):
+            await server.once()
+        return await server.once()
+
+    assert run(twice) == "json_schema"
+
+
+def test_a_schema_that_the_server_refuses_is_no_reason_to_ask_for_others_differently() -> None:
+    server = Server(WAYS, errors=[failure(400, "Invalid schema for response_format 'Answer': $ref is not permitted")])
+
+    async def four() -> list[str]:
+        return [
+            await server.once(SCHEMA),
+            await server.once(OTHER),
+            await server.once(SCHEMA),
+            await server.once(OTHER),
+        ]
+
+    assert run(four) == ["tool", "json_schema", "tool", "json_schema"]
+    assert server.asked == ["json_schema", "tool", "json_schema", "tool", "json_schema"]
+
+
+def test_a_way_that_worked_is_not_given_up_for_one_refusal() -> None:
+    server = Server(WAYS, errors=[None, failure(400, LACKS["json_schema"])])
+
+    async def three() -> list[str]:
+        return [await server.once(SCHEMA), await server.once(OTHER), await server.once(SCHEMA)]
+
+    assert run(three) == ["json_schema", "tool", "json_schema"]
+
+
+def test_a_library_that_lacks_a_way_is_asked_in_the_next_one() -> None:
+    server = Server(errors=[WayMissing("the library has no json_schema"), WayMissing("and no tools")])
+    assert run(server.once) == "prompt"
+
+
+def test_a_chosen_way_is_the_only_one() -> None:
+    server = Server()
+
+    async def chosen() -> None:
+        await by_best_way("server", ("tool",), SCHEMA, server.ask)
+
+    with pytest.raises(PortError, match="does not support tools"):
+        run(chosen)
+    assert server.asked == ["tool"]
+
+
+def test_nobody_waits_long_for_a_server_that_is_silent() -> None:
+    server = Server(WAYS, seconds=90)
+
+    async def many() -> int:
+        under_way = [asyncio.create_task(server.once()) for _ in range(8)]
+        await asyncio.sleep(2 * PATIENCE)
+        began = len(server.asked)
+        await asyncio.gather(*under_way)
+        return began
+
+    assert run(many) == 8
+
+
+def test_who_comes_while_a_server_is_silent_does_not_wait_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karenina_toolkit.structured.ways.PATIENCE", 0.2)
+    server = Server(WAYS, seconds=60)
+
+    async def late() -> list[str]:
+        first = asyncio.create_task(server.once())
+        await asyncio.sleep(0.25)
+        second = asyncio.create_task(server.once())
+        await asyncio.sleep(0.05)
+        asked = list(server.asked)
+        first.cancel()
+        second.cancel()
+        return asked
+
+    assert run(late) == ["json_schema"] * 2
+
+
+def test_a_call_that_is_cancelled_makes_room_for_the_next() -> None:
+    server = Server(seconds=0.05)
+
+    async def two() -> str:
+        first, second = asyncio.create_task(server.once()), asyncio.create_task(server.once())
+        await asyncio.sleep(0.01)
+        first.cancel()
+        return await second
+
+    assert run(two) == "prompt"
+    assert server.asked == ["json_schema", "json_schema", "tool", "prompt"]
+
+
+W, S = Refused.WAY, Refused.SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("way", "status", "said", "expected"),
+    [
+        ("json_schema", 400, "'response_format' of type 'json_schema' is not supported with this model.", W),
+        ("json_schema", 400, "This response_format type is unavailable now", W),
+        ("json_schema", 400, '{"detail": [{"loc": ["body", "response_format"], "msg": "Extra inputs ..."}]}', W),
+        ("json_schema", 422, '{"detail": [{"loc": ["body", "x"], "msg": "no", "input": "response_format"}]}', None),
+        ("json_schema", 400, "output_config.format: Extra inputs are not permitted", W),
+        ("json_schema", 404, "No endpoints found that support the requested structured outputs", W),
+        ("json_schema", 501, "guided decoding is not implemented", W),
+        ("json_schema", 400, "Invalid schema for response_format 'Answer': 'oneOf' is not permitted.", S),
+        ("json_schema", 400, "failed to parse grammar", S),
+        ("json_schema", 400, "Failed to generate JSON. Please adjust your prompt.", None),
+        ("json_schema", 500, "response_format is not supported", None),
+        ("json_schema", 401, "response_format needs a valid key: not supported without", None),
+        ("json_schema", 429, "too many requests with response_format", None),
+        ("json_schema", 400, "this model does not support tools", None),
+        ("tool", 400, "registry/tiny:135m does not support tools", W),
+        ("tool", 400, "tools param requires --jinja flag", W),
+        ("tool", 400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', W),
+        ("tool", 404, "No endpoints found that support tool use", W),
+        ("tool", 400, "tools.0.custom.input_schema: JSON schema is invalid", S),
+        ("tool", 400, "maximum context length is 4097 tokens, you requested 5000 (50 in the functions)", None),
+        ("tool", 400, "Failed to call a function. Please adjust your prompt.", None),
+        ("prompt", 400, "nothing of this is supported", None),
+    ],
+)
+def test_only_the_servers_words_about_the_feature_are_a_refusal_of_it(
+    way: StructuredWay, status: int, said: str, expected: Refused | None
+) -> None:
+    assert refused(failure(status, said), way) is expected
+
+
+def test_the_prompt_carries_the_schema_at_the_end_of_the_system_message() -> None:
+    alone = with_schema([Message.user("Paris.")], SCHEMA)
+    behind = with_schema([Message.system("Extract."), Message.user("Paris.")], SCHEMA)
+    assert [one.role for one in alone] == [one.role for one in behind] == ["system", "user"]
+    assert behind[0].content == f"Extract.\n\n{alone[0].content}"
+    assert '"city"' in alone[0].content
+
+
+def test_a_category_is_no_matter_of_the_way() -> None:
+    server = Server(errors=[PortError("broken", category=ErrorCategory.CONNECTION)])
+    with pytest.raises(PortError, match="broken"):
+        run(server.once)
+    assert server.asked == ["json_schema"]

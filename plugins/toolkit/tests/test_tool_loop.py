@@ -1,0 +1,134 @@
+"""The tool loop of all adapters: turns, limits, pauses and what is kept of a run that stops early."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karenina_core.models.ports import (
+    AgentOptions,
+    AgentReply,
+    ErrorCategory,
+    Message,
+    PortError,
+    ToolCall,
+    Turn,
+    Usage,
+)
+from karenina_toolkit.tool_loop import CUT_OFF, converse
+
+LOOK = ToolCall("c1", "list_files", {})
+ONE = Usage(10, 2, calls=1)
+
+
+def calls(*wanted: ToolCall, **more: Any) -> Turn:
+    return Turn(Message.assistant("", wanted), ONE, "tool_calls", **more)
+
+
+def says(text: str, **more: Any) -> Turn:
+    return Turn(Message.assistant(text), ONE, **more)
+
+
+class Scripted:
+    """A provider that says what it is told to say, and keeps what it was sent."""
+
+    where = "a script"
+
+    def __init__(self, *turns: Turn | PortError) -> None:
+        self.turns = list(turns)
+        self.sent: list[Message] = []
+        self.wires: list[Any] = []
+        self.firsts: list[bool] = []
+
+    async def ask(self, tools: Mapping[str, Any], *, first: bool) -> Turn:
+        self.firsts.append(first)
+        if not self.turns:
+            await asyncio.Event().wait()
+        turn = self.turns.pop(0)
+        if isinstance(turn, PortError):
+            raise turn
+        return turn
+
+    def said(self, turn: Turn) -> None:
+        self.sent.append(turn.message)
+        self.wires.append(turn.wire)
+
+    def heard(self, results: Sequence[Message]) -> None:
+        self.sent += results
+
+
+def run(provider: Scripted, workspace: Path, **options: Any) -> AgentReply:
+    return asyncio.run(converse(provider, AgentOptions(workspace=workspace, **options)))
+
+
+def test_tools_are_called_until_the_model_answers(tmp_path: Path) -> None:
+    provider = Scripted(calls(LOOK), says("Nothing there."))
+    reply = run(provider, tmp_path)
+    assert [message.role for message in reply.trace] == ["assistant", "tool", "assistant"]
+    assert (reply.usage, reply.limit_reached) == (Usage(20, 4, calls=2), False)
+    assert provider.sent == list(reply.trace)
+    assert provider.firsts == [True, False]
+
+
+def test_at_the_limit_the_last_calls_are_not_carried_out(tmp_path: Path) -> None:
+    reply = run(Scripted(*(calls(LOOK) for _ in range(5))), tmp_path, max_turns=3)
+    assert reply.limit_reached
+    assert [message.role for message in reply.trace] == ["assistant", "tool", "assistant", "tool", "assistant"]
+
+
+def test_a_paused_turn_and_the_next_are_one_message_and_two_turns(tmp_path: Path) -> None:
+    provider = Scripted(says("I think", unfinished=True), says(" and say."))
+    reply = run(provider, tmp_path)
+    assert reply.trace == (Message.assistant("I think and say."),)
+    assert reply.usage.calls == 2
+    assert run(Scripted(says("I", unfinished=True), says("never")), tmp_path, max_turns=1).limit_reached
+
+
+def test_a_call_that_was_cut_off_is_not_carried_out(tmp_path: Path) -> None:
+    second = ToolCall("c2", "list_files", {})
+    cut = Turn(Message.assistant("", (LOOK, second)), ONE, "length")
+    reply = run(Scripted(cut, says("Well.")), tmp_path)
+    assert [(said.is_error, said.content == CUT_OFF) for said in reply.trace[1:3]] == [(False, False), (True, True)]
+
+
+def test_a_call_without_an_id_gets_one_and_its_wire_form_is_made_anew(tmp_path: Path) -> None:
+    provider = Scripted(calls(ToolCall("", "list_files", {}), wire={"as": "it came"}), says("Done.", wire={"kept": 1}))
+    reply = run(provider, tmp_path)
+    assert reply.trace[1].tool_call_id == "call_1_1" == reply.trace[0].tool_calls[0].id
+    assert provider.wires == [None, {"kept": 1}]
+
+
+def test_what_was_done_before_a_failure_or_a_time_out_is_kept(tmp_path: Path) -> None:
+    with pytest.raises(PortError, match="gone") as caught:
+        run(Scripted(calls(LOOK), PortError("gone", category=ErrorCategory.CONNECTION)), tmp_path)
+    assert caught.value.partial is not None
+    assert (len(caught.value.partial.trace), caught.value.partial.usage) == (2, ONE)
+    with pytest.raises(PortError, match=r"a script: the agent did not end within 1 s \(it had 1 turns\)") as late:
+        run(Scripted(calls(LOOK)), tmp_path, timeout=1)
+    assert late.value.category is ErrorCategory.TIMEOUT
+    assert late.value.partial is not None
+    assert len(late.value.partial.trace) == 2
+
+
+def test_a_guard_may_give_a_turn_that_was_got_before(tmp_path: Path) -> None:
+    """A journal's turn is taken into the conversation like a fresh one, and nothing is asked for it."""
+    provider = Scripted(says("Fresh."))
+    kept = calls(LOOK, wire={"signed": True})
+
+    async def guard(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
+        return kept if not trace else await ask()
+
+    reply = run(provider, tmp_path, guard=guard)
+    assert [message.role for message in reply.trace] == ["assistant", "tool", "assistant"]
+    assert provider.wires == [{"signed": True}, None]
+    assert provider.firsts == [False]
+
+
+def test_a_workspace_that_is_not_there_is_a_permanent_error(tmp_path: Path) -> None:
+    with pytest.raises(PortError, match="a script: ") as caught:
+        run(Scripted(), tmp_path / "absent")
+    assert caught.value.category is ErrorCategory.PERMANENT

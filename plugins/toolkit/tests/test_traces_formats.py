@@ -1,0 +1,142 @@
+"""Recordings in several formats become one trace."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karenina_core.models.ports import Message, ToolCall
+from karenina_toolkit.traces import TraceFormatError, convert
+
+CALL = ToolCall("c1", "lookup", {"gene": "BRCA1"})
+TRACE = [
+    Message.system("Be brief."),
+    Message.user("Where is BRCA1?"),
+    Message.assistant("I look it up.", [CALL], "Hmm."),
+    Message.tool("17q21", CALL),
+    Message.assistant("On 17q21."),
+]
+OPENAI: list[dict[str, Any]] = [
+    {"role": "developer", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "text", "text": "Where is BRCA1?"}]},
+    {
+        "role": "assistant",
+        "content": "I look it up.",
+        "reasoning_content": "Hmm.",
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "lookup", "arguments": '{"gene": "BRCA1"}'}}
+        ],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "17q21"},
+    {"role": "assistant", "content": "On 17q21.", "tool_calls": None, "refusal": None},
+]
+USE = {"type": "tool_use", "id": "c1", "name": "lookup", "input": {"gene": "BRCA1"}}
+RESULT = {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "17q21"}]}
+ANTHROPIC: dict[str, Any] = {
+    "system": [{"type": "text", "text": "Be brief."}],
+    "messages": [
+        {"role": "user", "content": "Where is BRCA1?"},
+        {
+            "role": "assistant",
+            "content": [{"type": "thinking", "thinking": "Hmm."}, {"type": "text", "text": "I look it up."}, USE],
+        },
+        {"role": "user", "content": [RESULT]},
+        {"role": "assistant", "content": [{"type": "text", "text": "On "}, {"type": "text", "text": "17q21."}]},
+    ],
+}
+ONE_BY_ONE = {
+    "system": "Be brief.",
+    "messages": [
+        {"role": "user", "content": "Where is BRCA1?"},
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hmm."}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "I look it up."}]},
+        {"role": "assistant", "content": [USE]},
+        {"role": "user", "content": [RESULT]},
+        {"role": "assistant", "content": "On 17q21."},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "recording",
+    [TRACE, OPENAI, {"messages": OPENAI}, ANTHROPIC, ONE_BY_ONE, [message.to_dict() for message in TRACE]],
+    ids=["messages", "openai", "object", "anthropic", "one entry a block", "own"],
+)
+def test_every_format_says_the_same(recording: Any) -> None:
+    assert convert(recording) == TRACE
+
+
+def test_results_and_text_in_one_user_message_keep_their_order() -> None:
+    other = {**RESULT, "tool_use_id": "c2", "content": "none", "is_error": True}
+    content = [RESULT, other, {"type": "text", "text": "Go on."}, {"type": "image", "source": {}}]
+    recording: list[dict[str, Any]] = [
+        {"role": "assistant", "content": [USE]},
+        {"role": "user", "content": content},
+    ]
+    assert convert(recording)[1:] == [
+        Message.tool("17q21", CALL),
+        Message("tool", "none", tool_call_id="c2", is_error=True),
+        Message.user("Go on.\n[image]"),
+    ]
+
+
+def test_a_tool_that_the_server_ran_divides_the_turn() -> None:
+    use = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"type": "r", "url": "u"}]}
+    search = ToolCall("s", "web_search", {"query": "x"})
+    assert convert([{"role": "assistant", "content": [use, found, {"type": "text", "text": "Done."}]}]) == [
+        Message.assistant("", [search]),
+        Message.tool('{"type": "r", "url": "u"}', search),
+        Message.assistant("Done."),
+    ]
+
+
+def test_an_error_of_a_tool_that_the_server_ran_is_an_error() -> None:
+    failed = {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}
+    result = {"type": "web_search_tool_result", "tool_use_id": "s", "content": failed}
+    (message,) = convert([{"role": "assistant", "content": [result]}])
+    assert (message.role, message.is_error, "max_uses_exceeded" in message.content) == ("tool", True, True)
+
+
+@pytest.mark.parametrize(
+    ("recording", "problem"),
+    [
+        ("text", "it is str"),
+        ({"response": "x"}, "without 'messages'"),
+        ({"messages": "x"}, "it is str"),
+        ([{"content": "x"}], "entry 1 is no message"),
+        ([OPENAI[0], "x"], "entry 2 is no message"),
+        ([{"role": "narrator", "content": "x"}], "entry 1: its role is 'narrator'"),
+        ([{"role": "user", "content": 5}], "entry 1: its content is int"),
+        ([{"role": "user", "content": [{"text": "x"}]}], "no type"),
+        ([{"role": "assistant", "content": None, "tool_calls": [{"name": "f", "args": {}}]}], "no function"),
+        ([OPENAI[2], {"role": "user", "content": [RESULT]}], "entry 1 is of OpenAI.*entry 2 of Anthropic"),
+        ([{"role": "tool", "content": [RESULT]}], "its role is 'tool'"),
+        ([{"role": "user", "content": [{"type": "tool_result"}]}], "no tool_use_id"),
+        ([{"role": "assistant", "content": [{"type": "tool_use"}]}], "no name"),
+        ([{"role": "assistant", "content": [USE, "x"]}], "no type"),
+        ([{"role": "tool", "content": "x", "tool_name": "f", "colour": 1}], "no field 'colour'"),
+    ],
+)
+def test_what_is_no_trace_is_named_with_its_entry(recording: Any, problem: str) -> None:
+    with pytest.raises(TraceFormatError, match=problem):
+        convert(recording)
+
+
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner, max_size=2))
+CALLS = st.builds(ToolCall, st.text(), st.text(), st.dictionaries(st.text(), JSON, max_size=2))
+MESSAGES = st.one_of(
+    st.builds(Message.system, st.text()),
+    st.builds(Message.user, st.text()),
+    st.builds(Message.assistant, st.text(), st.lists(CALLS, max_size=2), st.none() | st.text(min_size=1)),
+    st.builds(lambda text, call, bad: Message.tool(text, call, is_error=bad), st.text(), CALLS, st.booleans()),
+)
+
+
+@given(trace=st.lists(MESSAGES, max_size=5))
+def test_our_own_traces_are_read_back_as_they_were_written(trace: list[Message]) -> None:
+    assert convert(json.loads(json.dumps([message.to_dict() for message in trace]))) == trace

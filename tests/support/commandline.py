@@ -1,0 +1,121 @@
+"""Give the `karenina` command, in this process, with the plugins that a test chooses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from karenina_cli.app import build_app
+from karenina_core import ArtifactKeys, Slot, Stage, VerificationContext, hookimpl
+from karenina_core import plugins as plugin_room
+from karenina_core.data.outcome import Outcome
+from karenina_core.data.result import VerificationResult
+from karenina_core.data.sections import ModelIdentity, VerificationResultMetadata, VerificationResultTemplate
+from karenina_core.plugins import Plugins
+from karenina_core.stages.finalize import FinalizeResult
+from karenina_engine.scheduling.plugin import plugin as engine
+from karenina_testing import ScriptedModels
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The standard output, which is JSON and nothing else."""
+        return json.loads(self.out)
+
+
+def karenina(*arguments: str | Path, plugins: Plugins | None = None, width: int = 400, type: str = "") -> Given:
+    """Give the command; without `plugins` none is there. `type` is what the user types."""
+    with plugin_room.using(plugins if plugins is not None else Plugins()):
+        done = CliRunner(env={"COLUMNS": str(width), "NO_COLOR": "1"}).invoke(
+            build_app(), [str(argument) for argument in arguments], input=type, catch_exceptions=False
+        )
+    return Given(done.exit_code, done.stdout, done.stderr)
+
+
+class Say(Stage):
+    """The least that can answer: asks the model, and keeps what it says. Longer answers take longer."""
+
+    name = "Say"
+    slot = Slot.GENERATE_ANSWER
+    scope = "answer"
+    produces = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
+    fallback = True
+
+    async def execute(self, context: VerificationContext) -> None:
+        messages: list[Any] = []
+        reply = await context.llm(context.answering_model).invoke(messages, info=context.call_info)
+        for _ in reply.text:
+            await asyncio.sleep(0)
+        context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, reply.text)
+
+
+class _Offer:
+    @hookimpl
+    def karenina_generate_answer(self) -> Sequence[type[Stage]]:
+        return [Say]
+
+    @hookimpl
+    def karenina_finalize_result(self) -> Sequence[type[Stage]]:
+        return [FinalizeResult]
+
+
+def asking(say: Callable[[str], str] = lambda _question: "an answer") -> Plugins:
+    """Plugins that can run a benchmark with `evaluation_mode=rubric_only`; models say what `say` says to a question."""
+    plugins = Plugins()
+    plugins.register(engine)
+    plugins.register(_Offer(), distribution="karenina-test", version="1.2")
+    plugins.register(ScriptedModels(say=lambda _messages, info: say(info.question_id)))
+    return plugins
+
+
+def benchmark(folder: Path, *ids: str, more: str = "") -> Path:
+    """A benchmark file with these questions."""
+    file = folder / "words.yaml"
+    questions = "".join(f"\n  - {{id: {id}, question: 'What is {id}?'}}" for id in ids)
+    file.write_text(f"karenina: 1\nname: Words\n{more}questions:{questions or ' []'}\n", "utf-8")
+    return file
+
+
+def result(
+    id: str = "q1", outcome: Outcome = Outcome.CORRECT, answer: str = "It is 7.", **fields: Any
+) -> VerificationResult:
+    """A result as a run writes it."""
+    model = ModelIdentity(interface="scripted", model_name="m")
+    metadata = {
+        "question_id": id,
+        "template_id": "t",
+        "result_id": f"r-{id}",
+        "question_text": f"What is {id}?",
+        "answering_id": "m",
+        "parsing_id": "j",
+        "answering": model,
+        "parsing": model,
+        **fields.pop("metadata", {}),
+    }
+    template = {"raw_llm_response": answer, **fields.pop("template", {})}
+    return VerificationResult(
+        metadata=VerificationResultMetadata(**metadata),
+        outcome=outcome,
+        template=VerificationResultTemplate(**template),
+        **fields,
+    )
+
+
+def result_file(file: Path, *results: VerificationResult) -> Path:
+    """A result file with these lines."""
+    file.write_text("".join(one.model_dump_json() + "\n" for one in results), "utf-8")
+    return file

@@ -1,0 +1,153 @@
+"""Runs with a journal over two stages: one asks the answering model, and one the judge about the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from karenina_benchmark import Benchmark
+from karenina_core import ArtifactKeys, Slot, Stage, VerificationContext, hookimpl
+from karenina_core import plugins as plugin_room
+from karenina_core.errors import RunError
+from karenina_core.models.ports import CallInfo, LLMReply, Message, ParserReply, Usage
+from karenina_core.plugins import Plugins
+from karenina_core.stages.finalize import FinalizeResult
+from karenina_engine.calls.retry import RetryPolicy
+from karenina_engine.results.result_set import VerificationResultSet
+from karenina_engine.scheduling.plugin import plugin as engine
+from karenina_testing import ScriptedModels
+
+SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"words": {"type": "integer"}}, "required": ["words"]}
+AT_ONCE = RetryPolicy(base=0.0)
+
+
+class Killed(RunError):
+    """What ends a run from outside."""
+
+
+class Say(Stage):
+    """Asks the answering model."""
+
+    name = "Say"
+    slot = Slot.GENERATE_ANSWER
+    scope = "answer"
+    produces = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
+    usage_key = "answer_generation"
+    fallback = True
+
+    async def execute(self, context: VerificationContext) -> None:
+        reply = await context.llm(context.answering_model).invoke([Message.user(context.question.question)])
+        context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, reply.text)
+
+
+class Count(Stage):
+    """Asks the judge how many words the answer has."""
+
+    name = "Count"
+    slot = None
+    requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
+    usage_key = "counting"
+
+    async def execute(self, context: VerificationContext) -> None:
+        answer = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+        reply = await context.parser().parse([Message.user(f"How many words? {answer}")], SCHEMA)
+        context.set_result_field("words", reply.text)
+
+
+class StagesOnly:
+    """A plugin with the stages, and no model."""
+
+    @hookimpl
+    def karenina_generate_answer(self) -> Sequence[type[Stage]]:
+        return [Say]
+
+    @hookimpl
+    def karenina_extra_stages(self) -> Sequence[type[Stage]]:
+        return [Count]
+
+    @hookimpl
+    def karenina_finalize_result(self) -> Sequence[type[Stage]]:
+        return [FinalizeResult]
+
+
+@dataclass
+class World:
+    """The models of a test: what they say, and every call that reached them. `on_call` may raise or wait."""
+
+    on_call: Callable[[str], Any] = lambda _text: None
+    calls: list[str] = field(default_factory=list)
+    answers: Callable[[str], str | LLMReply] = lambda text: f"an answer to {text}"
+    counts: Callable[[str], str | ParserReply] = lambda text: f'{{"words": {len(text.split())}}}'
+
+    def plugins(self) -> Plugins:
+        """The plugins of a run in this world."""
+        plugins = Plugins()
+        plugins.register(engine)
+        plugins.register(StagesOnly(), distribution="karenina-test", version="1.2")
+        plugins.register(ScriptedModels(say=self._say, fill=self._fill))
+        plugins.register(ScriptedModels(say=self._say_more, interface="talkative"))
+        return plugins
+
+    def run(self, benchmark: Benchmark, **more: Any) -> VerificationResultSet:
+        """One run with this world's models: `m` and `n` answer, `j` judges, unless `config` says otherwise."""
+        config = {**CONFIG, **more.pop("config", {})}
+        with plugin_room.using(self.plugins()):
+            return benchmark.run_verification(config, policy=AT_ONCE, **more)
+
+    def _say(self, messages: Sequence[Message], info: CallInfo) -> str | LLMReply:
+        text = messages[-1].content
+        self.calls.append(f"{info.task} {text}")
+        self.on_call(text)
+        return self.answers(text)
+
+    def _say_more(self, messages: Sequence[Message], info: CallInfo) -> str:
+        return f"{self._say(messages, info)} and more"
+
+    def _fill(self, messages: Sequence[Message], _schema: Mapping[str, Any], info: CallInfo) -> str | ParserReply:
+        text = messages[-1].content
+        self.calls.append(f"{info.task} {text}")
+        self.on_call(text)
+        said = self.counts(text)
+        return said if isinstance(said, ParserReply) else ParserReply(said, "json_schema", Usage(7, 3, calls=1))
+
+
+def model(id: str, **fields: Any) -> dict[str, Any]:
+    """A scripted model. One called `n` says more than the others."""
+    return {"id": id, "interface": "talkative" if id == "n" else "scripted", "model_name": id, **fields}
+
+
+CONFIG: Mapping[str, Any] = {
+    "answering_models": [model("m"), model("n")],
+    "parsing_models": [model("j")],
+    "evaluation_mode": "rubric_only",
+}
+
+
+def words(*ids: str) -> Benchmark:
+    """A benchmark with a question for each id."""
+    benchmark = Benchmark.create("Words")
+    for id in ids:
+        benchmark.add_question(f"What is {id}?", question_id=id)
+    return benchmark
+
+
+def said(results: VerificationResultSet) -> list[tuple[Any, ...]]:
+    """What a run found out, without its times: one line an item, in order."""
+    return [
+        (
+            one.item,
+            one.outcome.value,
+            one.template.raw_llm_response,
+            one.extensions,
+            one.template.usage_metadata,
+            [(record.name, record.status, record.error, record.calls) for record in one.stages],
+        )
+        for one in results
+    ]
+
+
+def lines(path: Path) -> list[str]:
+    """The lines of a file."""
+    return path.read_text("utf-8").splitlines()

@@ -1,0 +1,427 @@
+"""Every hook says what it is for, and does it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from commandline import asking, benchmark, karenina
+from pydantic import BaseModel, Field
+from typer.testing import CliRunner
+
+from karenina import Benchmark
+from karenina_benchmark.formats import Format
+from karenina_cli.app import build_app
+from karenina_cli.hookspecs import karenina_commands
+from karenina_core import ANY, ArtifactKeys, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core import plugins as plugin_room
+from karenina_core.artifacts.slots import SLOT_RULES
+from karenina_core.config import settings
+from karenina_core.errors import ConfigError
+from karenina_core.models.ports import CallInfo, ErrorCategory, Message, PortError
+from karenina_core.plugins import PluginError, Plugins, using
+from karenina_core.stages.finalize import plugin as core_plugin
+from karenina_engine.calls.tool_sessions import tool_sources
+from karenina_engine.cost.pricing import price_sources
+from karenina_engine.scheduling.executors import InThisProcess, executors
+from karenina_engine.scheduling.observers import observers
+from karenina_testing import ScriptedModels
+
+SHARED = ("karenina-benchmark", "karenina-cli", "karenina-core", "karenina-engine")
+HOOKS = sorted(hook.name for hook in Plugins().specifications.hooks() if hook.distribution in SHARED)
+TESTED: set[str] = set()
+
+
+def shows(*hooks: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Note that a test shows these hooks at work."""
+    TESTED.update(hooks)
+    return lambda test: test
+
+
+def offering(hook: str, what: object) -> object:
+    """A plugin whose one hook returns `what`."""
+    return type("Offers", (), {hook: staticmethod(hookimpl(lambda: what, specname=hook))})()
+
+
+def fill(slot: Slot) -> type[Stage]:
+    """A stage for `slot` that sets what the slot asks for, to nothing."""
+    keys = SLOT_RULES[slot].produces
+    if slot is Slot.GENERATE_ANSWER:
+        keys |= {ArtifactKeys.RAW_LLM_RESPONSE}
+
+    def execute(self: Stage, context: VerificationContext) -> None:
+        for key in keys:
+            context.set_artifact(key, None)
+
+    scope = "answer" if slot in (Slot.VALIDATE_TEMPLATE, Slot.GENERATE_ANSWER) else "item"
+    name = f"Fill{slot.value}"
+    declared = {"name": name, "slot": slot, "produces": keys, "scope": scope, "fallback": True}
+    return type(name, (Stage,), {**declared, "execute": execute})
+
+
+@pytest.fixture
+def plugins() -> Iterator[Plugins]:
+    found = Plugins()
+    found.register(core_plugin)
+    found.register(ScriptedModels())
+    with plugin_room.using(found):
+        yield found
+
+
+@shows(*(slot.hook for slot in Slot))
+@pytest.mark.parametrize("slot", Slot)
+def test_a_slots_hook_offers_stages_for_it_and_for_no_other(slot: Slot, plugins: Plugins) -> None:
+    stage = fill(slot)
+    plugins.register(offering(slot.hook, [stage]))
+    assert stage in [offered.stage for offered in plugins.stages()]
+    other = Slot.ABSTENTION_CHECK if slot is not Slot.ABSTENTION_CHECK else Slot.EMBEDDING_CHECK
+    wrong = Plugins()
+    wrong.register(offering(other.hook, [fill(slot)]))
+    with pytest.raises(PluginError, match=slot.hook):
+        wrong.stages()
+
+
+@shows("karenina_extra_stages")
+def test_extra_stages_are_offered_without_a_slot(plugins: Plugins) -> None:
+    extra = type("Extra", (Stage,), {"name": "Extra"})
+    plugins.register(offering("karenina_extra_stages", [extra]))
+    assert extra in [offered.stage for offered in plugins.stages()]
+
+
+@shows("karenina_adapters")
+def test_adapters_are_offered_under_their_interface(plugins: Plugins) -> None:
+    assert plugins.adapter("scripted").spec.ports == ("llm", "parser", "agent")
+
+
+@shows("karenina_prices")
+def test_lists_of_prices_are_offered_by_name(plugins: Plugins) -> None:
+    lists = [type("List", (), {"name": name})() for name in ("public", "ours")]
+    plugins.register(offering("karenina_prices", lists))
+    assert [one.name for one in price_sources(plugins)] == ["ours", "public"]
+
+
+@shows("karenina_tool_sources")
+def test_tool_sources_are_offered_by_name(plugins: Plugins) -> None:
+    sources = [type("Source", (), {"name": name})() for name in ("mcp", "library")]
+    plugins.register(offering("karenina_tool_sources", sources))
+    assert [one.name for one in tool_sources(plugins)] == ["library", "mcp"]
+
+
+@shows("karenina_executors")
+def test_executors_are_offered_beside_the_one_of_the_core(plugins: Plugins) -> None:
+    class Elsewhere(InThisProcess):
+        name = "elsewhere"
+
+    plugins.register(offering("karenina_executors", [Elsewhere()]))
+    assert [one.name for one, _ in executors(plugins)] == ["asyncio", "elsewhere"]
+
+
+@shows("karenina_formats")
+def test_formats_are_offered_beside_the_built_in_ones(plugins: Plugins) -> None:
+    def read(path: Path, _check: Any) -> Benchmark:
+        return Benchmark.create(name=path.stem)
+
+    plugins.register(offering("karenina_formats", [Format("cards", (".cards",), read)]))
+    assert Benchmark.load("capitals.cards").name == "capitals"
+
+
+@shows("karenina_prompt_instructions")
+def test_instructions_are_added_for_a_task_and_an_interface(plugins: Plugins) -> None:
+    class Advice:
+        @hookimpl
+        def karenina_prompt_instructions(self, task: str, interface: str) -> str | None:
+            return f"{task} for {interface}" if interface == "small" else None
+
+    plugins.register(Advice())
+    assert plugins.prompt_instructions("parsing", "small") == ("parsing for small",)
+    assert plugins.prompt_instructions("parsing", "large") == ()
+
+
+@shows("karenina_settings")
+def test_settings_that_no_stage_owns_are_names_of_the_configuration(plugins: Plugins) -> None:
+    class Colours(BaseModel):
+        colour: str = Field(default="red", description="What colour.")
+
+    plugins.register(offering("karenina_settings", [Colours]), distribution="paint")
+    assert settings()["colour"].owner == "paint"
+    assert VerificationConfig(colour="blue").section(Colours).colour == "blue"
+    with pytest.raises(ConfigError, match="did you mean 'colour'"):
+        VerificationConfig(color="blue")
+
+
+@shows("karenina_commands")
+def test_commands_are_added_and_one_that_fails_stops_no_other(plugins: Plugins) -> None:
+    class Adds:
+        @hookimpl
+        def karenina_commands(self, app: typer.Typer) -> None:
+            app.command("greet")(lambda: typer.echo("hello"))
+            app.command("part")(lambda: typer.echo("bye"))
+
+    class Breaks:
+        @hookimpl
+        def karenina_commands(self, app: typer.Typer) -> None:
+            raise RuntimeError("no commands today")
+
+    plugins.register(Breaks())
+    plugins.register(Adds())
+    app = typer.Typer()
+    assert len(list(plugins.each(karenina_commands, app=app))) == 1
+    assert CliRunner().invoke(app, ["greet"]).output == "hello\n"
+    assert "no commands today" in (next(info for info in plugins.describe() if info.name == "Breaks").failure or "")
+
+
+@shows("karenina_demos")
+def test_the_demo_is_what_a_plugin_offers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Demo:
+        answering, judge = "small", "smaller"
+
+        def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
+            note(f"Getting {' and '.join(names)}")
+
+        def questions(self) -> contextlib.AbstractContextManager[Path]:
+            return contextlib.nullcontext(benchmark(tmp_path, "q1", "q2"))
+
+        def config(self, answering: str, judge: str) -> dict[str, Any]:
+            models = [{"id": id, "interface": "scripted", "model_name": id} for id in (answering, judge)]
+            return {
+                "answering_models": models[:1],
+                "parsing_models": models[1:],
+                "evaluation_mode": "rubric_only",
+            }
+
+        def agreement(self, judge: str) -> str:
+            return f"{judge} was never measured."
+
+    monkeypatch.chdir(tmp_path)
+    offers = asking()
+    offers.register(offering("karenina_demos", [Demo()]))
+
+    done = karenina("demo", "--judge", "tiny", plugins=offers)
+    none = karenina("demo", plugins=asking())
+
+    assert done.code == 0
+    assert "Getting small and tiny" in done.err
+    assert "tiny was never measured." in done.err
+    assert len((tmp_path / "karenina-demo.results.jsonl").read_text("utf-8").splitlines()) == 2
+    assert (none.code, "pip install karenina-local" in none.err) == (2, True)
+
+
+def test_a_command_of_the_core_is_not_replaced_by_a_plugin(
+    plugins: Plugins, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Replaces:
+        @hookimpl
+        def karenina_commands(self, app: typer.Typer) -> None:
+            @app.command()
+            def show() -> None:
+                typer.echo("mine")
+
+            app.command("wave")(lambda: typer.echo("hello"))
+
+    plugins.register(Replaces())
+    with using(plugins):
+        runner = CliRunner()
+        app = build_app()
+        assert "a plugin adds a command 'show', which is Karenina's own" in capsys.readouterr().err
+        assert runner.invoke(app, ["wave"]).output == "hello\n"
+        assert "mine" not in runner.invoke(app, ["show", "absent.jsonl"]).output
+
+
+@shows(
+    "karenina_run_started",
+    "karenina_run_finished",
+    "karenina_answer_started",
+    "karenina_answer_finished",
+    "karenina_item_started",
+    "karenina_item_finished",
+    "karenina_stage_started",
+    "karenina_stage_finished",
+)
+def test_observers_hear_of_the_run_its_items_and_its_stages(plugins: Plugins) -> None:
+    heard: list[tuple[str, object]] = []
+
+    class Listens:
+        @hookimpl
+        def karenina_run_started(self, event: Any) -> None:
+            heard.append(("run started", event.items))
+
+        @hookimpl
+        def karenina_run_finished(self, event: Any) -> None:
+            heard.append(("run finished", event.summary.items))
+
+        @hookimpl
+        def karenina_answer_started(self, event: Any) -> None:
+            heard.append(("answer started", event.item.question.id))
+
+        @hookimpl
+        def karenina_answer_finished(self, event: Any) -> None:
+            heard.append(("answer finished", event.item.question.id))
+
+        @hookimpl
+        def karenina_item_started(self, event: Any) -> None:
+            heard.append(("item started", event.item.key))
+
+        @hookimpl
+        def karenina_item_finished(self, result: Any) -> None:
+            heard.append(("item finished", result.item))
+
+        @hookimpl
+        def karenina_stage_started(self, event: Any) -> None:
+            heard.append(("stage started", event.stage))
+
+        @hookimpl
+        def karenina_stage_finished(self, event: Any, record: Any) -> None:
+            heard.append(("stage finished", record.name))
+
+    plugins.register(Listens())
+    run_of_filled_slots(plugins)
+    item = ("q", "m", "m", 1)
+    assert heard == [
+        ("run started", 1),
+        ("answer started", "q"),
+        *(("stage " + when, f"Fill{number}") for number in (1, 2) for when in ("started", "finished")),
+        ("item started", item),
+        *(("stage " + when, f"Fill{number}") for number in (7, 8) for when in ("started", "finished")),
+        ("stage started", "FinalizeResult"),
+        ("stage finished", "FinalizeResult"),
+        ("answer finished", "q"),
+        ("item finished", item),
+        ("run finished", 1),
+    ]
+
+
+def run_of_filled_slots(plugins: Plugins, stages: Sequence[type[Stage]] = (), journal: Path | None = None) -> None:
+    """A run of one question with stages that set nothing, and with `stages`."""
+    for slot in (Slot.VALIDATE_TEMPLATE, Slot.GENERATE_ANSWER, Slot.PARSE_TEMPLATE, Slot.VERIFY_TEMPLATE):
+        plugins.register(offering(slot.hook, [fill(slot)]))
+    plugins.register(offering("karenina_extra_stages", stages))
+    benchmark = Benchmark.create(name="one")
+    benchmark.add_question("Which?", question_id="q")
+    model = {"id": "m", "interface": "scripted", "model_name": "m"}
+    config = VerificationConfig(answering_models=[model], parsing_models=[model])
+    benchmark.run_verification(config, journal=journal)
+
+
+@shows("karenina_call_started", "karenina_call_finished")
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("kept", [False, True])
+def test_observers_hear_of_every_call_that_is_made(plugins: Plugins, fails: bool, kept: bool, tmp_path: Path) -> None:
+    heard: list[tuple[Any, ...]] = []
+    within: ContextVar[str] = ContextVar("within", default="nothing")
+
+    def say(_messages: Sequence[Message], info: CallInfo) -> str:
+        heard.append(("asked", info.stage, within.get()))
+        if fails:
+            raise PortError("no such model", category=ErrorCategory.PERMANENT)
+        return "an answer"
+
+    class Listens:
+        @hookimpl
+        def karenina_call_started(self, event: Any) -> None:
+            within.set("the call")
+            heard.append(("started", event.call.target.model.id, event.call.messages[0].content))
+
+        @hookimpl
+        def karenina_call_finished(self, event: Any, made: Any) -> None:
+            heard.append(("finished", made.reply and made.reply.text, made.error and str(made.error)))
+
+    plugins.register(ScriptedModels(say=say, interface="other"))
+    plugins.register(Listens())
+
+    class Asks(Stage):
+        name = "Asks"
+
+        async def execute(self, context: VerificationContext) -> None:
+            other = context.parsing_model.model_copy(update={"interface": "other"})
+            for _ in range(2):
+                with contextlib.suppress(PortError):
+                    await context.llm(other).invoke([Message.user("Well?")], info=context.call_info)
+
+    run_of_filled_slots(plugins, [Asks], tmp_path / "journal.db" if kept else None)
+    once = [
+        ("started", "m", "Well?"),
+        ("asked", "Asks", "the call"),
+        ("finished", None if fails else "an answer", "no such model" if fails else None),
+    ]
+    assert heard == once * (1 if kept and not fails else 2)
+
+
+@shows("karenina_observers")
+def test_observers_of_one_run_are_offered_where_its_configuration_asks_for_them(plugins: Plugins) -> None:
+    heard: list[str] = []
+
+    class OfOneRun:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        @hookimpl
+        def karenina_item_finished(self, result: Any) -> None:
+            heard.append(f"{self.name}: {result.question_id}")
+
+    class Offers:
+        @hookimpl
+        def karenina_observers(self, config: VerificationConfig) -> list[object]:
+            name = config.core.run_name
+            if name == "refused":
+                raise ConfigError(["not with this configuration"])
+            return [OfOneRun(name)] if name else []
+
+    plugins.register(Offers())
+    named = VerificationConfig(run_name="one")
+    assert observers(plugins, named).of_items
+    assert not observers(plugins, VerificationConfig()).of_items
+    run_of_filled_slots(plugins)
+    assert heard == []
+    with pytest.raises(ConfigError, match="not with this configuration"):
+        observers(plugins, VerificationConfig(run_name="refused"))
+
+
+def test_an_observer_that_is_none_is_refused_with_its_owner(plugins: Plugins) -> None:
+    class Odd:
+        @hookimpl
+        def karenina_item_finished(self, results: Any) -> None: ...
+
+    plugins.register(offering("karenina_observers", [Odd()]), distribution="odd", version="3")
+    with pytest.raises(PluginError, match=r"odd 3.*karenina_item_finished"):
+        observers(plugins, VerificationConfig())
+
+
+def test_every_hook_is_shown_at_work_here() -> None:
+    assert sorted(TESTED) == HOOKS
+
+
+def test_any_stands_for_every_artifact() -> None:
+    assert ArtifactKeys.PARSED_ANSWER in ANY
+    assert "parsed_answer" not in ANY
+
+
+def test_an_observer_that_fails_costs_neither_the_run_nor_the_others_anything(
+    plugins: Plugins, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[str] = []
+
+    class Breaks:
+        @hookimpl
+        def karenina_item_finished(self) -> None:
+            raise RuntimeError("the dashboard is away")
+
+    class Listens:
+        @hookimpl
+        def karenina_item_finished(self, result: Any) -> None:
+            heard.append(result.question_id)
+
+    for slot in (Slot.VALIDATE_TEMPLATE, Slot.GENERATE_ANSWER, Slot.PARSE_TEMPLATE, Slot.VERIFY_TEMPLATE):
+        plugins.register(offering(slot.hook, [fill(slot)]))
+    plugins.register(Breaks())
+    plugins.register(Listens())
+    benchmark = Benchmark.create(name="one")
+    benchmark.add_question("Which?", question_id="q")
+    model = {"id": "m", "interface": "scripted", "model_name": "m"}
+    with caplog.at_level("WARNING", logger="karenina"):
+        results = benchmark.run_verification(VerificationConfig(answering_models=[model], parsing_models=[model]))
+    assert (len(results), heard) == (1, ["q"])
