@@ -10,6 +10,8 @@ import pytest
 from claude_servers import Scripted
 
 from karenina_testing.contracts.server import serving
+from karenina_testing.fixtures import anyio_backend as anyio_backend
+from karenina_testing.fixtures import open_port as open_port
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 import pytest
 from langchain_servers import Scripted, serving
 
+from karenina_testing.fixtures import anyio_backend as anyio_backend
+from karenina_testing.fixtures import open_port as open_port
+
 VARIABLES = (
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",

@@ -14,6 +14,9 @@ import pytest
 from aiohttp import web
 from openai_servers import Scripted
 
+from karenina_testing.fixtures import anyio_backend as anyio_backend
+from karenina_testing.fixtures import open_port as open_port
+
 FAKE_SERVER = Path(__file__).parents[4] / "shared" / "servers" / "fake_openai.py"
 
 
