@@ -61,7 +61,7 @@ NOTICED = {
     "TestHiding": ["test_the_tools_are_offered_to_the_model"],
     "TestMute": ["test_a_tool_is_called_and_what_it_said_goes_back_to_the_model"],
     "TestHeavy": [
-        "test_loading_the_entry_point_imports_nothing_but_the_core_and_the_standard_library",
+        "test_loading_the_entry_point_imports_only_core_and_toolkit",
         "test_the_entry_point_is_installed",
         "test_the_adapter_says_what_it_is",
         "test_the_adapter_says_whether_a_benchmark_may_choose_it",

@@ -90,14 +90,14 @@ class AdapterContract(Wire):
     def test_each_setting_says_whether_a_benchmark_may_set_it(self) -> None:
         assert self.spec.extra is None or unmarked(self.spec.extra) == []
 
-    def test_loading_the_entry_point_imports_nothing_but_the_core_and_the_standard_library(self) -> None:
+    def test_loading_the_entry_point_imports_only_core_and_toolkit(self) -> None:
         done = subprocess.run(  # noqa: S603 - this interpreter, and the adapter's own entry point
             [sys.executable, "-c", _LOADED, self.entry_point], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
         own = EntryPoint("contract", self.entry_point, "karenina.adapters").module.partition(".")[0]
         found = set(json.loads(done.stdout.splitlines()[-1]))
-        assert sorted(found - sys.stdlib_module_names - {own, "karenina_core"}) == []
+        assert sorted(found - sys.stdlib_module_names - {own, "karenina_core", "karenina_toolkit"}) == []
 
     def test_where_something_is_missing_the_reason_names_the_line_that_mends_it(self) -> None:
         reason = self.spec.unavailable() if self.spec.unavailable is not None else None
