@@ -18,6 +18,7 @@ from karenina_template.templates import (
     VerifiedField,
     load_template,
 )
+from karenina_template.templates.class_source import template_of_class
 
 
 class Phase(Enum):
@@ -67,7 +68,7 @@ FILLED: dict[str, object] = {
 
 
 def bound(answer: type[BaseAnswer], question: str = "q7") -> BoundTemplate:
-    return Template.from_class(answer).for_question(question)
+    return template_of_class(answer).for_question(question)
 
 
 def test_the_judge_sees_names_types_and_descriptions_and_nothing_else():
@@ -229,7 +230,7 @@ def test_a_class_that_was_read_from_a_file_has_its_source():
     class Answer(BaseAnswer):
         gene: str = VerifiedField("The gene", "BCL2", ExactMatch())
 
-    source = Template.from_class(Answer).source
+    source = template_of_class(Answer).source
     assert load_template(source).for_question("q7").expected() == {"gene": "BCL2"}
 
 
@@ -247,7 +248,7 @@ def two_of_a_name() -> list[type[BaseAnswer]]:
 
 def test_of_two_classes_of_a_name_only_the_right_one_has_the_source_that_is_found():
     found = []
-    for template in map(Template.from_class, two_of_a_name()):
+    for template in map(template_of_class, two_of_a_name()):
         truth = template.for_question("q").expected()
         if template.own_source is not None:
             found.append(load_template(template.own_source).for_question("q").expected() == truth)
@@ -261,7 +262,7 @@ def test_the_source_of_a_class_that_uses_what_is_around_it_is_not_taken():
         class Answer(BaseAnswer):
             gene: str = VerifiedField("The gene", truth, ExactMatch())
 
-        templates.append(Template.from_class(Answer))
+        templates.append(template_of_class(Answer))
     assert templates[0].template_id != templates[1].template_id
     with pytest.raises(TemplateError, match="source of Answer is not to be had"):
         _ = templates[0].source
@@ -270,7 +271,7 @@ def test_the_source_of_a_class_that_uses_what_is_around_it_is_not_taken():
 @pytest.mark.parametrize("given", [BaseAnswer, Drug, "class Answer", None])
 def test_only_subclasses_are_templates(given: Any):
     with pytest.raises(TemplateError, match="subclass of BaseAnswer"):
-        Template.from_class(given)
+        template_of_class(given)
 
 
 def test_a_nested_model_verifies_nothing():
@@ -284,7 +285,7 @@ def test_a_nested_model_verifies_nothing():
             return True
 
     with pytest.raises(TemplateError, match="nested model Inner"):
-        Template.from_class(Answer)
+        template_of_class(Answer)
 
 
 def test_an_annotation_that_no_schema_can_say_is_refused():
@@ -296,4 +297,4 @@ def test_an_annotation_that_no_schema_can_say_is_refused():
             return True
 
     with pytest.raises(TemplateError, match="cannot be asked of a judge"):
-        Template.from_class(Answer)
+        template_of_class(Answer)

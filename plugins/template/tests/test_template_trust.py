@@ -7,7 +7,8 @@ import pytest
 
 from karenina_core.data.trust import Trust, digest_of
 from karenina_engine.journal.trust_store import TrustFileError, store_trust, stored_trust
-from karenina_template.templates import BaseAnswer, Template, TemplateError, UntrustedTemplate, load_template
+from karenina_template.templates import BaseAnswer, TemplateError, UntrustedTemplate, load_template
+from karenina_template.templates.class_source import template_of_class
 
 FIELD = 'x: str = VerifiedField(description="d", ground_truth="t", verify_with=ExactMatch())'
 DO = '__import__("os").system("touch MARKER")'
@@ -187,4 +188,4 @@ def test_a_class_object_is_its_callers_own_code():
         def verify(self) -> bool:
             return self.x == "yes"
 
-    assert Template.from_class(Answer).for_question("q").bind({"x": "yes"}).verify()
+    assert template_of_class(Answer).for_question("q").bind({"x": "yes"}).verify()

@@ -12,7 +12,6 @@ from karenina_template.templates import (
     LiteralMatch,
     NumericGraded,
     NumericTolerance,
-    Template,
     TemplateError,
     TraceContains,
     Tree,
@@ -20,6 +19,7 @@ from karenina_template.templates import (
     load_template,
     verify_patterns,
 )
+from karenina_template.templates.class_source import template_of_class
 from karenina_toolkit.patterns import PatternTimeout
 
 
@@ -43,7 +43,7 @@ WRONG = {"gene": "TP53", "count": 10}
 
 
 def bind(answer: type[BaseAnswer], values: dict[str, object], response: str = "see doi") -> BaseAnswer:
-    return Template.from_class(answer).for_question("q").bind(values, response)
+    return template_of_class(answer).for_question("q").bind(values, response)
 
 
 @pytest.mark.parametrize(
@@ -80,11 +80,11 @@ def test_a_strategy_decides(tree: Tree | str, word: str, passes: bool, granular:
     answer = bind(with_strategy(tree), WRONG)
     assert answer.verify() is passes
     assert answer.verify_granular() == pytest.approx(granular)
-    assert Template.from_class(with_strategy(tree)).for_question("q").composition == word
+    assert template_of_class(with_strategy(tree)).for_question("q").composition == word
 
 
 def test_without_a_strategy_all_fields_count():
-    assert Template.from_class(Answer).for_question("q").composition == "all_of"
+    assert template_of_class(Answer).for_question("q").composition == "all_of"
 
 
 def test_a_class_knows_its_truths_without_being_bound():
@@ -124,7 +124,7 @@ def test_a_classs_own_verify_may_use_the_fields():
         def verify(self) -> bool:
             return self.field_results()["gene"] and self.correct == {"gene": "BCL2"}
 
-    bound = Template.from_class(Own).for_question("q")
+    bound = template_of_class(Own).for_question("q")
     assert bound.bind({"gene": "BCL2"}).verify()
     assert (bound.composition, bound.is_graded) == (None, True)
 
@@ -140,8 +140,8 @@ def test_a_classic_class_grades_only_where_it_says_how():
         def verify_granular(self) -> float:
             return 0.25
 
-    assert not Template.from_class(Plain).for_question("q").is_graded
-    assert Template.from_class(Grading).for_question("q").is_graded
+    assert not template_of_class(Plain).for_question("q").is_graded
+    assert template_of_class(Grading).for_question("q").is_graded
     assert bind(Grading, {"gene": "x"}).verify_granular() == 0.25
 
 
@@ -161,7 +161,7 @@ def test_a_template_that_verifies_nothing_is_refused():
         gene: str
 
     with pytest.raises(TemplateError, match="verifies nothing"):
-        Template.from_class(Nothing)
+        template_of_class(Nothing)
     with pytest.raises(TemplateError, match="no VerifiedField"):
         Nothing(gene="x").verify()
 

@@ -21,7 +21,7 @@ from karenina_mcp.elicitation import with_defaults
 from karenina_mcp.stdio import Output
 from karenina_mcp.transports import transport
 from karenina_toolkit.reply_bounds import ReplyTooLarge
-from karenina_toolkit.tools import ToolError
+from karenina_toolkit.tool_errors import ToolError
 
 if TYPE_CHECKING:
     from karenina_mcp.settings import Server

@@ -15,13 +15,13 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.errors import KareninaError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Usage
+from karenina_engine.scheduling.portable import question_as_json
 from karenina_ray import wire
 from karenina_ray.cashier import Cashier
 from karenina_ray.desk import Desk
 from karenina_ray.errands import Errands
 from karenina_ray.feed import Feed, Job
 from karenina_ray.hand import Hand
-from karenina_ray.telling import question_told
 from karenina_ray.worker import Worker, offers
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ class Foreman:
         hand.tell(
             {
                 "kind": "work",
-                "questions": {key: question_told(question, self._run.trust) for key, question in questions.items()},
+                "questions": {key: question_as_json(question, self._run.trust) for key, question in questions.items()},
                 "answers": [self._told(job) for job in jobs],
             }
         )

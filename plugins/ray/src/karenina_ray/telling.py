@@ -6,13 +6,11 @@ import json
 from typing import TYPE_CHECKING
 
 from karenina_core.config import VerificationConfig
-from karenina_core.data.question import Question
 from karenina_core.plugins import Selection, selected
+from karenina_engine.scheduling.portable import question_as_json
 from karenina_ray import wire
-from karenina_template.templates import TemplateError, load_template
 
 if TYPE_CHECKING:
-    from karenina_core.data.trust import Trust
     from karenina_engine.scheduling.engine import Run
 
 _HERE = 'or work in this process (executor = "asyncio")'
@@ -21,19 +19,6 @@ _HERE = 'or work in this process (executor = "asyncio")'
 def problems(run: Run) -> list[str]:
     """Everything of a run that workers could not be told, and what to do about it."""
     return [*_plugin_problems(run), *_config_problems(run.config), *_question_problems(run)]
-
-
-def question_told(question: Question, trust: Trust) -> wire.Told:
-    """A question; a template that was given as a class goes by its source. Raises `ValueError` where it cannot."""
-    told: wire.Told = question.model_dump(mode="json")
-    if question.answer_class is not None:
-        from karenina_template.questions import template_source_of
-
-        source = template_source_of(question)
-        assert source is not None
-        load_template(source, trust=trust, name=question.id)
-        told["answer_template"] = source
-    return told
 
 
 def _plugin_problems(run: Run) -> list[str]:
@@ -75,8 +60,8 @@ def _question_problems(run: Run) -> list[str]:
         if question.answer_class is None:
             continue
         try:
-            question_told(question, run.trust)
-        except (TemplateError, ValueError) as error:
+            question_as_json(question, run.trust)
+        except ValueError as error:
             found.append(
                 f"executor ray: the template of question {question.id!r} is a class of this process, and its source "
                 f"alone does not make it again: {error}; give the template as source that needs nothing else, {_HERE}"

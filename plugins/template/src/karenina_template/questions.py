@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from karenina_core.data.trust import NO_TRUST, Trust
+from karenina_template.templates.class_source import template_of_class
+from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.loading import load_template
+from karenina_template.templates.primitives import Primitive, known_primitives
 from karenina_template.templates.template import Template
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from karenina_core.data.question import Question
 
 
@@ -32,7 +37,7 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
         return loaded.template
     given = question.answer_class
     if given is not None:
-        template = Template.from_class(given)
+        template = template_of_class(given)
     elif question.answer_template is not None:
         template = load_template(question.answer_template, trust=trust, name=question.id)
     else:
@@ -55,3 +60,28 @@ def template_source_of(question: Question) -> str | None:
         return question.answer_template
     template = template_of(question)
     return None if template is None else template.source
+
+
+def standalone_source_of(question: Question, trust: Trust) -> str | None:
+    """Return the source of the question's template, from which another process can load it; None without a template.
+
+    Raises `TemplateError` for a class whose source is not available, or does not make the template by itself.
+    """
+    source = template_source_of(question)
+    if question.answer_class is not None and source is not None:
+        load_template(source, trust=trust, name=question.id)
+    return source
+
+
+def primitive_kinds() -> Mapping[str, type[Primitive]]:
+    """Return the classes of primitives that templates may use, by name."""
+    return known_primitives()
+
+
+def primitives_in(source: str) -> list[Primitive]:
+    """Return the primitives that a source declares. A source that is code, or cannot be read, has none."""
+    try:
+        template = load_template(source)
+    except TemplateError:
+        return []
+    return [rule.primitive for rule in template.key.rules.values()]

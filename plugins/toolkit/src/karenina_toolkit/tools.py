@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.models.ports import Message, Tool, ToolCall
 from karenina_core.wording import nearest, whole
 from karenina_toolkit.structured.fitting import misfits, takes_null
+from karenina_toolkit.tool_errors import ToolError
 from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
+from karenina_toolkit.workspace_tools import workspace_tools
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import AgentOptions
@@ -24,17 +26,11 @@ MOST_ARGUMENTS: Final = 2_000_000
 _LONGEST_NAME: Final = 200
 
 
-class ToolError(Exception):
-    """A call that a tool refuses or could not carry out. The message is for the model: what is wrong, what to do."""
-
-
 def tools_for(options: AgentOptions) -> dict[str, Tool]:
     """The tools that an agent run has, by name: those of its workspace, where it has one, then `options.tools`.
 
     Raises `ValueError` where the workspace is no folder, and where two tools have one name.
     """
-    from karenina_toolkit.workspace_tools import workspace_tools
-
     found: dict[str, Tool] = {}
     for tool in (*(workspace_tools(options.workspace) if options.workspace is not None else ()), *options.tools):
         other = found.setdefault(tool.name, tool)

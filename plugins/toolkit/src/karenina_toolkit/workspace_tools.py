@@ -20,7 +20,7 @@ from anyio import to_thread
 
 from karenina_core.models.ports import Tool
 from karenina_toolkit.no_links import NotAFile, opened_file, opened_folder, replace_file
-from karenina_toolkit.tools import ToolError
+from karenina_toolkit.tool_errors import ToolError
 
 MOST_CHARACTERS: Final = 50_000
 """Characters that one `read_file` gives."""

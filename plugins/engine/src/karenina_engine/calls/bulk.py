@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from karenina_engine.calls.calls import Call
+    from karenina_core.models.ports import Message
 
 FRAME: Final = 64
 """The tokens that a server adds to what was sent, and that the frame of a tool's call has."""
@@ -24,13 +25,13 @@ class Bulk(NamedTuple):
     turns: int
 
 
-def bulk_of(call: Call) -> Bulk:
-    """The bulk of a call, by what it sends."""
-    texts = [message.content for message in call.messages]
-    size = sum(map(len, texts)) + sum(len(message.tool_calls) * FRAME for message in call.messages)
-    if call.asked is not None:
-        size += len(json.dumps(call.asked, default=str))
+def bulk_of(messages: Sequence[Message], asked: object, *, is_agent: bool) -> Bulk:
+    """Return the bulk of a call that sends `messages` and `asked`, which are JSON values or None."""
+    texts = [message.content for message in messages]
+    size = sum(map(len, texts)) + sum(len(message.tool_calls) * FRAME for message in messages)
+    if asked is not None:
+        size += len(json.dumps(asked, default=str))
     turns = 1
-    if call.target.port == "agent" and isinstance(call.asked, dict):
-        turns = max(1, int(call.asked.get("max_turns", 1)))
+    if is_agent and isinstance(asked, dict):
+        turns = max(1, int(asked.get("max_turns", 1)))
     return Bulk(size, _PER_CHARACTER if all(map(str.isascii, texts)) else _PER_SIGN, turns)

@@ -105,7 +105,7 @@ class Call:
     @cached_property
     def bulk(self) -> Bulk:
         """How much is sent, by which a budget knows what it may cost."""
-        return bulk_of(self)
+        return bulk_of(self.messages, self.asked, is_agent=self.target.port == "agent")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from karenina_core.models.from_files import FromFiles, is_plain_name, mark_of, r
 from karenina_core.models.model import SECRECY, ModelConfig
 from karenina_core.plugins import PluginError
 from karenina_engine.journal.trust_store import stored_trust
-from karenina_template.templates import TemplateError, known_primitives, load_template
+from karenina_template.questions import primitive_kinds, primitives_in
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -203,12 +203,8 @@ class _Finder:
         text = source if source.isascii() else unicodedata.normalize("NFKC", source)
         if not any(name in text for name in self._primitives):
             return
-        try:
-            template = load_template(source)
-        except TemplateError:  # it is broken, or is code: both are refused elsewhere
-            return
-        for rule in template.key.rules.values():
-            self._fields(rule.primitive, type(rule.primitive).__name__, (question.id,))
+        for primitive in primitives_in(source):  # broken sources and code are refused elsewhere
+            self._fields(primitive, type(primitive).__name__, (question.id,))
 
     def _fields(self, data: BaseModel, where: str, places: tuple[str, ...]) -> None:
         kind = type(data)
@@ -305,7 +301,7 @@ def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> froze
 
 
 def _restricting_primitives() -> frozenset[str]:
-    return frozenset(name for name, kind in known_primitives().items() if restricted_fields(kind))
+    return frozenset(name for name, kind in primitive_kinds().items() if restricted_fields(kind))
 
 
 def _trait_fields() -> dict[str, type[BaseModel]]:

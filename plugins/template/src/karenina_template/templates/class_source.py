@@ -1,4 +1,4 @@
-"""The source text of a template that was given as a class."""
+"""The template of a class, and its source text."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ import inspect
 import json
 import textwrap
 from types import FunctionType
-from typing import TYPE_CHECKING
 
 from karenina_template.templates.answer_key import AnswerKey
 from karenina_template.templates.base import BaseAnswer
 from karenina_template.templates.building import BUILDING
 from karenina_template.templates.errors import TemplateError, UntrustedTemplate
 from karenina_template.templates.loading import load_template
-from karenina_template.templates.shape import Shape
+from karenina_template.templates.shape import Shape, shape_of_class
 from karenina_template.templates.syntax import is_known
+from karenina_template.templates.template import Template
 
-if TYPE_CHECKING:
-    from karenina_template.templates.template import Template
+
+def template_of_class(answer: type[BaseAnswer]) -> Template:
+    """Return the template that a class is. The class is the caller's own code and trusted. Raises `TemplateError`."""
+    given: object = answer
+    if not (isinstance(given, type) and issubclass(given, BaseAnswer)) or given is BaseAnswer:
+        raise TemplateError(f"a template is a subclass of BaseAnswer, not {given!r:.200}")
+    shape = shape_of_class(answer)
+    return Template.of_class(answer, shape, source_of(answer, shape, answer.answer_key()))
 
 
 def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | None:

@@ -15,7 +15,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError, PydanticSeriali
 from karenina_template.templates.answer_key import AnswerKey
 from karenina_template.templates.base import BaseAnswer
 from karenina_template.templates.errors import TemplateError
-from karenina_template.templates.shape import Shape, shape_of_class
+from karenina_template.templates.shape import Shape
 from karenina_toolkit.structured.numbers import kept_exact
 
 
@@ -23,7 +23,7 @@ from karenina_toolkit.structured.numbers import kept_exact
 class Template:
     """One answer template: the `shape` that it shares with others, and the `key` that is its own.
 
-    `descriptions` are those of its fields that the shape leaves open. Made by `load_template` or `Template.from_class`.
+    `descriptions` are those of its fields that the shape leaves open. Made by `load_template` or `template_of_class`.
     """
 
     shape: Shape
@@ -32,17 +32,6 @@ class Template:
     description: str | None = None
     own_source: str | None = None
     descriptions: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def from_class(cls, answer: type[BaseAnswer]) -> Self:
-        """The template that a class is. The class is the caller's own code and trusted. Raises `TemplateError`."""
-        given: object = answer
-        if not (isinstance(given, type) and issubclass(given, BaseAnswer)) or given is BaseAnswer:
-            raise TemplateError(f"a template is a subclass of BaseAnswer, not {given!r:.200}")
-        from karenina_template.templates.class_source import source_of  # it loads what it finds, by this class
-
-        shape = shape_of_class(answer)
-        return cls.of_class(answer, shape, source_of(answer, shape, answer.answer_key()))
 
     @classmethod
     def of_class(cls, answer: type[BaseAnswer], shape: Shape, source: str | None) -> Self:

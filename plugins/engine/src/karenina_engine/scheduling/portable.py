@@ -1,0 +1,22 @@
+"""Questions as JSON, for executors that work in other processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from karenina_template.questions import standalone_source_of
+
+if TYPE_CHECKING:
+    from karenina_core.data.question import Question
+    from karenina_core.data.trust import Trust
+
+
+def question_as_json(question: Question, trust: Trust) -> dict[str, Any]:
+    """Return JSON values from which another process makes the question; a template's class goes by its source.
+
+    Raises `ValueError` for a class whose source is not available, or does not make the template by itself.
+    """
+    values = question.model_dump(mode="json")
+    if question.answer_class is not None:
+        values["answer_template"] = standalone_source_of(question, trust)
+    return values
