@@ -131,7 +131,7 @@ def test_the_same_run_from_python(site: Site, wheels: Wheels) -> None:
     seen = site.python("""
 import json, tomllib
 from pathlib import Path
-from karenina_core import Benchmark
+from karenina import Benchmark
 results = Benchmark.load("capitals.yaml").run_verification(tomllib.loads(Path("run.toml").read_text()))
 (result,) = results
 record = next(record for record in result.stages if record.name == "WordCount")
