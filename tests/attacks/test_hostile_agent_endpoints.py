@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from claude_agent_sdk import CLIConnectionError
 from servers import recording_server
 
+from karenina_claude_agent_sdk.process import CLIProcess
 from karenina_core.models.ports import AgentOptions, Message, PortError, Tool, ToolCall, Turn
 from karenina_testing.contracts import MessagesAPI, Reply, ScriptedServer
 from karenina_toolkit.tool_loop import MOST_OF_A_TRACE, converse
@@ -61,7 +64,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def run(
-    site: Site, root: Path, url: str, interface: str = "claude_agent_sdk", **fields: Any
+    site: Site, root: Path, url: str, interface: str = "claude_agent_sdk", *, script: bool = False, **fields: Any
 ) -> tuple[dict[str, Any], str]:
     """The result of the question, answered by the endpoint at `url`, and all that was sent to the judge's server."""
     with recording_server(reply) as judge:
@@ -77,7 +80,7 @@ def run(
         judging["endpoint_base_url"] = judge.url
         config = {"answering_models": [answering], "parsing_models": [judging], "workspace_root": str(root)}
         own = site.write("own.json", json.dumps({**config, "retry_server": 0, "retry_connection": 0}))
-        done = site.karenina("run", site.write("registers.yaml", QUESTIONS), "-c", own, "--json")
+        done = site.karenina("run", site.write("registers.yaml", QUESTIONS), "-c", own, "--json", script=script)
         assert done.returncode in (0, 4), done.stderr
         (result,) = json.loads(done.stdout)["results"]
         return result, "\n".join(judge.seen)
@@ -124,7 +127,7 @@ def test_the_claude_agent_gets_no_tool_and_no_file_beyond_its_own(
         ToolCall("again2", "Read", {"file_path": str(secret)}),
     ]
     with SERVER.server(SERVER.saying("", *calls), SERVER.saying("", *again), SERVER.saying("QX1.")) as server:
-        result, judged = run(site, root, server.url)
+        result, judged = run(site, root, server.url, script=True)
         sent = sent_to(server)
 
     assert len(server.requests) == 3, result["metadata"]
@@ -200,6 +203,21 @@ def test_a_cli_that_hangs_or_floods_costs_the_item(site: Site, root: Path, tmp_p
     with SERVER.server(SERVER.saying("QX1.")) as server:
         result, _ = run(site, root, server.url, agent_timeout=5, extra={"cli_path": str(cli)})
     assert result["outcome"] == "model_error", result["metadata"]
+
+
+def test_a_line_without_end_of_a_cli_is_cut_off(tmp_path: Path) -> None:
+    """Attack: a CLI that writes 300 MB without a line break, and then waits."""
+    process = CLIProcess(("sh", "-c", "head -c 300000000 /dev/zero; exec sleep 600"), os.environ, tmp_path, "mark-4711")
+
+    async def read() -> list[dict[str, Any]]:
+        await process.connect()
+        try:
+            return [message async for message in process.read_messages()]
+        finally:
+            await process.close()
+
+    with pytest.raises(CLIConnectionError, match="a line of more than 268435456 bytes"):
+        asyncio.run(asyncio.wait_for(read(), 60))
 
 
 def large(kind: str) -> Reply:

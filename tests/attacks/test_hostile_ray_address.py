@@ -81,15 +81,14 @@ def half_http2(connection: socket.socket) -> None:
 Attacked = tuple[CompletedProcess[str], float, list[str]]
 
 
-def attacked(site: Site, address: str) -> Attacked:
+def attacked(site: Site, address: str, *, script: bool = False) -> Attacked:
     """Run a benchmark with this address: what the command did, its seconds, and the requests that a model got."""
     file = site.write("genes.jsonl", json.dumps({"question": "Which gene?", "raw_answer": "BCL2"}) + "\n")
     with recording_server(lambda _: "BCL2") as server:
         model = f"openai:m@{server.url}"
         began = time.monotonic()
-        done = site.karenina(
-            "run", file, "-a", model, "-j", model, "--executor", "ray", "--set", f"ray_address={address}"
-        )
+        chosen = ("--executor", "ray", "--set", f"ray_address={address}")
+        done = site.karenina("run", file, "-a", model, "-j", model, *chosen, script=script)
         return done, time.monotonic() - began, server.seen
 
 
@@ -126,7 +125,7 @@ def test_an_address_where_nothing_listens_is_refused_at_once(site: Site) -> None
     """Attack: name a port where nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as door:
         address = f"127.0.0.1:{door.getsockname()[1]}"
-    done, seconds, asked = attacked(site, address)
+    done, seconds, asked = attacked(site, address, script=True)
 
     assert done.returncode == 2, done.stderr
     assert f"the Ray cluster {address} (ray_address) cannot be reached" in done.stderr

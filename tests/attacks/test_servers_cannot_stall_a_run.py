@@ -97,7 +97,7 @@ def serving(server: Hostile) -> Iterator[Hostile]:
 
 
 def attacked(
-    site: Site, server: Hostile, questions: int, code: int = 0, **settings: Any
+    site: Site, server: Hostile, questions: int, code: int = 0, *, script: bool = False, **settings: Any
 ) -> tuple[list[Mapping[str, Any]], float]:
     """Run so many questions over the server. Return the results, and the seconds that the command took."""
     lines = [
@@ -109,7 +109,7 @@ def attacked(
     model = f"openai:m@{server.url}"
     options = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
     began = time.monotonic()
-    done = site.karenina("run", file, "-a", model, "-j", model, "-o", output, *options)
+    done = site.karenina("run", file, "-a", model, "-j", model, "-o", output, *options, script=script)
     seconds = time.monotonic() - began
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
@@ -166,7 +166,7 @@ class AlwaysRefuses(Hostile):
 def test_a_server_that_refuses_everything_ends_the_run_after_the_patience(site: Site) -> None:
     """Attack: answer each request with 429, so that each of 100 items waits for its turn and for all of its retries."""
     with serving(AlwaysRefuses()) as server:
-        results, seconds = attacked(site, server, 100, code=4, retry_patience=5)
+        results, seconds = attacked(site, server, 100, code=4, script=True, retry_patience=5)
 
     assert seconds < ALLOWED
     assert len(results) == 100

@@ -70,7 +70,9 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def attack(site: Site, root: Path, path: str, *settings: str, reads: tuple[str, ...] = ()) -> tuple[str, str]:
+def attack(
+    site: Site, root: Path, path: str, *settings: str, reads: tuple[str, ...] = (), script: bool = False
+) -> tuple[str, str]:
     """What a run of a benchmark with this `workspace_path` prints, and all that it sent to the stranger's server."""
     file = site.write("stranger.yaml", BENCHMARK.format(root=root, path=json.dumps(path)))
     with recording_server(reading(*reads)) as server:
@@ -78,7 +80,7 @@ def attack(site: Site, root: Path, path: str, *settings: str, reads: tuple[str, 
         chosen = [
             part for one in ("agentic_parsing=true", f"workspace_root={root}", *settings) for part in ("--set", one)
         ]
-        done = site.karenina("run", file, "-a", model, "-j", model, *chosen, "--json", "--trust-all")
+        done = site.karenina("run", file, "-a", model, "-j", model, *chosen, "--json", "--trust-all", script=script)
         assert done.returncode in (0, 1, 2, 4), done.stderr
         return done.stdout + done.stderr, "\n".join(server.seen)
 
@@ -251,7 +253,7 @@ def test_a_file_of_a_terabyte_fills_no_disk(site: Site, root: Path) -> None:
     with (root / "task/huge.bin").open("wb") as file:
         file.truncate(10**12)
 
-    printed, _ = attack(site, root, "task")
+    printed, _ = attack(site, root, "task", script=True)
 
     assert "workspace_max_bytes" in printed
     assert [one.name for one in root.iterdir()] == ["task"]

@@ -1,0 +1,45 @@
+"""Files within bounds: what the system states of a file is not believed while it is read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from karenina_toolkit.files import FileError, allowing, lines_of, open_file, read_bytes
+
+
+def test_a_file_that_grows_after_it_was_opened_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "b.jsonl"
+    file.write_bytes(b"{}\n" * 10)
+
+    with allowing(1000), open_file(file) as opened:
+        lines = lines_of(opened, file)
+        assert next(lines) == b"{}\n"
+        with file.open("ab") as more:
+            more.write(b"{}\n" * 1000)
+        with pytest.raises(FileError, match="it holds more than 1,000 bytes"):
+            list(lines)
+
+
+def test_a_pipe_that_delivers_more_than_the_bound_is_refused(tmp_path: Path) -> None:
+    pipe = tmp_path / "c.toml"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # so that what is written stays until it is read
+    try:
+        pipe.write_bytes(b"#" * 3000)
+        with pytest.raises(FileError, match="it holds more than 1,000 bytes"):
+            read_bytes(pipe, max_bytes=1000)
+    finally:
+        os.close(reader)
+
+
+def test_a_line_beyond_the_bound_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    file.write_bytes(b"{}\n" + b"x" * 3000 + b"\n")
+
+    with allowing(1000), open_file(file, any_size=True) as opened:
+        assert len(list(lines_of(opened, file, any_size=True))) == 2
+    with allowing(1000), pytest.raises(FileError, match="at most 1,000 bytes are read"):
+        open_file(file)

@@ -1,0 +1,105 @@
+"""The checks of every reply of every adapter: what is returned can be stored and written, or it is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from karenina_core.models.ports import AgentReply, LLMReply, Message, ParserReply, ToolCall, Turn, Usage
+from karenina_toolkit.reply_bounds import BrokenReply, ReplyTooLarge
+from karenina_toolkit.reply_checks import (
+    MOST_TOKENS,
+    MOST_TOOL_CALLS,
+    check_call_count,
+    checked_agent_reply,
+    checked_llm_reply,
+    checked_parser_reply,
+    checked_turn,
+    checked_usage,
+    token_count,
+)
+
+WHERE = "http://localhost:9"
+HALF = "\ud800"
+WHOLE = "\ufffd"
+Check = Callable[[Message], Message]
+
+
+def of_turn(message: Message) -> Message:
+    """Return the message as it is after the check of a turn."""
+    return checked_turn(WHERE, Turn(message)).message
+
+
+def of_agent(message: Message) -> Message:
+    """Return the message as it is after the check of an agent's reply."""
+    return checked_agent_reply(WHERE, AgentReply((message,))).trace[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "counted"),
+    [
+        (7, 7),
+        (7.9, 7),
+        (-5, 0),
+        (-0.5, 0),
+        (2**63, MOST_TOKENS),
+        (float("inf"), MOST_TOKENS),
+        (float("-inf"), 0),
+        (float("nan"), 0),
+        ("seven", 0),
+        (None, 0),
+        ([7], 0),
+    ],
+)
+def test_a_token_count_is_a_number_that_can_be_stored(given: object, counted: int) -> None:
+    assert token_count(given) == counted
+    usage: Any = given
+    assert checked_usage(Usage(usage, 3, calls=1)) == Usage(counted, 3, calls=1)
+
+
+def test_a_reply_asks_for_a_bounded_number_of_calls() -> None:
+    check_call_count(WHERE, [0] * MOST_TOOL_CALLS)
+    with pytest.raises(ReplyTooLarge, match=f"with {MOST_TOOL_CALLS + 1} calls of tools"):
+        check_call_count(WHERE, [0] * (MOST_TOOL_CALLS + 1))
+
+
+def test_half_surrogate_pairs_in_texts_are_replaced() -> None:
+    llm = checked_llm_reply(LLMReply(f"a{HALF}", model=f"m{HALF}", reasoning=f"r{HALF}"))
+    parser = checked_parser_reply(ParserReply(f"a{HALF}", "json_schema", model=f"m{HALF}"))
+
+    assert (llm.text, llm.model, llm.reasoning) == (f"a{WHOLE}", f"m{WHOLE}", f"r{WHOLE}")
+    assert (parser.text, parser.model) == (f"a{WHOLE}", f"m{WHOLE}")
+
+
+@pytest.mark.parametrize("checked", [of_turn, of_agent])
+def test_half_surrogate_pairs_in_messages_are_replaced(checked: Check) -> None:
+    call = ToolCall("c", f"look{HALF}", {f"k{HALF}": [f"v{HALF}"]})
+
+    found = checked(Message.assistant(f"a{HALF}", [call]))
+
+    assert found.content == f"a{WHOLE}"
+    assert found.tool_calls == (ToolCall("c", f"look{WHOLE}", {f"k{WHOLE}": [f"v{WHOLE}"]}),)
+
+
+@pytest.mark.parametrize("checked", [of_turn, of_agent])
+def test_an_id_with_half_a_surrogate_pair_is_an_error(checked: Check) -> None:
+    with pytest.raises(BrokenReply, match="half of a surrogate pair"):
+        checked(Message.assistant("", [ToolCall(f"c{HALF}", "look", {})]))
+
+
+@pytest.mark.parametrize("checked", [of_turn, of_agent])
+def test_arguments_nested_too_deeply_are_an_error(checked: Check) -> None:
+    deep: list[Any] = []
+    for _ in range(900):
+        deep = [deep]
+
+    with pytest.raises(BrokenReply, match="nested deeper than 200 levels"):
+        checked(Message.assistant("", [ToolCall("c", "look", {"x": deep})]))
+
+
+def test_what_an_adapter_keeps_of_a_turn_is_checked_too() -> None:
+    turn = checked_turn(WHERE, Turn(Message.assistant("a"), wire={"blocks": [f"b{HALF}"]}))
+
+    assert turn.wire == {"blocks": [f"b{WHOLE}"]}
