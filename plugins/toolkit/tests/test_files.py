@@ -10,7 +10,12 @@ import pytest
 from karenina_toolkit.files import FileError, allowing, lines_of, open_file, read_bytes
 
 
-def test_a_file_that_grows_after_it_was_opened_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("added", "what"),
+    [(b"{}\n" * 1000, "it holds more than 1,000 bytes"), (b"x" * 3000, "line 11: the line is longer than 1,000 bytes")],
+    ids=["lines", "one line"],
+)
+def test_a_file_that_grows_after_it_was_opened_is_refused(tmp_path: Path, added: bytes, what: str) -> None:
     file = tmp_path / "b.jsonl"
     file.write_bytes(b"{}\n" * 10)
 
@@ -18,8 +23,8 @@ def test_a_file_that_grows_after_it_was_opened_is_refused(tmp_path: Path) -> Non
         lines = lines_of(opened, file)
         assert next(lines) == b"{}\n"
         with file.open("ab") as more:
-            more.write(b"{}\n" * 1000)
-        with pytest.raises(FileError, match="it holds more than 1,000 bytes"):
+            more.write(added)
+        with pytest.raises(FileError, match=what):
             list(lines)
 
 
@@ -35,7 +40,7 @@ def test_a_pipe_that_delivers_more_than_the_bound_is_refused(tmp_path: Path) -> 
         os.close(reader)
 
 
-def test_a_line_beyond_the_bound_is_refused(tmp_path: Path) -> None:
+def test_only_own_results_may_exceed_the_bound(tmp_path: Path) -> None:
     file = tmp_path / "results.jsonl"
     file.write_bytes(b"{}\n" + b"x" * 3000 + b"\n")
 
