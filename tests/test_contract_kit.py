@@ -12,8 +12,7 @@ FLAWS = Path(__file__).parent / "contract_flaws.py"
 
 HEAVY = """
 import aiohttp
-from karenina_core import hookimpl
-from karenina_core.models.adapters import AdapterSpec
+from karenina_core import AdapterSpec, hookimpl
 
 class plugin:
     @staticmethod
@@ -107,7 +106,7 @@ def test_an_adapter_of_somebody_else_passes_with_a_page_of_its_own(site: Site, w
     assert len(OWN.read_text("utf-8").splitlines()) <= 60
 
 
-def test_an_adapter_that_builds_on_the_core_needs_no_more_than_sixty_lines(site: Site, wheels: Wheels) -> None:
+def test_an_adapter_that_builds_on_the_toolkit_needs_no_more_than_sixty_lines(site: Site, wheels: Wheels) -> None:
     telegraph = EXAMPLES / "telegraph"
     (module,) = telegraph.rglob("__init__.py")
     assert sum(bool(line.strip()) for line in module.read_text("utf-8").splitlines()) <= 60

@@ -42,8 +42,7 @@ class plugin:
         return [WordCount]
 """
 ADAPTER = """
-from karenina_core import hookimpl
-from karenina_core.models.adapters import AdapterSpec
+from karenina_core import AdapterSpec, hookimpl
 
 class plugin:
     @staticmethod

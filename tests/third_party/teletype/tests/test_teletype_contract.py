@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from karenina_core.models.ports import FinishReason, Message, Usage
+from karenina_core import Message, Usage
+from karenina_core.models.ports import FinishReason
 from karenina_testing.contracts import AdapterContract, AgentContract, LLMContract, ParserContract, Request, Wire
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karenina_core import ModelConfig, hookimpl
-from karenina_core.models.adapters import AdapterSpec
-from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, Usage
+from karenina_core import AdapterSpec, Message, ModelConfig, Usage, hookimpl
+from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, ParserReply
 
 
 class Parrot:

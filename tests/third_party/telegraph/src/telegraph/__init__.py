@@ -1,8 +1,8 @@
 """A whole adapter of somebody else's: its server takes a list of messages as JSON, and says one."""
 
-from karenina_core import hookimpl
-from karenina_core.models.adapters import AdapterConfigError, AdapterSpec
-from karenina_core.models.ports import NO_INFO, ErrorCategory, LLMReply, Message, ParserReply, PortError, Turn, Usage
+from karenina_core import AdapterSpec, Message, Usage, hookimpl
+from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.ports import NO_INFO, ErrorCategory, LLMReply, ParserReply, PortError, Turn
 from karenina_toolkit.failures import http_failure
 from karenina_toolkit.structured.ways import with_schema
 from karenina_toolkit.tool_loop import converse

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from karenina_core import ModelConfig, hookimpl
-from karenina_core.models.adapters import AdapterConfigError, AdapterSpec
+from karenina_core import AdapterSpec, ModelConfig, hookimpl
+from karenina_core.models.adapters import AdapterConfigError
 
 if TYPE_CHECKING:
     from teletype.ports import Teletype

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from karenina_core.models.model import ModelConfig
+from karenina_core import Message, ModelConfig, Usage
 from karenina_core.models.ports import (
     NO_INFO,
     AgentOptions,
@@ -16,10 +16,8 @@ from karenina_core.models.ports import (
     CallInfo,
     ErrorCategory,
     LLMReply,
-    Message,
     ParserReply,
     PortError,
-    Usage,
     category_of_status,
 )
 from karenina_toolkit.tools import run_tool, tools_for
