@@ -9,7 +9,8 @@ import pytest
 from commandline import karenina
 
 from karenina_benchmark import Benchmark, CheckpointError
-from karenina_benchmark.formats import CheckPaths, Format, formats
+from karenina_benchmark.format import CheckPaths, Format
+from karenina_benchmark.formats import formats
 from karenina_core import hookimpl
 from karenina_core.plugins import Plugins, using
 from karenina_core.stages.finalize import plugin as core_plugin

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from karenina_benchmark.benchmark import Benchmark
+    from karenina_benchmark.content import BenchmarkContent
     from karenina_benchmark.errors import CheckpointError
 
-_HOMES = {"Benchmark": "benchmark", "CheckpointError": "errors"}
+_HOMES = {"Benchmark": "benchmark", "BenchmarkContent": "content", "CheckpointError": "errors"}
 
-__all__ = ["Benchmark", "CheckpointError"]
+__all__ = ["Benchmark", "BenchmarkContent", "CheckpointError"]
 
 
 def __getattr__(name: str) -> object:

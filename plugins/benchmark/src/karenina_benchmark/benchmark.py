@@ -1,19 +1,15 @@
-"""`Benchmark`: questions in order, with the rubrics and settings that they share."""
+"""`Benchmark`: the content of a benchmark, with the files that hold it and the runs over it."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-from uuid import NAMESPACE_URL, uuid5
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from karenina_core.data.question import FewShotExample, Question
-from karenina_core.data.rubrics import DynamicRubric, Rubric, RubricTrait, check_dynamic_names
+from karenina_benchmark.content import BenchmarkContent
+from karenina_core.data.question import Question
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
-
-    from pydantic import JsonValue
+    from collections.abc import Callable, Iterable, Mapping
 
     from karenina_core.config import VerificationConfig
     from karenina_core.data.result import VerificationResult
@@ -23,53 +19,17 @@ if TYPE_CHECKING:
     from karenina_engine.results.result_set import VerificationResultSet
 
 
-class Benchmark:
+class Benchmark(BenchmarkContent):
     """A set of questions that models are evaluated with, held by one file.
 
     Make one with `create` or `load`. `len`, iteration and `in` (by id) work as for a list of its questions. Two
     benchmarks are equal when a file would hold the same for both; `path`, where it was loaded from, does not count.
     """
 
-    def __init__(self, name: str, *, id: str | None = None) -> None:
-        if not name.strip():
-            raise ValueError("a benchmark needs a name")
-        self.name = name
-        self.id = id or uuid5(NAMESPACE_URL, f"karenina:benchmark:{name}").urn
-        self.description = ""
-        self.version = "0.1.0"
-        self.creator = ""
-        self.date_created: str | None = None
-        self.date_modified: str | None = None
-        self.global_rubric: Rubric | None = None
-        """Traits that every question has."""
-        self.dynamic_rubric: DynamicRubric | None = None
-        """Traits that every answer has in which their concept is present."""
-        self.workspace_root: Path | None = None
-        """Folder of the questions' workspaces; a relative one is kept as it was written."""
-        self.stated_root: Path | None = None
-        """The workspace root that the file named: what a stranger's file may not lead out of its own folder."""
-        self.run_config: dict[str, JsonValue] = {}
-        """Defaults for a run, as the file gives them; checked when a run begins."""
-        self.metadata: dict[str, JsonValue] = {}
-        self.unread: dict[str, JsonValue] = {}
-        """What a file said that this version does not know; written back."""
-        self.path: Path | None = None
-        self._questions: MutableMapping[str, Question] = {}
-
-    @classmethod
-    def create(cls, name: str, description: str = "", version: str = "0.1.0", creator: str = "") -> Benchmark:
-        """An empty benchmark. Raises `ValueError` for an empty name."""
-        benchmark = cls(name)
-        benchmark.description = description
-        benchmark.version = version
-        benchmark.creator = creator
-        benchmark.date_created = benchmark.date_modified = _now()
-        return benchmark
-
     @classmethod
     def load(
         cls, path: str | Path, trust: Trust | Literal["all"] | None = None, *, max_bytes: int | None = None
-    ) -> Benchmark:
+    ) -> Self:
         """Read a benchmark: a JSON-LD checkpoint (`.jsonld`, `.json`), the readable form (`.yaml`, `.yml`), lines, a
         table, or another format that a plugin offers.
 
@@ -83,14 +43,17 @@ class Benchmark:
         `KARENINA_MAX_FILE_BYTES` sets another bound. Raises `CheckpointError`, and `RestrictedValues` for a path that
         needs trust.
         """
-        from karenina_benchmark import files
+        from karenina_benchmark import loading
         from karenina_core.data.trust import Trust
         from karenina_engine.scheduling.admission import check_paths
         from karenina_toolkit.files import allowing
 
         chosen = Trust.all() if trust == "all" else trust
         with allowing(max_bytes):
-            return files.load(Path(path), lambda file, names: check_paths(file, names, chosen))
+            content = loading.load(Path(path), lambda file, names: check_paths(file, names, chosen))
+        benchmark = cls(content.name, id=content.id)
+        vars(benchmark).update(vars(content))
+        return benchmark
 
     def save(self, path: str | Path) -> None:
         """Write the benchmark, as JSON-LD, YAML or lines of JSON by the ending of `path`.
@@ -99,73 +62,9 @@ class Benchmark:
         was loaded are lost. Raises `CheckpointError` for another ending, for a template class whose source cannot be
         had, and where the file cannot be written.
         """
-        from karenina_benchmark import files
+        from karenina_benchmark import loading
 
-        files.save(self, Path(path))
-
-    def add_question(
-        self,
-        question: str | Question,
-        raw_answer: str | None = None,
-        answer_template: str | type[Any] | None = None,
-        *,
-        question_id: str | None = None,
-        keywords: Iterable[str] = (),
-        few_shot_examples: Iterable[FewShotExample | Mapping[str, str]] = (),
-        rubric: Rubric | Sequence[RubricTrait] | None = None,
-        dynamic_rubric: DynamicRubric | Sequence[RubricTrait] | None = None,
-        workspace_path: str | None = None,
-        author: JsonValue = None,
-        sources: JsonValue = None,
-        metadata: Mapping[str, JsonValue] | None = None,
-    ) -> Question:
-        """Add a question at the end and return it as it is kept.
-
-        `question` is its text, described by the other arguments, or a whole `Question`, and then stands alone.
-        Raises `ValueError` for an id that is taken, for a trait name that the global rubric has too, and for fields
-        that do not fit.
-        """
-        if isinstance(question, Question):
-            others = (raw_answer, answer_template, question_id, rubric, dynamic_rubric, workspace_path, author, sources)
-            if any(value is not None for value in others) or keywords or few_shot_examples or metadata:
-                raise ValueError("a Question stands alone: change it with question.changed(...) before it is added")
-            made = question
-        else:
-            made = Question.model_validate(
-                {
-                    "question": question,
-                    "raw_answer": raw_answer,
-                    "answer_template": answer_template,
-                    "id": question_id or "",
-                    "keywords": _listed("keywords", keywords),
-                    "few_shot_examples": list(few_shot_examples),
-                    "rubric": rubric,
-                    "dynamic_rubric": dynamic_rubric,
-                    "workspace_path": workspace_path,
-                    "author": author,
-                    "sources": sources,
-                    "metadata": dict(metadata or {}),
-                    "date_created": _now(),
-                }
-            )
-        return self.add_questions([made])[0]
-
-    def add_questions(self, questions: Iterable[Question]) -> list[Question]:
-        """Add several questions at the end: all of them, or none where one raises (see `add_question`)."""
-        added: dict[str, Question] = {}
-        for question in questions:
-            if question.id in self._questions or question.id in added:
-                first = self._questions.get(question.id) or added[question.id]
-                raise ValueError(
-                    f"two questions have the id {question.id!r}: {first.question[:80]!r} and "
-                    f"{question.question[:80]!r}; give one of them another question_id"
-                )
-            self.rubric_for(question)
-            added[question.id] = question
-        self._questions.update(added)
-        if added:
-            self.date_modified = _now()
-        return list(added.values())
+        loading.save(self, Path(path))
 
     def import_questions(
         self, path: str | Path, columns: Mapping[str, Any] | None = None, **options: Any
@@ -183,89 +82,6 @@ class Benchmark:
             return self.add_questions(questions)
         except ValueError as error:
             raise CheckpointError(path, "", str(error), "nothing was imported") from error
-
-    @property
-    def questions(self) -> tuple[Question, ...]:
-        """The questions in their order, all of them at once; iterating over the benchmark holds one at a time."""
-        return tuple(self._questions.values())
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The ids of the questions in their order."""
-        return tuple(self._questions)
-
-    @property
-    def streamed(self) -> bool:
-        """Whether the questions stay in the file and are made when they are asked for, each time anew.
-
-        Then a question that cannot be read raises `CheckpointError` when it is asked for, with the line.
-        """
-        return not isinstance(self._questions, dict)
-
-    def take(self, questions: MutableMapping[str, Question]) -> None:
-        """Hold `questions`, by id, in place of those that there are."""
-        self._questions = questions
-
-    def get(self, question_id: str) -> Question:
-        """The question with this id. Raises `KeyError`, naming the nearest id."""
-        try:
-            return self._questions[question_id]
-        except KeyError:
-            from difflib import get_close_matches
-
-            near = get_close_matches(question_id, self._questions, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise KeyError(f"no question has the id {question_id!r}{hint}") from None
-
-    def remove(self, question_id: str) -> Question:
-        """Take a question out and return it. Raises `KeyError` as `get` does."""
-        question = self.get(question_id)
-        del self._questions[question_id]
-        self.date_modified = _now()
-        return question
-
-    def replace(self, question: Question) -> None:
-        """Put `question` in the place of the one with its id. Raises `KeyError` as `get` does."""
-        self.get(question.id)
-        self.rubric_for(question)
-        self._questions[question.id] = question
-        self.date_modified = _now()
-
-    def rubric_for(self, question: Question) -> Rubric | None:
-        """The benchmark's static traits and the question's in one rubric; None where there are none.
-
-        Raises `ValueError` for a trait name that both have.
-        """
-        return Rubric.merge(self.global_rubric, question.rubric) or None
-
-    def dynamic_rubric_for(self, question: Question) -> DynamicRubric | None:
-        """The benchmark's dynamic traits and the question's in one; None where there are none."""
-        return DynamicRubric.merge(self.dynamic_rubric, question.dynamic_rubric) or None
-
-    def effective(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
-        """The question as a run takes it: with the benchmark's traits beside its own, only those of `trait_names`
-        where they are given.
-
-        Raises `ValueError` for a trait name that both have, or that is static and dynamic.
-        """
-        shared = self.global_rubric or self.dynamic_rubric
-        if trait_names is None and not shared and question.dynamic_rubric is None:
-            return question
-        wanted = None if trait_names is None else frozenset(trait_names)
-        rubric = self.rubric_for(question)
-        dynamic = self.dynamic_rubric_for(question)
-        check_dynamic_names(rubric, dynamic)
-        if wanted is not None:
-            rubric = Rubric.of(*(trait for trait in rubric.traits if trait.name in wanted)) if rubric else None
-            dynamic = DynamicRubric.of(*(one for one in dynamic.traits if one.name in wanted)) if dynamic else None
-        if (rubric or None) == question.rubric and (dynamic or None) == question.dynamic_rubric:
-            return question
-        return question.changed(rubric=rubric, dynamic_rubric=dynamic)
-
-    def trait_names(self) -> tuple[str, ...]:
-        """The names of all traits, the benchmark's own and those of its questions, each once."""
-        own = [name for rubric in (self.global_rubric, self.dynamic_rubric) if rubric for name in rubric.names]
-        return tuple(dict.fromkeys([*own, *(name for question in self for name in question.trait_names())]))
 
     def run_verification(
         self,
@@ -355,64 +171,3 @@ class Benchmark:
 
         chosen = config if isinstance(config, VerificationConfig) else VerificationConfig(**config)
         return rescore(journal, self, chosen, trust=trust, output=output, ask=ask)
-
-    def __len__(self) -> int:
-        return len(self._questions)
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __iter__(self) -> Iterator[Question]:
-        return iter(self._questions.values())
-
-    def may_hold(self, words: Collection[str]) -> Iterator[Question]:
-        """Iterate over the questions in which one of `words` may occur; over all of them if they are in memory.
-
-        Of a streamed file only the lines are searched, so that most questions need not be made.
-        """
-        from karenina_benchmark.lines import QuestionLines
-
-        if isinstance(self._questions, QuestionLines):
-            return map(self._questions.__getitem__, self._questions.holding(words))
-        return iter(self)
-
-    def __contains__(self, question_id: object) -> bool:
-        return question_id in self._questions
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Benchmark):
-            return NotImplemented
-        return self._content() == other._content()
-
-    __hash__ = None  # type: ignore[assignment]  # it changes, and Python spells "not hashable" so
-
-    def __repr__(self) -> str:
-        return f"<Benchmark {self.name!r}, {len(self)} question{'' if len(self) == 1 else 's'}>"
-
-    def _content(self) -> tuple[object, ...]:
-        return (
-            self.id,
-            self.name,
-            self.description,
-            self.version,
-            self.creator,
-            self.date_created,
-            self.date_modified,
-            self.global_rubric or None,
-            self.dynamic_rubric or None,
-            self.workspace_root,
-            self.run_config,
-            self.metadata,
-            self.unread,
-            self.questions,
-        )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")
-
-
-def _listed(name: str, given: Iterable[str]) -> list[str]:
-    if isinstance(given, str):
-        raise ValueError(f"{name} is a list of texts, not one text: write [{given!r}]")  # noqa: TRY004
-    return list(given)

@@ -17,7 +17,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.benchmark import Benchmark
+from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import CheckpointError, explain
 from karenina_benchmark.ratings import (
     Properties,
@@ -59,7 +59,7 @@ _QUESTION_PROPERTIES = {"author", "sources", "few_shot_examples", "workspace_pat
 _RUBRIC_LISTS = ("llm_traits", "regex_traits", "callable_traits", "metric_traits", "agentic_traits")
 
 
-def checkpoint_text(benchmark: Benchmark, path: Path) -> str:
+def checkpoint_text(benchmark: BenchmarkContent, path: Path) -> str:
     """The benchmark as the text of a checkpoint. Raises `CheckpointError`; `path` is only named in it."""
     _check_unread(benchmark, path)
     unread = dict(benchmark.unread)
@@ -91,7 +91,7 @@ def checkpoint_text(benchmark: Benchmark, path: Path) -> str:
         ) from error
 
 
-def _own_properties(benchmark: Benchmark) -> list[Any]:
+def _own_properties(benchmark: BenchmarkContent) -> list[Any]:
     found = [property_value(FORMAT_PROPERTY, FORMAT_VERSION)]
     if benchmark.workspace_root is not None:
         found.append(property_value("workspace_root", str(benchmark.workspace_root)))
@@ -101,7 +101,7 @@ def _own_properties(benchmark: Benchmark) -> list[Any]:
     return found
 
 
-def _check_unread(benchmark: Benchmark, path: Path) -> None:
+def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
     """Raise `CheckpointError` for what is `unread` by another form's word, and has no place in a checkpoint."""
     place = "the benchmark"
     try:
@@ -194,7 +194,7 @@ def _ratings(rubric: Rubric | None, dynamic: DynamicRubric | None, scope: str) -
     return static + (ratings_of(dynamic.traits, scope, dynamic=True) if dynamic is not None else [])
 
 
-def read_checkpoint(text: str, path: Path) -> Benchmark:
+def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
     """The benchmark that a checkpoint's text holds. Raises `CheckpointError`; `path` is only named in it."""
     data = read_object(text, path)
     if data.get("@type", "DataFeed") != "DataFeed":
@@ -236,7 +236,7 @@ def read_checkpoint(text: str, path: Path) -> Benchmark:
     return benchmark
 
 
-def _keep(benchmark: Benchmark, question: Question) -> None:
+def _keep(benchmark: BenchmarkContent, question: Question) -> None:
     modified = benchmark.date_modified
     benchmark.add_questions([question])
     benchmark.date_modified = modified
@@ -284,8 +284,8 @@ def _check_version(properties: Properties, path: Path) -> None:
             )
 
 
-def _read_head(data: Mapping[str, Any], properties: Properties) -> Benchmark:
-    benchmark = Benchmark(_text(data, "name"), id=_text(data, "@id", "") or None)
+def _read_head(data: Mapping[str, Any], properties: Properties) -> BenchmarkContent:
+    benchmark = BenchmarkContent(_text(data, "name"), id=_text(data, "@id", "") or None)
     benchmark.description = _text(data, "description", "")
     benchmark.version = _text(data, "version", "")
     creator = data.get("creator")

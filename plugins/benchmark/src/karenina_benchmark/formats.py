@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.format import Format
 from karenina_benchmark.hookspecs import karenina_formats
 from karenina_core.plugins import Offer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karenina_benchmark.benchmark import Benchmark
     from karenina_core.plugins import Plugins
 
 OWNER: Final = "karenina-benchmark"
 """The distribution of the built-in formats."""
-
-CheckPaths = Callable[["Path", Sequence[str]], bool | None]
-"""Called with a benchmark's file and the files that it wants to be read, before any of them is opened.
-
-It raises if they may not be read; False leaves those out that lead out of the folder.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A kind of file that holds a benchmark.
-
-    `suffixes` are in lower case, with their dot. `read` returns the benchmark of a file, without executing anything in
-    it; it calls its second argument with the names of other files before it opens them. `write` yields the new content
-    of a file, text (as UTF-8) or bytes; the file is replaced after all of it was yielded. Both raise `CheckpointError`.
-    """
-
-    name: str
-    suffixes: tuple[str, ...]
-    read: Callable[[Path, CheckPaths], Benchmark]
-    write: Callable[[Benchmark, Path], Iterable[str | bytes]] | None = None
 
 
 def formats(plugins: Plugins) -> list[Offer[Format]]:

@@ -9,7 +9,7 @@ from karenina_core.plugins.hookspecs import hookspec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karenina_benchmark.formats import Format
+    from karenina_benchmark.format import Format
 
 
 @hookspec

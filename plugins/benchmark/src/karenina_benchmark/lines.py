@@ -25,6 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
+from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.files import of_file
 from karenina_benchmark.readable import HEAD_KEYS, check_version, head_of, head_values, question_of, question_values
@@ -36,25 +37,21 @@ from karenina_toolkit import files
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karenina_benchmark.benchmark import Benchmark
-
 _DIGEST = 16
 _MARK = b"\xef\xbb\xbf"
 
 
-def read_lines(path: Path) -> tuple[Benchmark, list[str]]:
+def read_lines(path: Path) -> tuple[BenchmarkContent, list[str]]:
     """The benchmark in a file of JSON lines, its questions left there; and the ids of those that hold `unread`.
 
     It is named as its first line says, or as the file. Raises `CheckpointError` for a line that is no JSON object,
     that says no question, or whose id another line has.
     """
-    from karenina_benchmark.benchmark import Benchmark
-
     file = _opened(path)
     try:
         index, head, unread = _index(file, path)
         if head is None:
-            benchmark = Benchmark(path.stem or "benchmark")
+            benchmark = BenchmarkContent(path.stem or "benchmark")
         else:
             check_version(head)
             head.check_keys(HEAD_KEYS)
@@ -248,7 +245,7 @@ def _plain(line: bytes) -> str:
     return line.decode("utf-8", "replace")
 
 
-def lines_of(benchmark: Benchmark, path: Path) -> Iterator[str]:
+def lines_of(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
     """The benchmark as lines. Raises `CheckpointError`; `path` is only named in it."""
     yield _line(head_values(benchmark), path, "the benchmark")
     for place, question in enumerate(benchmark, 1):

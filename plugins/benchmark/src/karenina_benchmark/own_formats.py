@@ -6,27 +6,27 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from karenina_benchmark.benchmark import Benchmark
 from karenina_benchmark.checkpoint import checkpoint_text, read_checkpoint
+from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.files import read_text
-from karenina_benchmark.formats import Format
+from karenina_benchmark.format import Format
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karenina_benchmark.formats import CheckPaths
+    from karenina_benchmark.format import CheckPaths
 
 logger = logging.getLogger("karenina")
 
 
-def _read_checkpoint(path: Path, _check_paths: CheckPaths) -> Benchmark:
+def _read_checkpoint(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
     benchmark = read_checkpoint(_text(path), path)
     _warn_of_unread(benchmark, _unread(benchmark), path)
     return benchmark
 
 
-def _read_yaml(path: Path, check_paths: CheckPaths) -> Benchmark:
+def _read_yaml(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
     from karenina_benchmark.readable import read_readable
 
     benchmark = read_readable(_text(path), path, check_paths)
@@ -34,7 +34,7 @@ def _read_yaml(path: Path, check_paths: CheckPaths) -> Benchmark:
     return benchmark
 
 
-def _read_lines(path: Path, _check_paths: CheckPaths) -> Benchmark:
+def _read_lines(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
     from karenina_benchmark.lines import read_lines
 
     benchmark, ids = read_lines(path)
@@ -42,27 +42,27 @@ def _read_lines(path: Path, _check_paths: CheckPaths) -> Benchmark:
     return benchmark
 
 
-def _read_table(path: Path, _check_paths: CheckPaths) -> Benchmark:
+def _read_table(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
     """Return a benchmark named like the file, whose questions are the rows. Columns are named like fields."""
     from karenina_benchmark.importing import questions_of
 
-    benchmark = Benchmark(path.stem)
+    benchmark = BenchmarkContent(path.stem)
     benchmark.add_questions(questions_of(path))
     benchmark.date_modified = None
     return benchmark
 
 
-def _write_checkpoint(benchmark: Benchmark, path: Path) -> Iterator[str]:
+def _write_checkpoint(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
     yield checkpoint_text(benchmark, path)
 
 
-def _write_yaml(benchmark: Benchmark, path: Path) -> Iterator[str]:
+def _write_yaml(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
     from karenina_benchmark.readable import readable_text
 
     yield readable_text(benchmark, path)
 
 
-def _write_lines(benchmark: Benchmark, path: Path) -> Iterator[str]:
+def _write_lines(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
     from karenina_benchmark.lines import lines_of
 
     yield from lines_of(benchmark, path)
@@ -75,11 +75,11 @@ def _text(path: Path) -> str:
     return text
 
 
-def _unread(benchmark: Benchmark) -> list[str]:
+def _unread(benchmark: BenchmarkContent) -> list[str]:
     return [f"{name} (question {one.id})" for one in benchmark for name in one.unread]
 
 
-def _warn_of_unread(benchmark: Benchmark, of_questions: Sequence[str], path: Path) -> None:
+def _warn_of_unread(benchmark: BenchmarkContent, of_questions: Sequence[str], path: Path) -> None:
     """Warn of what a file holds that this version does not know: it is kept, and it has no effect."""
     found = [*benchmark.unread, *of_questions]
     if found:

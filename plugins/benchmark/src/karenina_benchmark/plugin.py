@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from karenina_core.plugins.hookspecs import hookimpl
 
 if TYPE_CHECKING:
-    from karenina_benchmark.formats import Format
+    from karenina_benchmark.format import Format
 
 
 class plugin:  # noqa: N801 - the entry point's name

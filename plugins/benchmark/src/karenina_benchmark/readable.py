@@ -27,7 +27,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from karenina_benchmark.benchmark import Benchmark
+from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.declarative import DeclarationError, template_source
 from karenina_benchmark.errors import CheckpointError, explain
 from karenina_benchmark.importing import questions_of
@@ -42,7 +42,7 @@ from karenina_toolkit.patterns import check_pattern
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from karenina_benchmark.formats import CheckPaths
+    from karenina_benchmark.format import CheckPaths
     from karenina_template.templates import Template
 
 READABLE_VERSION = 1
@@ -82,7 +82,7 @@ HEAD_KEYS = tuple(key for key in _TOP if not key.startswith("questions"))
 _FROM = ("file", "sheet", "columns", "separator", "answer", "strategy", "template", "rubric")
 
 
-def read_readable(text: str, path: Path, check_paths: CheckPaths) -> Benchmark:
+def read_readable(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkContent:
     """Return the benchmark that a YAML text holds.
 
     `check_paths` is called before a file of `questions_from` is opened, with all of them. Raises `CheckpointError` with
@@ -119,9 +119,9 @@ def check_version(top: Section) -> None:
     raise top.error(what, cure, "karenina")
 
 
-def head_of(top: Section, name: str) -> Benchmark:
+def head_of(top: Section, name: str) -> BenchmarkContent:
     """The benchmark that the keys beside its questions describe, without questions. Raises `CheckpointError`."""
-    benchmark = Benchmark(name, id=top.text("id"))
+    benchmark = BenchmarkContent(name, id=top.text("id"))
     benchmark.description = top.text("description") or ""
     benchmark.version = top.text("version") or ""
     benchmark.creator = top.text("creator") or ""
@@ -137,7 +137,7 @@ def head_of(top: Section, name: str) -> Benchmark:
     return benchmark
 
 
-def _add(benchmark: Benchmark, questions: list[Question], section: Section) -> None:
+def _add(benchmark: BenchmarkContent, questions: list[Question], section: Section) -> None:
     try:
         benchmark.add_questions(questions)
     except ValueError as error:
@@ -274,14 +274,14 @@ def _mapping(section: Section, key: str) -> dict[str, Any]:
     return {} if found is None else dict(found.value)
 
 
-def readable_text(benchmark: Benchmark, path: Path) -> str:
+def readable_text(benchmark: BenchmarkContent, path: Path) -> str:
     """The benchmark as YAML. Raises `CheckpointError`; `path` is only named in it."""
     data = head_values(benchmark)
     data["questions"] = [question_values(question, place, path) for place, question in enumerate(benchmark, 1)]
     return dump(data)
 
 
-def head_values(benchmark: Benchmark) -> dict[str, Any]:
+def head_values(benchmark: BenchmarkContent) -> dict[str, Any]:
     """What the form says of a benchmark beside its questions."""
     data: dict[str, Any] = {"karenina": READABLE_VERSION, "name": benchmark.name}
     data |= {name: getattr(benchmark, name) for name in _TEXTS}

@@ -14,7 +14,7 @@ from rich.text import Text
 from karenina_cli.screen import Screen, clean, screen_of
 
 if TYPE_CHECKING:
-    from karenina_benchmark import Benchmark
+    from karenina_benchmark import BenchmarkContent
     from karenina_core.data.trust import Trust
     from karenina_engine.scheduling.admission import RestrictedValue
 
@@ -109,7 +109,7 @@ def find(file: Path) -> Found:
 
     Raises `CheckpointError` if the file cannot be read.
     """
-    from karenina_benchmark import files
+    from karenina_benchmark.loading import load
     from karenina_core.data.trust import digest_of_values
     from karenina_engine.journal.trust_store import stored_trust
     from karenina_engine.scheduling import admission
@@ -125,7 +125,7 @@ def find(file: Path) -> Found:
         found.unopened = bool(found.paths) and not stored.covers_values(path, admission.pairs(found.paths))
         return not found.unopened
 
-    benchmark = files.load(file, may_read)
+    benchmark = load(file, may_read)
     found.code, found.broken = find_code(file, benchmark, stored)
     found.values = admission.restricted_values(benchmark)
     for values in (found.values, found.paths):
@@ -137,7 +137,7 @@ def find(file: Path) -> Found:
     return found
 
 
-def find_code(file: Path, benchmark: Benchmark | None, stored: Trust) -> tuple[list[Code], list[str]]:
+def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[Code], list[str]]:
     """Return the distinct sources that are code, and what is broken; of `file` itself if it is a template.
 
     Nothing is executed. Raises `CheckpointError` if the file cannot be read.
@@ -174,7 +174,7 @@ def find_code(file: Path, benchmark: Benchmark | None, stored: Trust) -> tuple[l
     return list(found.values()), broken
 
 
-def _functions(benchmark: Benchmark) -> list[tuple[str, str]]:
+def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
     """The sources of callable traits, each with its place."""
     rubrics = [(benchmark.global_rubric, "the benchmark"), (benchmark.dynamic_rubric, "the benchmark")]
     for question in benchmark:

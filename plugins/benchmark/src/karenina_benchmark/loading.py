@@ -1,0 +1,72 @@
+"""Load and save benchmarks in the formats that are installed."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.files import read_text, replace
+from karenina_benchmark.formats import format_of, formats, known_suffixes
+from karenina_core import plugins
+from karenina_core.errors import KareninaError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_benchmark.content import BenchmarkContent
+    from karenina_benchmark.format import CheckPaths, Format
+    from karenina_core.plugins import Offer
+
+logger = logging.getLogger("karenina")
+
+
+def load(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
+    """Read a benchmark in any format that is installed. Raises `CheckpointError`, and what `check_paths` raises.
+
+    Plugins are loaded first: they may bring formats, kinds of traits and primitives that the file uses.
+    """
+    installed = plugins.current()
+    suffix = path.suffix.lower()
+    if any(suffix in one.value.suffixes for one in formats(installed)):
+        return _read(format_of(installed, path, suffix), path, check_paths)
+    try:
+        return _read(format_of(installed, path, _told_by_content(path)), path, check_paths)
+    except CheckpointError as error:
+        endings = known_suffixes(formats(installed))
+        cure = f"{error.cure}; or is it of another form? Endings that are known: {endings}"
+        raise CheckpointError(error.file, error.where, error.what, cure) from error
+
+
+def _read(offer: Offer[Format], path: Path, check_paths: CheckPaths) -> BenchmarkContent:
+    try:
+        benchmark = offer.value.read(path, check_paths)
+    except (KareninaError, ValueError):
+        raise
+    except Exception as error:
+        raise _failed(path, offer, error) from error
+    benchmark.path = path
+    benchmark.stated_root = benchmark.workspace_root
+    return benchmark
+
+
+def save(benchmark: BenchmarkContent, path: Path) -> None:
+    """Write a benchmark in the format that the suffix of `path` names. Raises `CheckpointError`."""
+    offer = format_of(plugins.current(), path, path.suffix.lower(), writes=True)
+    assert offer.value.write is not None, "formats without are left out"
+    replace(path, offer.value.write(benchmark, path))
+
+
+def _told_by_content(path: Path) -> str:
+    """Return the suffix for a file that has an unknown one: a checkpoint begins with a brace."""
+    return ".jsonld" if read_text(path).lstrip().startswith("{") else ".yaml"
+
+
+def _failed(path: Path, offer: Offer[Format], error: Exception) -> CheckpointError:
+    logger.debug("%s cannot be read", path, exc_info=error)
+    return CheckpointError(
+        path,
+        "",
+        f"reading {offer.value.name} failed in {offer.distribution} {offer.version}: {plugins.described(error)}",
+        f"report it to the authors of {offer.distribution}",
+    )
