@@ -12,8 +12,8 @@ from importlib.metadata import EntryPoint, distribution
 from pathlib import Path
 from typing import Any
 
+from karenina_core.known import Known
 from karenina_core.plugins import GROUPS, Plugins
-from karenina_core.plugins.known import Known
 from karenina_engine.calls.hookspecs import karenina_tool_sources
 from karenina_engine.scheduling.executors import executors
 

@@ -282,7 +282,7 @@ def test_every_name_has_a_case_and_every_case_a_name() -> None:
     for name in (*ON_WORKERS, *ON_DISK):
         missing.pop(name, None)
     assert missing == {}
-    from karenina_core.plugins.known import known
+    from karenina_core.known import known
 
     assert set(CASES) <= set(settings()) | set(known()["settings"])
 

@@ -59,9 +59,16 @@ def test_every_room_is_in_a_layer() -> None:
     for contract, package in (("core_rooms", "karenina_core"), ("engine_rooms", "karenina_engine")):
         listed = lines(fence()[f"importlinter:contract:{contract}"]["layers"])
         listed = [room.strip() for line in listed for room in line.split(":")]
-        rooms = [path.name for path in packages()[package].iterdir() if (path / "__init__.py").is_file()]
+        rooms = {path.name for path in packages()[package].iterdir() if (path / "__init__.py").is_file()}
 
-        assert set(rooms) <= set(listed), package
+        assert rooms <= set(listed), package
+
+
+def test_every_module_of_the_core_is_in_a_layer() -> None:
+    listed = lines(fence()["importlinter:contract:core_rooms"]["layers"])
+    modules = {path.stem for path in packages()["karenina_core"].glob("*.py")} - {"__init__"}
+
+    assert modules <= {name.strip() for line in listed for name in line.split(":")}
 
 
 def test_the_core_requires_four_libraries() -> None:

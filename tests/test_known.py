@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from karenina_core.plugins.known import known
+from karenina_core.known import known
 
 CHECKOUT = Path(__file__).parents[1]
 

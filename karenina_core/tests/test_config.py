@@ -16,9 +16,9 @@ from karenina_core import ModelConfig, Stage, VerificationConfig, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.config import settings
 from karenina_core.errors import ConfigError
+from karenina_core.known import known
 from karenina_core.models.prompts import PromptTask
 from karenina_core.plugins import Plugins
-from karenina_core.plugins.known import known
 
 
 class TasteSettings(BaseModel):

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stevedore import ExtensionManager
 
-from karenina_core import Question, Slot, Stage, VerificationConfig, hookimpl
+from karenina_core import API_VERSION, Question, Slot, Stage, VerificationConfig, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.planning.plan import PlanError
@@ -83,7 +83,7 @@ class whole_aviary:
 
 
 class from_tomorrow(early_stage):
-    karenina_api = hookspecs.API_VERSION + 1
+    karenina_api = API_VERSION + 1
 
 
 class misspelt:
@@ -456,7 +456,7 @@ def test_chosen_plugins_hold_within_their_block_only() -> None:
 
 
 SPECIFIES = """
-from karenina_core.plugins.hookspecs import hookspec
+from karenina_core.hooks import hookspec
 @hookspec
 def aviary_songs(hour):
     \"\"\"Offer songs.\"\"\"

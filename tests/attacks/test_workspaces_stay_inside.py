@@ -22,7 +22,7 @@ from servers import recording_server
 from karenina_agentic.folders import WorkspaceError, copy_folder
 from karenina_agentic.own_folder import NotOurs, OwnFolder
 from karenina_core.models.ports import Message, ToolCall
-from karenina_core.stages.source_folder import SourceFolder
+from karenina_core.models.source_folder import SourceFolder
 from karenina_toolkit.tools import run_tool
 from karenina_toolkit.workspace_tools import workspace_tools
 

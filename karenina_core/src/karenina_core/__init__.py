@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from karenina_core.owners import provide
 from karenina_core.version import __version__
 
 if TYPE_CHECKING:
@@ -18,16 +19,17 @@ if TYPE_CHECKING:
     from karenina_core.data.outcome import Outcome
     from karenina_core.data.question import Question
     from karenina_core.data.result import VerificationResult
+    from karenina_core.hooks import API_VERSION, hookimpl, hookspec
     from karenina_core.models.adapters import AdapterSpec, AgentTier
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import AgentPort, LLMPort, Message, ParserPort, Usage
-    from karenina_core.plugins.hookspecs import API_VERSION, hookimpl, hookspec
+    from karenina_core.owners import Owners
     from karenina_core.stages.context import VerificationContext
     from karenina_core.stages.stage import AutoFailStage, CheckStage, Detection, Skip, Stage
 
 _HOMES = {
     "ANY": "artifacts.artifact",
-    "API_VERSION": "plugins.hookspecs",
+    "API_VERSION": "hooks",
     "AdapterSpec": "models.adapters",
     "AgentPort": "models.ports",
     "AgentTier": "models.adapters",
@@ -49,8 +51,8 @@ _HOMES = {
     "VerificationConfig": "config.verification",
     "VerificationContext": "stages.context",
     "VerificationResult": "data.result",
-    "hookimpl": "plugins.hookspecs",
-    "hookspec": "plugins.hookspecs",
+    "hookimpl": "hooks",
+    "hookspec": "hooks",
 }
 
 __all__ = [
@@ -81,6 +83,15 @@ __all__ = [
     "hookimpl",
     "hookspec",
 ]
+
+
+def _owners() -> Owners:
+    from karenina_core.plugins import current
+
+    return current()
+
+
+provide(_owners)
 
 
 def __getattr__(name: str) -> object:

@@ -9,7 +9,7 @@ import pytest
 from karenina_agentic.folders import fresh_name
 from karenina_agentic.prepare import PrepareWorkspace
 from karenina_core import Question, VerificationConfig
-from karenina_core.stages.source_folder import SourceFolder
+from karenina_core.models.source_folder import SourceFolder
 
 
 def folders_of(root: Path, path: str = "one", **settings: object) -> list[SourceFolder]:

@@ -9,8 +9,8 @@ import typer
 from typer.testing import CliRunner
 
 from karenina_cli.app import COMMANDS, build_app
+from karenina_core.hooks import hookimpl
 from karenina_core.plugins import Plugins, using
-from karenina_core.plugins.hookspecs import hookimpl
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,9 @@ import pytest
 from commandline import karenina
 
 from karenina_core import hookimpl
+from karenina_core.known import known
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.plugins import Plugins
-from karenina_core.plugins.known import known
 
 LINE = 'telegraph-keys is not installed: pip install "telegraph[keys]"'
 

@@ -12,10 +12,10 @@ from karenina_benchmark import Benchmark
 from karenina_core import ModelConfig
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
+from karenina_core.hooks import hookimpl
 from karenina_core.models.adapters import AdapterConfigError, AdapterSpec
 from karenina_core.models.ports import ErrorCategory, LLMReply, PortError, Usage
 from karenina_core.plugins import Plugins
-from karenina_core.plugins.hookspecs import hookimpl
 from karenina_engine.journal.journal import JournalError
 from karenina_engine.results.result_set import VerificationResultSet
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from karenina_core.hooks import hookimpl
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Usage
 from karenina_core.plugins import Plugins
-from karenina_core.plugins.hookspecs import hookimpl
 from karenina_engine.cost.prices import FREE, OwnPrice, PriceSource, Rates, Tariff, dollars, in_words, picodollars
 from karenina_engine.cost.pricing import Prices
 

@@ -13,8 +13,8 @@ from journalled import World, model, words
 from karenina_core import ArtifactKeys, Question, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core.errors import RunError
 from karenina_core.models.ports import AgentOptions, CallInfo, Message
+from karenina_core.models.source_folder import SourceFolder
 from karenina_core.plugins import Plugins
-from karenina_core.stages.source_folder import SourceFolder
 from karenina_testing import ScriptedModels
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core.plugins.hookspecs import hookimpl
+from karenina_core.hooks import hookimpl
 
 if TYPE_CHECKING:
     from karenina_core.models.adapters import AdapterSpec

@@ -9,12 +9,11 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from karenina_core import plugins as plugin_room
 from karenina_core.config.core import CoreSettings
 from karenina_core.errors import ConfigError
+from karenina_core.known import CORE, known
 from karenina_core.models.from_files import FromFiles, mark_of
-from karenina_core.plugins.discovery import CORE
-from karenina_core.plugins.known import known
+from karenina_core.owners import owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def settings() -> dict[str, Setting]:
     """
     found = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []
-    for model, distribution in plugin_room.current().settings_models():
+    for model, distribution in owners().settings_models():
         for name, info in model.model_fields.items():
             other = found.get(name)
             if other is None:
@@ -100,7 +99,7 @@ def prompt_tasks() -> frozenset[str]:
     Tasks of the plugins in force, and of members of this project that are not installed: instructions for a stage that
     is not there do no more harm than those for one that is switched off.
     """
-    tasks = [task for offered in plugin_room.current().stages() for task in offered.stage.prompts]
+    tasks = owners().prompt_tasks()
     families = {task.family for task in tasks if task.family is not None}
     return frozenset({*known()["prompts"], *(task.name for task in tasks), *families})
 

@@ -12,9 +12,8 @@ from karenina_core.config.core import CoreSettings
 from karenina_core.config.environment import from_environment
 from karenina_core.config.names import Setting, prompt_tasks, settings
 from karenina_core.errors import ConfigError
+from karenina_core.known import CORE, install_line, known
 from karenina_core.models.model import SECRECY
-from karenina_core.plugins.discovery import CORE
-from karenina_core.plugins.known import install_line, known
 from karenina_core.wording import nearest
 
 S = TypeVar("S", bound=BaseModel)

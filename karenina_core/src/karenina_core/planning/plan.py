@@ -18,8 +18,8 @@ from karenina_core.stages.stage import Stage
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
+    from karenina_core.models.source_folder import SourceFolder
     from karenina_core.plugins import OfferedStage
-    from karenina_core.stages.source_folder import SourceFolder
 
 
 class PlanError(KareninaError):

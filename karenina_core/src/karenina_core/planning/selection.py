@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from karenina_core.artifacts.artifact import ANY, AnyKey
 from karenina_core.artifacts.slots import SLOT_RULES, Slot
 from karenina_core.errors import ConfigError
-from karenina_core.plugins.known import install_line, known
+from karenina_core.known import install_line, known
 from karenina_core.wording import nearest
 
 if TYPE_CHECKING:

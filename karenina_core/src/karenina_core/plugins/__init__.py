@@ -4,7 +4,7 @@ Failures are data: a plugin that cannot be loaded is listed with its reason, and
 """
 
 from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, State
-from karenina_core.plugins.in_force import current, for_commands, selected, using
+from karenina_core.plugins.in_force import current, for_commands, plugins_of, selected, using
 from karenina_core.plugins.offers import OfferedAdapter, OfferedStage, Plugins
 from karenina_core.plugins.registry import STAGE_HOOKS, Implementation, Offer, PluginError
 from karenina_core.plugins.specifications import Hook, described
@@ -26,6 +26,7 @@ __all__ = [
     "current",
     "described",
     "for_commands",
+    "plugins_of",
     "selected",
     "using",
 ]

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
 from typing import Final, Literal
 
+from karenina_core.known import CORE
+
 Kind = Literal["stage", "adapter", "other", "hooks"]
 State = Literal["found", "loaded", "failed", "blocked", "conflict"]
 
@@ -16,8 +18,6 @@ GROUPS: Final[dict[str, Kind]] = {
     "karenina.adapters": "adapter",
     "karenina.plugins": "other",
 }
-
-CORE: Final = "karenina-core"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The hooks of the core, and the markers with which hooks are specified and implemented.
+"""The hooks of the core.
 
 A plugin is any object (a class, a module, an instance) whose functions carry `@hookimpl` and are named like a hook. An
 entry point in one of the groups `karenina.stages`, `karenina.adapters` or `karenina.plugins` names it. An
@@ -7,7 +7,7 @@ implementation may take fewer arguments than its specification.
 The thirteen slot hooks each offer stage classes for one slot, in the order in which the slots are passed.
 
 Other hooks belong to the distribution that opens the extension point. It specifies them with `@hookspec` in a module
-that imports these markers and nothing else at run time, and names the module in the entry-point group
+that imports `karenina_core.hooks` and nothing else at run time, and names the module in the entry-point group
 `karenina.hookspecs`. The module may define `offered(plugins)`, which is called after plugins that implement one of its
 hooks were loaded or registered, and may set `karenina_api`. `karenina plugins --hooks` lists all hooks.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pluggy
+from karenina_core.hooks import hookspec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
 
     from karenina_core.models.adapters import AdapterSpec
     from karenina_core.stages.stage import Stage
-
-API_VERSION = 1
-"""The version of these specifications. A plugin that sets `karenina_api` to another one is not loaded."""
-
-PROJECT = "karenina"
-
-hookspec = pluggy.HookspecMarker(PROJECT)
-hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 @hookspec

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
 from karenina_core.plugins.discovery import Kind, Selection
 from karenina_core.plugins.offers import Plugins
+
+if TYPE_CHECKING:
+    from karenina_core.config.verification import VerificationConfig
 
 _current: ContextVar[Plugins | None] = ContextVar("karenina_plugins", default=None)
 _shared: dict[Selection, Plugins] = {}
@@ -36,6 +40,14 @@ def selected(selection: Selection) -> Plugins:
     if selection not in _shared:
         _shared[selection] = Plugins.discover(selection)
     return _shared[selection]
+
+
+def plugins_of(config: VerificationConfig) -> Plugins:
+    """Return the plugins under the selection of the configuration; those in force if it selects nothing."""
+    chosen = config.core.plugins
+    if not (chosen.block or chosen.only or chosen.pick):
+        return current()
+    return selected(Selection.of(chosen.block, chosen.only, chosen.pick))
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
-from karenina_core.plugins.discovery import CORE, GROUPS, Kind, Selection
+from karenina_core.known import CORE
+from karenina_core.plugins.discovery import GROUPS, Kind, Selection
 from karenina_core.plugins.hookspecs import karenina_adapters, karenina_settings
 from karenina_core.plugins.registry import STAGE_HOOKS, PluginError, Registry
 from karenina_core.plugins.specifications import GROUP, Specifications, installed
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from karenina_core.models.adapters import AdapterSpec
+    from karenina_core.models.prompts import PromptTask
     from karenina_core.stages.stage import Stage
 
 logger = logging.getLogger("karenina")
@@ -119,7 +121,7 @@ class Plugins(Registry):
         Raises `PluginError` where there is none (with the distribution that has it, or the nearest name), where it
         failed to load, and where two distributions offer it.
         """
-        from karenina_core.plugins.known import install_line, known
+        from karenina_core.known import install_line, known
         from karenina_core.wording import nearest
 
         found = [one for one in self.adapters() if one.spec.interface == interface]
@@ -153,6 +155,10 @@ class Plugins(Registry):
         found += [(one.stage.settings, one.distribution) for one in self.stages()]
         found += self._settings
         return [(model, owner) for model, owner in found if model is not None]
+
+    def prompt_tasks(self) -> list[PromptTask]:
+        """Return what the stages ask of models."""
+        return [task for one in self.stages() for task in one.stage.prompts]
 
     def add_settings(self, model: type[BaseModel], distribution: str) -> None:
         """Make the fields of `model` names of the configuration, owned by `distribution`. For owners of hooks."""

@@ -13,9 +13,9 @@ import pluggy
 
 from karenina_core.artifacts.slots import Slot
 from karenina_core.errors import KareninaError
+from karenina_core.known import known
 from karenina_core.plugins import hookspecs
 from karenina_core.plugins.discovery import Kind, PluginInfo, Selection, load, sift
-from karenina_core.plugins.known import known
 from karenina_core.plugins.specifications import Specifications, described, installed, other_version
 
 if TYPE_CHECKING:

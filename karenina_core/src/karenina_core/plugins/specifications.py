@@ -12,10 +12,10 @@ from typing import Final
 
 import pluggy
 
+from karenina_core.hooks import API_VERSION, PROJECT
+from karenina_core.known import CORE, install_line, known
 from karenina_core.plugins import hookspecs
-from karenina_core.plugins.discovery import CORE, PluginInfo, Selection, load, sift
-from karenina_core.plugins.hookspecs import API_VERSION, PROJECT
-from karenina_core.plugins.known import install_line, known
+from karenina_core.plugins.discovery import PluginInfo, Selection, load, sift
 
 GROUP: Final = "karenina.hookspecs"
 
@@ -150,9 +150,7 @@ def _owner(module: object, info: PluginInfo) -> HookOwner:
         raise ImportError(failure)
     owner = HookOwner(module, replace(info, state="loaded"))
     if not owner.hooks:
-        raise ImportError(
-            f"{info.target} specifies no hook: mark its functions with karenina_core.plugins.hookspecs.hookspec"
-        )
+        raise ImportError(f"{info.target} specifies no hook: mark its functions with karenina_core.hookspec")
     return owner
 
 

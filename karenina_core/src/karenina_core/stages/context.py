@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
-    from karenina_core.plugins import Plugins
-    from karenina_core.stages.stage import Stage
-    from karenina_core.stages.state import Ask
+    from karenina_core.stages.state import Ask, Hooks
 
 __all__ = ["Item", "ItemError", "PortProvider", "Revision", "State", "VerificationContext", "Veto"]
 
@@ -52,11 +50,27 @@ Ts = TypeVarTuple("Ts")
 logger = logging.getLogger("karenina")
 
 
+class Declaration(Protocol):
+    """What a stage's class says of its model calls and settings (`karenina_core.stages.stage.Stage`)."""
+
+    @property
+    def scope(self) -> str:
+        """Whether it runs once for each item, or once for each answer."""
+
+    @property
+    def settings(self) -> type[BaseModel] | None:
+        """Its settings model."""
+
+    @property
+    def reads(self) -> Mapping[str, Any]:
+        """The names of other owners that it reads, with their defaults."""
+
+
 class Declared(Protocol):
     """A stage with what it may read and write, as its plan has it (`karenina_core.planning.plan.PlannedStage`)."""
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> Declaration:
         """The stage."""
 
     @property
@@ -156,8 +170,8 @@ class VerificationContext:
         return self._state.item.trust
 
     @property
-    def plugins(self) -> Plugins:
-        """The plugins of the run."""
+    def plugins(self) -> Hooks:
+        """The hooks of the run's plugins."""
         return self._state.item.ports.plugins
 
     @property

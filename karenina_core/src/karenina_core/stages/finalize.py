@@ -18,8 +18,8 @@ from karenina_core.artifacts.slots import Slot
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import ROOT_FIELDS, SECTIONS
+from karenina_core.hooks import hookimpl
 from karenina_core.models.ports import NO_USAGE, Message, Usage
-from karenina_core.plugins.hookspecs import hookimpl
 from karenina_core.stages.context import State, VerificationContext
 from karenina_core.stages.stage import Stage
 from karenina_core.wording import whole_values

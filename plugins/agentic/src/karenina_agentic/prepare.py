@@ -27,7 +27,7 @@ from karenina_agentic.settings import (
 )
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
-from karenina_core.stages.source_folder import SourceFolder
+from karenina_core.models.source_folder import SourceFolder
 
 Ts = TypeVarTuple("Ts")
 

@@ -10,11 +10,10 @@ from pydantic import BaseModel, Field
 
 from karenina_agentic.folders import MOST_BYTES
 from karenina_core import Slot
-from karenina_core.config.active import plugins_of
 from karenina_core.data.rubrics import AgenticRubricTrait
 from karenina_core.models.adapters import AgentTier
 from karenina_core.models.from_files import FromFiles
-from karenina_core.plugins import PluginError
+from karenina_core.plugins import PluginError, plugins_of
 
 if TYPE_CHECKING:
     from karenina_core import ModelConfig, Question, VerificationConfig

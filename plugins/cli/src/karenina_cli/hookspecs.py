@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
-from karenina_core.plugins.hookspecs import hookspec
+from karenina_core.hooks import hookspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -85,7 +85,7 @@ def models_of(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dic
 def _recorder() -> str:
     """The adapter that replays recordings; where none is installed, the one to install. Raises `typer.BadParameter`."""
     from karenina_core import plugins
-    from karenina_core.plugins.known import known
+    from karenina_core.known import known
 
     installed = [offered.spec.interface for offered in plugins.current().adapters() if offered.spec.recorded]
     found = installed or list(known()["recorders"])

@@ -110,7 +110,7 @@ def _reason(spec: AdapterSpec) -> str | None:
 
 
 def _not_installed(there: set[str]) -> list[dict[str, Any]]:
-    from karenina_core.plugins.known import install_line, known
+    from karenina_core.known import install_line, known
 
     return [
         {

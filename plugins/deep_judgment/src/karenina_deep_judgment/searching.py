@@ -6,9 +6,9 @@ import logging
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from karenina_core.config.active import plugins_of
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import PortError
+from karenina_core.plugins import plugins_of
 from karenina_core.stages.stage import ServiceNeed
 from karenina_core.wording import nearest, whole
 from karenina_deep_judgment.hookspecs import karenina_search_tools
@@ -19,7 +19,7 @@ from karenina_toolkit.together import together
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig, VerificationContext
-    from karenina_core.plugins import Plugins
+    from karenina_core.stages.state import Hooks
     from karenina_deep_judgment.settings import SearchFunction
     from karenina_toolkit.search import SearchTool
 
@@ -158,7 +158,7 @@ def _schema(numbered: Mapping[str, object]) -> dict[str, Any]:
     return object_schema(dict.fromkeys(numbered, part))
 
 
-def search_tools(plugins: Plugins) -> list[SearchTool]:
+def search_tools(plugins: Hooks) -> list[SearchTool]:
     """Return the ways to look something up that plugins bring, sorted by name."""
     return sorted(plugins.call(karenina_search_tools), key=lambda one: one.name)
 

@@ -18,7 +18,7 @@ from karenina_core.data.rubrics import (
 )
 from karenina_core.data.trust import Trust
 from karenina_core.errors import told
-from karenina_core.plugins.known import install_line
+from karenina_core.known import install_line
 from karenina_rubric.evaluators import TraitScore
 from karenina_rubric.hookspecs import karenina_trait_evaluators
 from karenina_rubric.merging import ERRORS, METADATA, Merged, deep_judgment
@@ -30,8 +30,8 @@ from karenina_toolkit.judge_input import judge_input
 from karenina_toolkit.together import together
 
 if TYPE_CHECKING:
-    from karenina_core.plugins import Plugins
     from karenina_core.stages.stage import ModelNeed
+    from karenina_core.stages.state import Hooks
     from karenina_rubric.evaluators import TraitEvaluator
 
 DEEP_MODE: Final = "deep_judgment_rubric_mode"
@@ -223,6 +223,6 @@ def _agentic(trait: RubricTrait) -> bool:
     return isinstance(trait, AgenticRubricTrait)
 
 
-def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
+def trait_evaluators(plugins: Hooks) -> list[TraitEvaluator]:
     """Return what plugins bring to score traits, in the order in which each trait is offered to them."""
     return sorted(plugins.call(karenina_trait_evaluators), key=lambda one: (-one.precedence, one.name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core.plugins.hookspecs import hookspec
+from karenina_core.hooks import hookspec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from karenina_core.hooks import hookimpl
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import (
@@ -19,7 +20,6 @@ from karenina_core.models.ports import (
     ParserReply,
     Usage,
 )
-from karenina_core.plugins.hookspecs import hookimpl
 
 INTERFACE: Final = "scripted"
 

@@ -118,7 +118,7 @@ class _Offer:
     """Offers one stage through the hook of its slot."""
 
     def __init__(self, stage: type[Stage]) -> None:
-        from karenina_core.plugins.hookspecs import hookimpl
+        from karenina_core.hooks import hookimpl
 
         hook = stage.slot.hook if stage.slot is not None else "karenina_extra_stages"
         setattr(self, hook, hookimpl(lambda: [stage]))

@@ -9,8 +9,8 @@ from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_seri
 
 from karenina_core.data.rubrics.base import register_trait_kind
 from karenina_core.data.rubrics.scale import ScaledTrait
+from karenina_core.known import known
 from karenina_core.models.from_files import FromFiles
-from karenina_core.plugins.known import known
 
 
 def owned_trait_fields() -> frozenset[str]:

@@ -32,8 +32,8 @@ from karenina_core.models.ports import (
     Turn,
     TurnGuard,
 )
+from karenina_core.models.source_folder import digest_of
 from karenina_core.plugins import PluginError
-from karenina_core.stages.source_folder import digest_of
 from karenina_core.wording import whole, whole_values
 from karenina_engine.calls.calls import Call, CallListener, Calls, Keeper, PortKind, Target
 from karenina_engine.calls.digests import recordings_digest

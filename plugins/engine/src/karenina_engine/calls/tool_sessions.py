@@ -160,7 +160,7 @@ def tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> It
 
 
 def _missing(plugins: Plugins) -> str:
-    from karenina_core.plugins.known import install_line, known
+    from karenina_core.known import install_line, known
 
     owners = sorted(set(known()["tool_sources"].values()))
     for info in plugins.describe():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from anyio import to_thread
 
 from karenina_core.config import settings
-from karenina_core.stages.source_folder import digest_of
+from karenina_core.models.source_folder import digest_of
 from karenina_core.version import __version__
 from karenina_engine.calls.digests import json_digest, recordings_digest
 from karenina_engine.calls.replies import as_bytes

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.result import VerificationResult
     from karenina_core.data.trust import Trust
+    from karenina_core.models.source_folder import SourceFolder
     from karenina_core.plugins import Plugins
-    from karenina_core.stages.source_folder import SourceFolder
     from karenina_engine.calls.calls import Calls, Keeper
     from karenina_engine.calls.limits import Concurrency, Limits
     from karenina_engine.calls.retry import RetryPolicy

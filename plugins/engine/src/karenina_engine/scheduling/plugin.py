@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core.plugins.hookspecs import hookimpl
+from karenina_core.hooks import hookimpl
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import TypedDict
+from typing import Final, TypedDict
+
+CORE: Final = "karenina-core"
+"""The distribution of the core."""
 
 
 class AdapterDetails(TypedDict):

@@ -1,0 +1,15 @@
+"""The markers with which hooks are specified and implemented, and the version of the plugin interface."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pluggy
+
+API_VERSION: Final = 1
+"""The version of the specifications. A plugin that sets `karenina_api` to another one is not loaded."""
+
+PROJECT: Final = "karenina"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
