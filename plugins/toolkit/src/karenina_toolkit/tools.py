@@ -14,7 +14,6 @@ from karenina_core.wording import nearest, whole
 from karenina_toolkit.structured.fitting import misfits, takes_null
 from karenina_toolkit.tool_errors import ToolError
 from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
-from karenina_toolkit.workspace_tools import workspace_tools
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import AgentOptions
@@ -31,6 +30,8 @@ def tools_for(options: AgentOptions) -> dict[str, Tool]:
 
     Raises `ValueError` where the workspace is no folder, and where two tools have one name.
     """
+    from karenina_toolkit.workspace_tools import workspace_tools  # it loads anyio, which few adapters need at once
+
     found: dict[str, Tool] = {}
     for tool in (*(workspace_tools(options.workspace) if options.workspace is not None else ()), *options.tools):
         other = found.setdefault(tool.name, tool)
