@@ -148,7 +148,8 @@ def test_a_hostile_workbook_is_refused(tmp_path: Path, attack: str) -> None:
 
 def test_dimensions_that_a_workbook_states_are_not_believed(tmp_path: Path) -> None:
     stated = HEAD.replace("<sheetData>", '<dimension ref="A1:XFD1048576"/><sheetData>')
-    file = workbook(tmp_path / "t.xlsx", stated, f'<row r="2">{cell("Which?", "A2")}</row>', TAIL)
+    rows = [f'<row r="{row}">{cell(f"Which of {row}?", f"A{row}")}</row>' for row in range(2, 402)]
+    file = workbook(tmp_path / "t.xlsx", stated, *rows, TAIL)
 
     ended = imported(tmp_path, file)
 

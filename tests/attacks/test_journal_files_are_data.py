@@ -334,6 +334,20 @@ def test_changed_byte_in_a_reply_is_no_other_answer(place: OddPlace) -> None:
     assert sorted(place.calls()[len(calls) :]) == ["q1 parser", "q3 parser"]
 
 
+def test_header_that_forbids_writing_is_damage_that_repair_mends(place: OddPlace) -> None:
+    data = bytearray(place.journal.read_bytes())
+    data[18] = 9  # SQLite's "file format write version"
+    place.journal.write_bytes(data)
+    calls = place.calls()
+
+    refused = place.run()
+    assert refused.code == 2
+    assert "is damaged: its header forbids writing to it; `karenina journal repair" in refused.err
+    assert place.karenina("journal", "repair", place.journal).code == 0
+    assert place.run().code == 0
+    assert place.calls() == calls
+
+
 def test_changed_byte_in_a_result_is_no_other_result(place: OddPlace) -> None:
     answer = b'"raw_llm_response":"The answer is BCL2."'
     damage(place.journal, answer, answer.replace(b"BCL2", b"BCL9"))

@@ -83,6 +83,8 @@ def telling(path: Path, doing: str = "read") -> Iterator[None]:
     except sqlite3.Error as error:
         if _means_damage(error, reading=doing in ("read", "opened")):
             raise JournalDamaged(path, str(error) if _has_code(error) else _NOT_UTF8) from error
+        if _forbidden_by_its_header(error, path):
+            raise JournalDamaged(path, "its header forbids writing to it") from error
         raise _failed(path, doing, _in_words(error)) from error
     except UnicodeDecodeError as error:  # of a message of SQLite's that repeats what is in the file
         raise JournalDamaged(path, _NOT_UTF8) from error
@@ -99,6 +101,27 @@ def _means_damage(error: sqlite3.Error, *, reading: bool) -> bool:
     if not _has_code(error):  # an error of Python's module: a text that is not UTF-8, or an argument
         return isinstance(error, sqlite3.OperationalError)
     return error.sqlite_errorcode & 0xFF in (*_DAMAGED, *(_DAMAGED_IF_READ if reading else ()))
+
+
+def _forbidden_by_its_header(error: sqlite3.Error, path: Path) -> bool:
+    """Return whether SQLite does not write to a file to which the system would let this process write."""
+    forbidden = _has_code(error) and error.sqlite_errorcode == sqlite3.SQLITE_READONLY
+    return forbidden and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def can_be_written(database: sqlite3.Connection) -> bool:
+    """Return whether SQLite writes to the journal: a version in its header can forbid that. Changes nothing."""
+    try:
+        _try_to_write(database)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_READONLY:
+            raise
+        return False
+    return True
+
+
+def _try_to_write(database: sqlite3.Connection) -> None:
+    database.execute("DELETE FROM meta WHERE FALSE")
 
 
 def _has_code(error: sqlite3.Error) -> bool:
@@ -144,6 +167,7 @@ def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
             database.execute("PRAGMA busy_timeout = 5000")
             if new:
                 make(database)
+            _try_to_write(database)  # before any call is made
     except BaseException:
         database.close()
         raise

@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_core.data.result import VerificationResult
-from karenina_engine.journal.file import JournalError, connected, hold, look_before_opening, repaired_beside, telling
+from karenina_engine.journal.file import (
+    JournalError,
+    can_be_written,
+    connected,
+    hold,
+    look_before_opening,
+    repaired_beside,
+    telling,
+)
 from karenina_engine.journal.rows import UNREADABLE, kept_reply, run_in
 from karenina_engine.journal.schema import APPLICATION, FORMAT, is_intact, make, sealed, what_is_foreign
 from karenina_engine.results.output import free_name
@@ -167,7 +175,7 @@ def _opened(copy: Path) -> tuple[sqlite3.Connection, bool]:
         if _version(database) == 1 and _application(database) == APPLICATION and _has_tables(database):
             return database, False
         if _version(database) == FORMAT and what_is_foreign(database) is None:
-            whole = _application(database) == APPLICATION
+            whole = _application(database) == APPLICATION and can_be_written(database)
             return database, whole and database.execute("PRAGMA integrity_check(1)").fetchone() == ("ok",)
     except _UNREADABLE_FILE:
         pass
