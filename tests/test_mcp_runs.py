@@ -22,8 +22,8 @@ from karenina import Outcome, VerificationConfig, VerificationResultSet
 from karenina_benchmark.sources import read_config
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.journal.request import RunRequest
-from karenina_engine.scheduling.engine import Run
 from karenina_engine.scheduling.running import prepare
+from karenina_engine.scheduling.session import RunSession
 from karenina_mcp.settings import servers_of
 
 README = Path(__file__).parents[1] / "README.md"
@@ -157,7 +157,7 @@ def test_a_server_over_streamable_http_is_used_with_a_key_of_the_environment(mon
 
 
 def test_a_run_that_is_cancelled_leaves_no_server(started: Started) -> None:
-    async def cancelled(run: Run) -> None:
+    async def cancelled(run: RunSession) -> None:
         async def consume() -> None:
             async with aclosing(run.results()) as results:
                 async for _ in results:

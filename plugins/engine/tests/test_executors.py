@@ -22,10 +22,11 @@ from karenina_core.plugins import Plugins
 from karenina_engine.calls.limits import Concurrency
 from karenina_engine.execution import collect
 from karenina_engine.journal.request import RunRequest
-from karenina_engine.scheduling.engine import Run
 from karenina_engine.scheduling.executors import Executor
 from karenina_engine.scheduling.placed import Placed
+from karenina_engine.scheduling.prepared import PreparedRun
 from karenina_engine.scheduling.running import prepare
+from karenina_engine.scheduling.session import RunSession
 
 
 class Lamps(BaseModel):
@@ -40,13 +41,13 @@ class Lighthouse(Executor):
     settings: ClassVar[type[BaseModel]] = Lamps
     stops: list[float] = field(default_factory=list)
 
-    def check(self, run: Run) -> None:
-        if run.config.section(Lamps).lamps < 1:
+    def check(self, prepared: PreparedRun) -> None:
+        if prepared.config.section(Lamps).lamps < 1:
             raise ConfigError(["lamps: there must be one"])
 
-    async def execute(self, run: Run) -> AsyncGenerator[Placed]:
-        run.on_stop = self.stops.append
-        for task in run.matrix:
+    async def execute(self, run: RunSession) -> AsyncGenerator[Placed]:
+        run.add_stop_listener(self.stops.append)
+        for task in run.prepared.matrix:
             judges, kept = run.todo(task)
             for placed in kept:
                 yield placed
@@ -91,7 +92,7 @@ def config(**values: object) -> VerificationConfig:
     )
 
 
-def run_of(executor: str, plugins: Plugins, **values: object) -> Run:
+def run_of(executor: str, plugins: Plugins, **values: object) -> RunSession:
     benchmark = Benchmark.create("b")
     for number in range(3):
         benchmark.add_question(f"What is {number}?")
@@ -141,17 +142,17 @@ def test_a_run_with_a_budget_is_refused_where_the_executor_does_not_keep_to_it()
 def test_nothing_has_to_run_any_more_once_the_budget_is_spent() -> None:
     run = run_of("lighthouse", world(Thrifty()), **MONEY)
     assert run.budget is not None
-    assert [run.todo(task) for task in run.matrix] == [([0, 1], [])] * 3
+    assert [run.todo(task) for task in run.prepared.matrix] == [([0, 1], [])] * 3
 
     run.budget.exhausted = True
 
-    assert [run.todo(task) for task in run.matrix] == [([], [])] * 3
+    assert [run.todo(task) for task in run.prepared.matrix] == [([], [])] * 3
 
 
 def test_the_first_stop_has_its_grace_also_after_the_budget_was_spent() -> None:
     run = run_of("lighthouse", world(Thrifty()), **MONEY)
     stops: list[float] = []
-    run.on_stop = stops.append
+    run.add_stop_listener(stops.append)
     assert run.budget is not None
     assert run.budget.on_spent is not None
 

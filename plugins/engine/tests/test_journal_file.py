@@ -24,8 +24,8 @@ from karenina_engine.journal.file import JournalInUse
 from karenina_engine.journal.journal import GATHERING, Journal, JournalError
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.journal.view import JournalView
-from karenina_engine.scheduling.engine import Run
 from karenina_engine.scheduling.running import prepare
+from karenina_engine.scheduling.session import RunSession
 from karenina_testing.virtual_time import run_in_virtual_time
 
 HOLDER = """
@@ -230,7 +230,7 @@ def test_ctrl_c_just_when_a_transaction_has_begun_loses_nothing(tmp_path: Path) 
 
 
 def test_a_run_whose_models_answer_at_once_waits_for_no_commit(tmp_path: Path) -> None:
-    async def seconds(run: Run) -> float:
+    async def seconds(run: RunSession) -> float:
         await collect(run)
         return asyncio.get_running_loop().time()
 

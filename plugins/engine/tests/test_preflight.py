@@ -30,7 +30,7 @@ from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import ModelNeed
 from karenina_engine.calls.ports import PortHub
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.scheduling.engine import Run
+from karenina_engine.scheduling.prepared import PreparedRun, prepared_run
 from karenina_testing import ScriptedModels, run_stage
 
 ENTRIES = [Question(question="One?", id="1"), Question(question="Two?", id="2"), Question(question="Left?", id="left")]
@@ -55,7 +55,7 @@ def run_with(
     look: Callable[[VerificationConfig, Sequence[Question]], Iterable[ModelNeed]],
     wants: Callable[[Question], bool] = lambda _question: True,
     check: Callable[[VerificationConfig], None] = lambda _config: None,
-) -> Run:
+) -> PreparedRun:
     class Outside(Stage):
         name = "Outside"
 
@@ -105,7 +105,7 @@ def run_with(
         config = VerificationConfig(
             evaluation_mode="rubric_only", answering_models=[models.model()], parsing_models=[models.model("judge")]
         )
-        return Run(ENTRIES, config, plugins, trust=Trust())
+        return prepared_run(ENTRIES, config, plugins, trust=Trust())
 
 
 def test_a_stage_in_no_plan_sees_the_configuration_once() -> None:

@@ -26,9 +26,9 @@ from karenina_engine.execution import collect
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.results.summary import OutcomeTally, summarize
-from karenina_engine.scheduling.engine import Run
 from karenina_engine.scheduling.events import RunFinished
 from karenina_engine.scheduling.running import prepare, run_blocking
+from karenina_engine.scheduling.session import RunSession
 from karenina_testing.virtual_time import run_in_virtual_time
 
 JUDGED = ArtifactKey("test.judged", str)
@@ -91,7 +91,7 @@ def run(
     *,
     judges: Sequence[str] = (),
     policy: RetryPolicy | None = None,
-    collected: Callable[[Run], Coroutine[Any, Any, VerificationResultSet]] = collect,
+    collected: Callable[[RunSession], Coroutine[Any, Any, VerificationResultSet]] = collect,
     **values: Any,
 ) -> VerificationResultSet:
     """Return the results of a run over questions with these ids, as `collected` takes them."""
@@ -280,7 +280,7 @@ def test_results_that_are_not_taken_hold_the_run_back() -> None:
     live = Live(reply)
     asked_meanwhile = 0
 
-    async def taken_slowly(prepared: Run) -> VerificationResultSet:
+    async def taken_slowly(prepared: RunSession) -> VerificationResultSet:
         nonlocal asked_meanwhile
         async with aclosing(prepared.results()) as results:
             found = [await anext(results)]

@@ -26,9 +26,9 @@ from karenina_core.plugins import Plugins
 from karenina_engine.execution import carry_out
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_engine.scheduling.engine import Run
 from karenina_engine.scheduling.forked import can_fork, cores
 from karenina_engine.scheduling.running import open_run, run_blocking
+from karenina_engine.scheduling.session import RunSession
 
 pytestmark = pytest.mark.skipif(not can_fork() or cores() < 2, reason="processes cannot be forked here")
 
@@ -106,7 +106,7 @@ def plugins(world: World, *more: object) -> Plugins:
 
 def gone_on(
     folder: Path, world: World, *more: object, replay: bool = False, **config: Any
-) -> tuple[Run, VerificationResultSet]:
+) -> tuple[RunSession, VerificationResultSet]:
     """The run over all questions with the journal of the folder."""
     journal, output = folder / "j.journal", folder / "out.jsonl"
     benchmark, wanted = words(*IDS), VerificationConfig(**{**CONFIG, **config})
@@ -145,7 +145,7 @@ def where(results: VerificationResultSet) -> int:
     return sum(bool(extension.pop("elsewhere", False)) for one in results for extension in one.extensions.values())
 
 
-def facts(run: Run, results: VerificationResultSet) -> list[Any]:
+def facts(run: RunSession, results: VerificationResultSet) -> list[Any]:
     assert run.continuing is not None
     ledger = {name: value for name, value in run.ledger.to_dict().items() if name != "prices"}
     return [said(results), run.tally, ledger, run.continuing.kept, run.continuing.again, run.outcomes.summary()]

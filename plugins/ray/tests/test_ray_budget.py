@@ -15,8 +15,8 @@ from karenina_core.data.result import VerificationResult
 from karenina_engine.execution import collect
 from karenina_engine.journal.journal import Journal
 from karenina_engine.journal.request import RunRequest
-from karenina_engine.scheduling.engine import Run
 from karenina_engine.scheduling.running import prepare
+from karenina_engine.scheduling.session import RunSession
 
 pytestmark = pytest.mark.usefixtures("ray")
 
@@ -34,7 +34,7 @@ def paid(server: Server) -> int:
 
 def part(
     server: Server, journal: Path, budget: int, executor: str = "ray", *, workers: int = 2
-) -> tuple[Run, list[VerificationResult]]:
+) -> tuple[RunSession, list[VerificationResult]]:
     """A run with so many millionths of a dollar, and its results."""
     chosen = config(
         server, executor, prices=PRICES, budget=f"{budget / 10**6:f}", max_concurrency=8, ray_workers=workers

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from karenina_engine.cost.ledger import Ledger, Line
-    from karenina_engine.scheduling.engine import Run
+    from karenina_engine.scheduling.session import RunSession
 
 
-def money_json(run: Run) -> dict[str, Any]:
+def money_json(run: RunSession) -> dict[str, Any]:
     """`money` as `--json` prints it: the ledger of a run, and its budget in US dollars, null where it has none."""
     budget = run.budget
     limit = float(dollars(budget.limit)) if budget is not None else None
@@ -99,7 +99,7 @@ def cost_in_words(lines: Sequence[Line] | None) -> str:
     return f"{total.in_words()} for {total.calls:,} calls in all runs of the journal" + (f": {each}" if each else "")
 
 
-def how_to_raise(run: Run) -> str:
+def how_to_raise(run: RunSession) -> str:
     """How a run whose budget is spent goes on."""
     assert run.budget is not None
     where = f"`karenina resume {run.journal.path} --budget MORE`" if run.journal is not None else "the same command"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_engine.journal.request import RunRequest
     from karenina_engine.results.totals import Totals
-    from karenina_engine.scheduling.engine import Run
+    from karenina_engine.scheduling.session import RunSession
 
 
 def run(
@@ -211,7 +211,7 @@ def _failed_writes(screen: Screen) -> Iterator[None]:
         screen.fail(str(error), ExitCode.FAILED)
 
 
-def _calls_json(prepared: Run) -> dict[str, int]:
+def _calls_json(prepared: RunSession) -> dict[str, int]:
     """How many calls were made now and how many replies were taken from the journal."""
     tally, kept = prepared.tally, prepared.continuing
     return {
@@ -224,7 +224,7 @@ def _calls_json(prepared: Run) -> dict[str, int]:
     }
 
 
-def _tell_what_was_kept(screen: Screen, prepared: Run) -> None:
+def _tell_what_was_kept(screen: Screen, prepared: RunSession) -> None:
     """Say what a run took from its journal, where it did."""
     kept, tally = prepared.continuing, prepared.tally
     if kept is None or prepared.journal is None or not (kept.kept or tally.kept):
@@ -265,7 +265,7 @@ def summary_json(results: Totals) -> dict[str, Any]:
     }
 
 
-def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> tuple[Totals, bool]:
+def _carry_out(screen: Screen, prepared: RunSession, path: Path, *, quiet: bool) -> tuple[Totals, bool]:
     """Run, with progress. The results that there are, counted, and whether Ctrl-C ended it before its end."""
     from karenina_cli.money import spent_in_words
     from karenina_cli.progress import RunProgress
@@ -285,9 +285,14 @@ def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> tup
         cost=lambda: spent_in_words(prepared.ledger),
     )
     try:
-        with helped(prepared), progress, stopping(prepared, screen.note):
+        with helped(prepared) as computed, progress, stopping(prepared, screen.note):
             found = run_blocking(
-                lambda: carry_out(prepared, output=path, on_result=lambda _place, result: progress.finished(result))
+                lambda: carry_out(
+                    prepared,
+                    output=path,
+                    on_result=lambda _place, result: progress.finished(result),
+                    computed=computed,
+                )
             )
     except KeyboardInterrupt:
         screen.note(f"Stopped after {progress.done} of {len(prepared)} items.")
@@ -304,7 +309,7 @@ def _carry_out(screen: Screen, prepared: Run, path: Path, *, quiet: bool) -> tup
     return found, prepared.stopped == BY_THE_USER and len(found) < len(prepared)
 
 
-def _how_to_mend(prepared: Run, request: RunRequest) -> str:
+def _how_to_mend(prepared: RunSession, request: RunRequest) -> str:
     """What one does about a run in which everything failed."""
     again = "give the same command again" + (
         f", or `karenina resume {prepared.journal.path}`" if prepared.journal is not None and not request.replay else ""
@@ -312,7 +317,7 @@ def _how_to_mend(prepared: Run, request: RunRequest) -> str:
     return f"`karenina show {request.output}` says why; mend it, and {again}."
 
 
-def _how_to_go_on(prepared: Run, path: Path) -> str:
+def _how_to_go_on(prepared: RunSession, path: Path) -> str:
     """What is kept of a run that was stopped, and how it goes on."""
     kept = f"Finished results are in {path}: `karenina show {path}`.\n"
     if prepared.journal is None:

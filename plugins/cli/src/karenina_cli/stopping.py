@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from karenina_engine.scheduling.engine import Run
+    from karenina_engine.scheduling.session import RunSession
 
 GRACE: Final = 3.0
 """Seconds for which calls under way may end, so that their replies are kept."""
@@ -17,7 +17,7 @@ INTERRUPTED: Final = "it was interrupted"
 
 
 @contextmanager
-def stopping(run: Run, note: Callable[[str], None]) -> Iterator[None]:
+def stopping(run: RunSession, note: Callable[[str], None]) -> Iterator[None]:
     """Let Ctrl-C (and SIGTERM) stop `run` while the block lasts; the user is told by `note`.
 
     The first takes up nothing more and lets calls under way end for a moment; the second raises `KeyboardInterrupt`.

@@ -16,7 +16,7 @@ from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.results.totals import Totals
 
 if TYPE_CHECKING:
-    from karenina_engine.scheduling.engine import Run
+    from karenina_engine.scheduling.session import Computed, RunSession
 
 OnResult = Callable[[VerificationResult], None]
 OnPlaced = Callable[[int, VerificationResult], None]
@@ -25,17 +25,27 @@ OnPlaced = Callable[[int, VerificationResult], None]
 logger = logging.getLogger("karenina")
 
 
-async def carry_out(run: Run, *, output: str | Path | None = None, on_result: OnPlaced | None = None) -> Totals:
+async def carry_out(
+    run: RunSession,
+    *,
+    output: str | Path | None = None,
+    on_result: OnPlaced | None = None,
+    computed: Computed | None = None,
+) -> Totals:
     """Run, and count the results; none of them is kept here. With `output` each is written to that JSONL file.
 
     It is written as it ends, and at the end the file is in the order of the matrix. An earlier file of that name is
     kept under another one, save where the same run wrote it, which goes on now: then all that it holds is written
-    again. Raises `ConfigError` where the file cannot be written.
+    again. `computed` is what `helped` gave, if that was entered before. Raises `ConfigError` where the file cannot be
+    written.
     """
-    pairs = len(run.config.core.answering_models) * len(run.matrix.judges)
-    totals = Totals(per_question=run.config.core.replicate_count, pairs=pairs)
-    with helped(run), _result_file(run, Path(output)) if output is not None else nullcontext() as file:
-        async with aclosing(run.placed()) as results:
+    pairs = len(run.prepared.config.core.answering_models) * len(run.prepared.matrix.judges)
+    totals = Totals(per_question=run.prepared.config.core.replicate_count, pairs=pairs)
+    with (
+        helped(run) if computed is None else nullcontext(computed) as ready,
+        _result_file(run, Path(output)) if output is not None else nullcontext() as file,
+    ):
+        async with aclosing(run.placed(ready)) as results:
             async for place, result, line in results:
                 totals.add(result)
                 if file is not None:
@@ -48,7 +58,7 @@ async def carry_out(run: Run, *, output: str | Path | None = None, on_result: On
 
 
 async def collect(
-    run: Run, *, output: str | Path | None = None, on_result: OnResult | None = None
+    run: RunSession, *, output: str | Path | None = None, on_result: OnResult | None = None
 ) -> VerificationResultSet:
     """All results of a run, in the order of its matrix; see `carry_out`, which keeps none."""
     found: list[tuple[int, VerificationResult]] = []
@@ -63,7 +73,7 @@ async def collect(
     return VerificationResultSet(result for _, result in found)
 
 
-def _result_file(run: Run, path: Path) -> ResultFile:
+def _result_file(run: RunSession, path: Path) -> ResultFile:
     """The file for the results of a run, with room made for it."""
     last = run.journal.last_command() if run.journal is not None else None
     goes_on = last is not None and same_run(last, run.command)

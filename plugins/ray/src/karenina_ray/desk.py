@@ -15,8 +15,7 @@ from karenina_ray import wire
 from karenina_ray.wire import Told
 
 if TYPE_CHECKING:
-    from karenina_engine.calls.calls import Call, Keeper
-    from karenina_engine.journal.journal import Journal
+    from karenina_engine.calls.calls import Call, ReplyStore
     from karenina_ray.hand import Hand
 
 Tell = Callable[["Hand", Told], None]
@@ -40,8 +39,8 @@ class Desk:
     What a worker says counts at once, in the order in which it says it: it may ask, leave and ask again in a breath.
     """
 
-    def __init__(self, journal: Journal, tell: Tell, go: Go) -> None:
-        self._journal: Keeper = journal
+    def __init__(self, journal: ReplyStore, tell: Tell, go: Go) -> None:
+        self._journal = journal
         self._tell = tell
         self._go = go
         self._under_way: dict[str, _Wanted] = {}

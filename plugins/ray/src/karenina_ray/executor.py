@@ -16,8 +16,9 @@ from karenina_ray.settings import RaySettings
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from karenina_engine.scheduling.engine import Run
     from karenina_engine.scheduling.placed import Placed
+    from karenina_engine.scheduling.prepared import PreparedRun
+    from karenina_engine.scheduling.session import RunSession
 
 logger = logging.getLogger("karenina")
 
@@ -35,15 +36,15 @@ class RayExecutor(Executor):
     keeps_budgets: ClassVar[bool] = True
     settings: ClassVar[type[BaseModel]] = RaySettings
 
-    def check(self, run: Run) -> None:
+    def check(self, prepared: PreparedRun) -> None:
         """See that everything can be told to other processes. Raises `ConfigError`."""
         from karenina_ray.telling import problems
 
-        found = problems(run)
+        found = problems(prepared)
         if found:
             raise ConfigError(found)
 
-    async def execute(self, run: Run) -> AsyncGenerator[Placed]:
+    async def execute(self, run: RunSession) -> AsyncGenerator[Placed]:
         """The results, in the order in which workers bring them."""
         from karenina_ray.cluster import cluster
         from karenina_ray.feed import Feed
@@ -59,9 +60,9 @@ class RayExecutor(Executor):
             await asyncio.sleep(0)
             if run.stopped is not None:
                 return
-        wanted = run.config.section(RaySettings)
+        wanted = run.prepared.config.section(RaySettings)
         async with cluster(wanted.ray_address, wanted.ray_workers) as ray:
-            workers = _useful(run, wanted.ray_workers or max(1, int(ray.cluster_resources().get("CPU", 1))))
+            workers = _useful(run.prepared, wanted.ray_workers or max(1, int(ray.cluster_resources().get("CPU", 1))))
             async with (
                 Foreman(ray, run, feed, workers, wanted.ray_patience) as foreman,
                 aclosing(foreman.results()) as results,
@@ -70,7 +71,7 @@ class RayExecutor(Executor):
                     yield placed
 
 
-def _useful(run: Run, workers: int) -> int:
+def _useful(run: PreparedRun, workers: int) -> int:
     """So many workers that each has a place at every server."""
     core, concurrency = run.config.core, run.config.section(EngineSettings).concurrency()
     places = [concurrency.most] if concurrency.most is not None else []
@@ -78,7 +79,7 @@ def _useful(run: Run, workers: int) -> int:
         declared = run.plugins.adapter(model.interface).spec.concurrency
         places.append(concurrency.bounds(model, declared(model) if declared is not None else None).ceiling)
     fewest = min(places)
-    answers = len(run) // len(run.matrix.judges)
+    answers = run.matrix.answers
     if fewest < workers:
         logger.warning(
             "%d Ray workers instead of %d: a server takes %d calls at once, and each worker needs a place of its own",

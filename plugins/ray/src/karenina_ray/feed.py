@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from karenina_engine.journal.tasks import AnswerTask
-    from karenina_engine.scheduling.engine import Run
     from karenina_engine.scheduling.placed import Placed
+    from karenina_engine.scheduling.session import RunSession
 
 
 @dataclass(slots=True, eq=False)
@@ -27,9 +27,9 @@ class Job:
 class Feed:
     """The jobs of a run, in the order of its matrix, and between them the results that its journal has already."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RunSession) -> None:
         self._run = run
-        self._matrix = iter(run.matrix)
+        self._matrix = iter(run.prepared.matrix)
         self._next: Job | None = None
         self.over = False
         """Whether there are no more."""

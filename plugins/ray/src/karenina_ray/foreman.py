@@ -25,8 +25,8 @@ from karenina_ray.hand import Hand
 from karenina_ray.worker import Worker, offers
 
 if TYPE_CHECKING:
-    from karenina_engine.scheduling.engine import Run
     from karenina_engine.scheduling.placed import Placed
+    from karenina_engine.scheduling.session import RunSession
     from karenina_ray.wire import Told
 
 AHEAD: Final = 4
@@ -49,14 +49,15 @@ class ExecutorError(KareninaError):
 class Foreman:
     """Works through a run with so many workers. A context: they end with it."""
 
-    def __init__(self, ray: Any, run: Run, feed: Feed, workers: int, patience: float) -> None:
+    def __init__(self, ray: Any, run: RunSession, feed: Feed, workers: int, patience: float) -> None:
         self._ray = ray
         self._run = run
+        self._prepared = run.prepared
         self._workers = workers
         self._patience = patience
         self._came = asyncio.Event()
         self._errands = Errands(self._came.set)
-        self._desk = Desk(run.journal, Hand.tell, self._errands.go) if run.journal is not None else None
+        self._desk = Desk(run.replies, Hand.tell, self._errands.go) if run.replies is not None else None
         self._cashier = Cashier(run.budget, Hand.tell, self._errands.go) if run.budget is not None else None
         self._hands: set[Hand] = set()
         self._feed = feed
@@ -69,8 +70,9 @@ class Foreman:
         self._over = False
 
     async def __aenter__(self) -> Self:
-        self._run.limits.prepare((*self._run.config.core.answering_models, *self._run.config.core.parsing_models))
-        self._run.on_stop = self._stop
+        core = self._prepared.config.core
+        self._run.limits.prepare((*core.answering_models, *core.parsing_models))
+        self._run.add_stop_listener(self._stop)
         for place in range(self._workers):
             self._errands.go(self._employ(place))
         self._errands.go(self._be_impatient())
@@ -79,7 +81,7 @@ class Foreman:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._run.on_stop = None
+        self._run.remove_stop_listener(self._stop)
         self._over = True
         ready = [hand.actor for hand in self._hands if hand.ready]
         with contextlib.suppress(Exception):
@@ -136,12 +138,12 @@ class Foreman:
             raise ExecutorError(f"executor ray: a worker failed: {error}") from error
 
     def _instructions(self, place: int) -> Told:
-        run = self._run
+        run, prepared = self._run, self._prepared
         return {
-            "config": wire.config_told(run.config),
-            "trust": wire.trust_told(run.trust),
-            "policy": wire.policy_told(run.policy),
-            "journal": run.journal is not None,
+            "config": wire.config_told(prepared.config),
+            "trust": wire.trust_told(prepared.trust),
+            "policy": wire.policy_told(prepared.policy),
+            "journal": run.replies is not None,
             "paid": run.budget is not None,
             "worker": place,
             "workers": self._workers,
@@ -153,7 +155,7 @@ class Foreman:
         """See that a worker has the plugins of this process: another version would find out something else."""
         if "error" in facts:
             raise ExecutorError(f"executor ray: a worker cannot begin: {facts['error']}")
-        here, there = ({tuple(one) for one in found} for found in (offers(self._run.plugins), facts["plugins"]))
+        here, there = ({tuple(one) for one in found} for found in (offers(self._prepared.plugins), facts["plugins"]))
         if here == there:
             return
         kind, name, distribution, version = sorted(here ^ there)[0]
@@ -249,19 +251,19 @@ class Foreman:
                 self._bring(placed)
 
     def _give(self, hand: Hand, jobs: list[Job], *, suspect: bool = False) -> None:
-        hand.suspect = suspect
+        hand.suspect, trust = suspect, self._prepared.trust
         hand.jobs.update({job.task.order: job for job in jobs})
         questions = {str(id(job.task.question)): job.task.question for job in jobs}
         hand.tell(
             {
                 "kind": "work",
-                "questions": {key: question_as_json(question, self._run.trust) for key, question in questions.items()},
+                "questions": {key: question_as_json(question, trust) for key, question in questions.items()},
                 "answers": [self._told(job) for job in jobs],
             }
         )
 
     def _told(self, job: Job) -> list[Any]:
-        task, models = job.task, self._run.config.core.answering_models
+        task, models = job.task, self._prepared.config.core.answering_models
         model = next(at for at, one in enumerate(models) if one is task.answering_model)
         return [str(id(task.question)), model, task.replicate, task.order, job.judges]
 
@@ -280,7 +282,7 @@ class Foreman:
             logger.log(told["level"], "%s", told["message"])
         elif kind == "state":
             hand.room, hand.servers = told["room"], told["servers"]
-            wire.add_tally(self._run.tally, told["tally"])
+            self._run.tally.add(wire.tally_of(told["tally"]))
             self._mirror()
         elif kind == "model":
             hand.models[told["model"]] = self._model(told["config"])
@@ -308,7 +310,7 @@ class Foreman:
 
     def _model(self, told: Told) -> ModelConfig:
         """The model that a worker calls: one and the same for all workers, that of the configuration if it is there."""
-        core = self._run.config.core
+        core = self._prepared.config.core
         if not self._models:
             self._models = [(wire.plain(one), one) for one in (*core.answering_models, *core.parsing_models)]
         known = next((model for plain, model in self._models if plain == told), None)

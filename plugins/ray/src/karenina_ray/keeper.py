@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 from karenina_engine.calls.calls import Call, Made
 from karenina_engine.calls.replies import error_of
 from karenina_engine.cost.budget import OverBudget
-from karenina_engine.cost.ledger import Ledger
 from karenina_ray import wire
 from karenina_ray.wire import Told
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import Usage
-    from karenina_engine.cost.pricing import Prices
 
 
 class Teller:
@@ -59,11 +57,10 @@ class Teller:
             future.set_result(told)
 
 
-class FarLedger(Ledger):
+class FarLedger:
     """The ledger of the run as a worker sees it: it tells what was used, and the run knows what that costs."""
 
-    def __init__(self, prices: Prices, teller: Teller) -> None:
-        super().__init__(prices)
+    def __init__(self, teller: Teller) -> None:
         self._teller = teller
 
     def made(self, call: Call, usage: Usage) -> int | None:

@@ -11,17 +11,17 @@ from karenina_engine.scheduling.portable import question_as_json
 from karenina_ray import wire
 
 if TYPE_CHECKING:
-    from karenina_engine.scheduling.engine import Run
+    from karenina_engine.scheduling.prepared import PreparedRun
 
 _HERE = 'or work in this process (executor = "asyncio")'
 
 
-def problems(run: Run) -> list[str]:
+def problems(run: PreparedRun) -> list[str]:
     """Everything of a run that workers could not be told, and what to do about it."""
     return [*_plugin_problems(run), *_config_problems(run.config), *_question_problems(run)]
 
 
-def _plugin_problems(run: Run) -> list[str]:
+def _plugin_problems(run: PreparedRun) -> list[str]:
     chosen = run.config.core.plugins
     installed = selected(Selection.of(chosen.block, chosen.only, chosen.pick))
     if run.plugins is installed:
@@ -50,7 +50,7 @@ def _config_problems(config: VerificationConfig) -> list[str]:
     ]
 
 
-def _question_problems(run: Run) -> list[str]:
+def _question_problems(run: PreparedRun) -> list[str]:
     """The questions of a file that is streamed were JSON, so that only those in memory are looked at."""
     questions = run.matrix.questions
     if not isinstance(questions, (list, tuple)):

@@ -168,10 +168,7 @@ def tally_told(tally: Tally) -> list[Any]:
     return [tally.made, tally.kept, tally.failed, astuple(tally.used), astuple(tally.spared)]
 
 
-def add_tally(tally: Tally, told: list[Any]) -> None:
-    """Count what a worker has counted, too."""
-    tally.made += told[0]
-    tally.kept += told[1]
-    tally.failed += told[2]
-    tally.used += Usage(*told[3])
-    tally.spared += Usage(*told[4])
+def tally_of(told: list[Any]) -> Tally:
+    """The counts that were told."""
+    made, kept, failed, used, spared = told
+    return Tally(made, kept, failed, Usage(*used), Usage(*spared))

@@ -16,7 +16,6 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.plugins import Plugins, plugins_of
 from karenina_core.version import __version__
 from karenina_engine.calls.calls import Tally
-from karenina_engine.cost.pricing import Prices
 from karenina_engine.journal.tasks import AnswerTask
 from karenina_engine.scheduling.answering import Answering
 from karenina_engine.scheduling.observers import observers
@@ -74,9 +73,9 @@ class Worker:
             keeper=keeper,
             concurrency=concurrency,
             observers=observers(plugins),
+            ledger=FarLedger(teller),
+            budget=FarPurse(teller) if told["paid"] else None,
         )
-        self._work.calls.ledger = FarLedger(Prices(plugins, settings.prices), teller)
-        self._work.calls.budget = FarPurse(teller) if told["paid"] else None
         self._work.limits.prepare((*config.core.answering_models, *config.core.parsing_models))
         return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": offers(plugins)}
 
@@ -171,7 +170,7 @@ class Worker:
         calls = self._work.calls
         servers = [[one.limit, one.held, one.queued, one.retrying] for one in calls.limits.servers]
         state = [servers, calls.limits.could_be_under_way()]
-        tally, calls.tally = calls.tally, Tally()
+        tally = calls.take_tally()
         counts = wire.tally_told(tally)
         if state != self._told_before or tally != Tally():
             self._said.append({"kind": "state", "servers": servers, "room": state[1], "tally": counts})

@@ -120,7 +120,7 @@ class Made:
     notes: CallNotes
 
 
-class Keeper(Protocol):
+class ReplyStore(Protocol):
     """Where replies are kept, so that no finished call is made twice."""
 
     async def find(self, call: Call) -> Made | None:
@@ -182,6 +182,14 @@ class Tally:
     used: Usage = field(default_factory=Usage)
     spared: Usage = field(default_factory=Usage)
 
+    def add(self, other: Tally) -> None:
+        """Add the counts of `other`."""
+        self.made += other.made
+        self.kept += other.kept
+        self.failed += other.failed
+        self.used += other.used
+        self.spared += other.spared
+
 
 @dataclass(slots=True)
 class _UnderWay:
@@ -208,7 +216,7 @@ class Calls:
 
     limits: Limits
     policy: RetryPolicy = field(default_factory=RetryPolicy)
-    keeper: Keeper | None = None
+    keeper: ReplyStore | None = None
     tally: Tally = field(default_factory=Tally)
     ledger: CallLedger | None = None
     budget: Purse | None = None
@@ -221,6 +229,11 @@ class Calls:
     def under_way(self) -> int:
         """Calls that a model or a service is answering, and replies that are not yet kept."""
         return self.answering() + self.storing
+
+    def take_tally(self) -> Tally:
+        """Return the counts so far, and begin new ones."""
+        taken, self.tally = self.tally, Tally()
+        return taken
 
     def answering(self) -> int:
         """Calls that a model or a service is answering."""
@@ -263,7 +276,7 @@ class Calls:
             del self._under_way[call.key]
             mine.end()
 
-    async def _keep(self, keeper: Keeper, call: Call, mine: _UnderWay, made: Made) -> None:
+    async def _keep(self, keeper: ReplyStore, call: Call, mine: _UnderWay, made: Made) -> None:
         """Keep what became of the call, and then have it for those who wait."""
         self.storing += 1
         try:

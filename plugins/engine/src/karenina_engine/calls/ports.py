@@ -35,7 +35,16 @@ from karenina_core.models.ports import (
 from karenina_core.models.source_folder import digest_of
 from karenina_core.plugins import PluginError
 from karenina_core.wording import whole, whole_values
-from karenina_engine.calls.calls import Call, CallListener, Calls, Keeper, PortKind, Target
+from karenina_engine.calls.calls import (
+    Call,
+    CallLedger,
+    CallListener,
+    Calls,
+    PortKind,
+    Purse,
+    ReplyStore,
+    Target,
+)
 from karenina_engine.calls.digests import recordings_digest
 from karenina_engine.calls.labels import ModelLabel
 from karenina_engine.calls.limits import Bounds, Concurrency, Limits
@@ -70,11 +79,13 @@ class PortHub:
     plugins: Plugins
     request_timeout: float
     policy: RetryPolicy = field(default_factory=RetryPolicy)
-    keeper: Keeper | None = None
+    keeper: ReplyStore | None = None
     offline: bool = False
     concurrency: Concurrency = field(default_factory=Concurrency)
     observers: CallListener | None = None
     bounds: ReplyBounds = field(default_factory=ReplyBounds)
+    ledger: CallLedger | None = None
+    budget: Purse | None = None
     calls: Calls = field(init=False)
     _adapters: dict[str, OfferedAdapter] = field(default_factory=dict)
     _ports: list[Port] = field(default_factory=list)
@@ -84,7 +95,14 @@ class PortHub:
     _tools: ToolSessions = field(init=False)
 
     def __post_init__(self) -> None:
-        self.calls = Calls(self._limits(), self.policy, self.keeper, observers=self.observers)
+        self.calls = Calls(
+            self._limits(),
+            self.policy,
+            self.keeper,
+            ledger=self.ledger,
+            budget=self.budget,
+            observers=self.observers,
+        )
         self._tools = ToolSessions(self.plugins)
 
     def spec(self, model: ModelConfig) -> AdapterSpec:

@@ -143,6 +143,12 @@ class Ledger:
         """Count replies that another process has taken from the journal, for the line of these names."""
         self._named(names).kept.merge(kept)
 
+    def clear(self) -> None:
+        """Forget all calls and replies that were counted."""
+        self.changed.clear()
+        self._lines.clear()
+        self._by_names.clear()
+
     def _named(self, names: tuple[str, str, str, str, str]) -> Line:
         line = self._by_names.get(names)
         if line is None:

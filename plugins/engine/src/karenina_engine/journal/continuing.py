@@ -11,10 +11,13 @@ from karenina_core.errors import told
 from karenina_engine.journal.rows import UnstorableRow
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from karenina_core.data.question import Question
     from karenina_core.planning.plan import Plan
     from karenina_engine.journal.fingerprint import Fingerprints
-    from karenina_engine.journal.journal import Journal
+    from karenina_engine.journal.journal import KeptResult
+    from karenina_engine.journal.rows import ItemId
     from karenina_engine.journal.tasks import AnswerTask
 
 
@@ -23,6 +26,9 @@ class ResultStore(Protocol):
 
     kept: int
     again: int
+
+    def count(self, kept: int, again: int) -> None:
+        """Add results that another process has taken from the journal to `kept` and `again`."""
 
     async def look(self, question: Question, plan: Plan) -> None:
         """Read what `result` needs of a question without holding up the event loop."""
@@ -39,15 +45,46 @@ class ResultStore(Protocol):
         """
 
 
+class ResultRows(Protocol):
+    """The part of a journal that holds results (`karenina_engine.journal.journal.Journal`)."""
+
+    @property
+    def replaying(self) -> bool:
+        """Whether every item runs again, with the replies of the journal."""
+
+    @property
+    def had_results(self) -> bool:
+        """Whether there was any result when the journal was opened."""
+
+    def result(self, item: ItemId, fingerprint: bytes) -> KeptResult | None:
+        """Return the result that is stored for an item under this fingerprint, since before the run."""
+
+    def seen(self, place: int, kept: KeptResult) -> None:
+        """Note that the run has a stored result, at this place of its matrix."""
+
+    def finish(
+        self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
+    ) -> Awaitable[None]:
+        """Store the result of an item, as its JSON line."""
+
+    def warn_of_damage(self, what: str) -> None:
+        """Log that something in the file is damaged."""
+
+
 @dataclass(slots=True)
 class Continuing:
     """The results of a run that its journal keeps. `kept` counts those that were there already."""
 
-    journal: Journal
+    journal: ResultRows
     fingerprints: Fingerprints
     kept: int = 0
     again: int = field(default=0)
     """How many items had a result that could not stand, and run again."""
+
+    def count(self, kept: int, again: int) -> None:
+        """Add results that another process has taken from the journal to `kept` and `again`."""
+        self.kept += kept
+        self.again += again
 
     async def look(self, question: Question, plan: Plan) -> None:
         """Read the folders of a question, so that `result` does not hold up the event loop with them."""

@@ -27,6 +27,7 @@ from karenina_engine.journal.file import REFUSED, JournalError, Sync, telling
 from karenina_engine.journal.marks import Marks
 from karenina_engine.journal.rows import (
     ItemId,
+    KeptReply,
     KeptRun,
     UnstorableRow,
     kept_reply,
@@ -312,21 +313,31 @@ class Journal:
 
         While replaying, all that was kept, errors too; where nothing was, it raises `PortError`.
         """
+        kept, damaged = self._looked_up(call)
+        if not self.replaying:
+            return kept.made if kept is not None and kept.reusable else None
+        if kept is None:
+            raise _missing(self.path, call, damaged=damaged)
+        return kept.made
+
+    def reply(self, call: Call) -> KeptReply | None:
+        """Return what the journal holds of the call, errors too, whether it may be used again or not."""
+        return self._looked_up(call)[0]
+
+    def _looked_up(self, call: Call) -> tuple[KeptReply | None, bool]:
+        """Return what the journal holds of the call, and whether that is damaged."""
         if self.broken is not None:
             raise self.broken
         if not self._may_hold(call.key):
-            return None
+            return None, False
         if call.key in self._keys:
             self.flush()
         row = self._row("SELECT * FROM replies WHERE key = ?", call.key)
         kept = kept_reply(row, call.key) if row else None
-        if row is not None and kept is None:
+        damaged = row is not None and kept is None
+        if damaged:
             self.warn_of_damage(f"a reply of {call.target.model.id!r} for question {call.info.question_id!r}")
-        if kept is None:
-            if self.replaying:
-                raise _missing(self.path, call, damaged=row is not None)
-            return None
-        return kept.made if kept.reusable or self._as_it_was(call) else None
+        return kept, damaged
 
     async def store(self, call: Call, made: Made) -> None:
         """Store what became of a call. When this returns it is in the file, whatever happens to the process.
@@ -375,10 +386,6 @@ class Journal:
 
     def leave(self, call: Call) -> None:
         """Nothing is noted of calls that were not made."""
-
-    def _as_it_was(self, call: Call) -> bool:
-        """Whether the call ends as it did then, also where that is no answer to go on with."""
-        return self.replaying
 
     def _may_hold(self, key: bytes) -> bool:
         """Whether a reply to a call with this key may be there: one to a new call, as most are, is not looked for."""

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel
@@ -39,8 +38,7 @@ if TYPE_CHECKING:
     from karenina_core.data.question_source import QuestionSource
     from karenina_core.data.trust import Trust
     from karenina_core.planning.plan import Plan
-    from karenina_engine.calls.calls import Call, Made, Tally
-    from karenina_engine.cost.ledger import Ledger
+    from karenina_engine.calls.calls import Call, Made
     from karenina_engine.journal.tasks import AnswerTask
 
 ItemId = tuple[str, str, str, int]
@@ -209,25 +207,26 @@ def _score(job: _Job, shard: range) -> _Part:
 
 
 async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
-    from karenina_engine.scheduling.running import prepare
+    from karenina_engine.scheduling.running import checked
+    from karenina_engine.scheduling.session import RunSession
 
     with JournalView(job.journal) as view:
         earlier = {item: _earlier(job.journal, item, text) for item, text in view.results_of(ids)}
     found: list[tuple[int, _Scores, Change | None, str]] = []
     sync = job.request.config.section(EngineSettings).journal_sync
-    with _Replies.open(job.journal, replaying=not job.ask, sync=sync) as journal:
-        journal.missed, journal.renewed = set(), set()
+    with Journal.open(job.journal, replaying=not job.ask, sync=sync) as journal:
+        replies = _Replies(journal, journal.targets() if job.by_id else {})
         if job.by_id:
-            journal.noted = journal.targets()
             _note_conversations(job.request.config, earlier)
-        run = prepare(replace(job.request, question_ids=ids), journal=journal, admitted=True)
-        run.continuing = _Anew()
+        prepared = checked(replace(job.request, question_ids=ids), offline=not job.ask, admitted=True)
+        run = RunSession(prepared, replies=replies, results=_Anew())
+        journal.answering = run.work.calls.answering
         with nullcontext() if job.ask else journal.reading():
             async with aclosing(run.placed_results()) as results:
                 async for place, now in results:
                     then = earlier.pop(now.item, None)
                     if then is not None:
-                        _refuse_half_done(now, journal)
+                        _refuse_half_done(now, replies)
                         granular = then.template.verify_granular_result, now.template.verify_granular_result
                         scores = (now.question_id, then.outcome, granular[0], now.outcome, granular[1])
                         line = now.model_dump_json() if job.writes else ""
@@ -270,17 +269,19 @@ def _earlier(journal: Path, item: ItemId, text: str) -> _Earlier:
         damaged(journal, "results", f"the result of question {item[0]!r}")
 
 
-class _Replies(Journal):
-    """A journal that gives replies, and if it is not replaying takes those to prompts that show a changed truth.
+@dataclass(slots=True)
+class _Replies:
+    """A `ReplyStore` that gives replies of `journal`, and unless that replays takes those to a changed truth.
 
-    Such a prompt may be that of the answer itself (few-shot examples): the answers in `renewed`, by question and
-    replicate, are judged anew. `missed` is what was looked for in vain: question, replicate and stage. `noted` are the
-    identities that the models of the run had, if replies are found by the id of a model. No run is noted.
+    A prompt that shows one may be that of the answer itself (few-shot examples): the answers in `renewed`, by question
+    and replicate, are judged anew. `missed` is what was looked for in vain: question, replicate and stage. `noted` are
+    the identities that the models of the run had, if replies are found by the id of a model.
     """
 
-    missed: set[tuple[str, int, str]]
-    renewed: set[tuple[str, int]]
-    noted: Mapping[tuple[str, str], Sequence[bytes]] = MappingProxyType({})
+    journal: Journal
+    noted: Mapping[tuple[str, str], Sequence[bytes]]
+    missed: set[tuple[str, int, str]] = field(default_factory=set)
+    renewed: set[tuple[str, int]] = field(default_factory=set)
 
     async def find(self, call: Call) -> Made | None:
         """What was kept of the call. Raises `PortError` where nothing was, and the call may not be made."""
@@ -293,7 +294,7 @@ class _Replies(Journal):
         if kept is None and not self._may_ask(call):
             self.missed.add((info.question_id, info.replicate, info.stage))
             raise PortError(
-                f"the journal {self.path} holds no reply of {call.target.model.id!r} to this call of stage "
+                f"the journal {self.journal.path} holds no reply of {call.target.model.id!r} to this call of stage "
                 f"{info.stage}, and when a run is scored again only prompts that show a changed truth may be sent",
                 category=ErrorCategory.PERMANENT,
             )
@@ -305,10 +306,17 @@ class _Replies(Journal):
         *others, last = self._as_noted(call)
         for one in others:
             with suppress(NotReplayed):
-                kept = await super().find(one)
+                kept = await self._kept(one)
                 if kept is not None:
                     return kept
-        return await super().find(last)
+        return await self._kept(last)
+
+    async def _kept(self, call: Call) -> Made | None:
+        """What was kept of the call; one that may not be made ends as it did, in an error, too."""
+        if self.journal.replaying:
+            return await self.journal.find(call)
+        kept = self.journal.reply(call)
+        return kept.made if kept is not None and (kept.reusable or not self._may_ask(call)) else None
 
     def _as_noted(self, call: Call) -> list[Call]:
         """Return the call as the models of this id made it in the run."""
@@ -317,25 +325,15 @@ class _Replies(Journal):
 
     async def store(self, call: Call, made: Made) -> None:
         """Store what became of a call, as one of the run's model of that id."""
-        await super().store(self._as_noted(call)[-1], made)
+        await self.journal.store(self._as_noted(call)[-1], made)
 
-    def note_targets(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
-        """The models of the run stay as they are noted."""
+    def leave(self, call: Call) -> None:
+        """Nothing is noted of calls that were not made."""
 
     def _may_ask(self, call: Call) -> bool:
         info = call.info
         renewed = (info.question_id, info.replicate) in self.renewed
         return (info.shows_truth or renewed) and not isinstance(call.target.model, ModelLabel)
-
-    def _as_it_was(self, call: Call) -> bool:
-        """A call that may not be made ends as it did."""
-        return self.replaying or not self._may_ask(call)
-
-    def begin(self, items: int, command: Mapping[str, Any], ledger: Ledger | None = None) -> None:
-        """The last run stays the last."""
-
-    def end(self, tally: Tally, *, finished: bool) -> None:
-        """The last run stays as it is."""
 
 
 @dataclass(slots=True)
@@ -344,6 +342,9 @@ class _Anew:
 
     kept: int = 0
     again: int = 0
+
+    def count(self, kept: int, again: int) -> None:
+        """Nothing is taken from the journal."""
 
     async def look(self, question: Question, plan: Plan) -> None:
         """Nothing is looked up."""
@@ -359,19 +360,19 @@ class _Anew:
         return result, None
 
 
-def _refuse_half_done(result: VerificationResult, journal: _Replies) -> None:
+def _refuse_half_done(result: VerificationResult, replies: _Replies) -> None:
     """Make an error of a result whose stage did without a reply that is not there: it would pass for a verdict."""
     if not result.outcome.judged:
         return
     meta = result.metadata
     for record in result.stages:
-        if record.failed_calls and (meta.question_id, meta.replicate or 1, record.name) in journal.missed:
+        if record.failed_calls and (meta.question_id, meta.replicate or 1, record.name) in replies.missed:
             result.outcome = Outcome.STAGE_ERROR
             result.template.verify_result = None
             meta.completed_without_errors = False
             meta.error = (
-                f"{record.name}: the journal {journal.path} holds no reply to its call, which was another one then; "
-                "--ask (in Python ask=True) lets it ask"
+                f"{record.name}: the journal {replies.journal.path} holds no reply to its call, which was another one "
+                "then; --ask (in Python ask=True) lets it ask"
             )
             return
 

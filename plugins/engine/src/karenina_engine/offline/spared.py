@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import AbstractContextManager, aclosing, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -19,16 +19,19 @@ from karenina_core.errors import Unfinished
 from karenina_engine.calls.calls import Tally
 from karenina_engine.cost.ledger import Count, Ledger
 from karenina_engine.journal.continuing import Continuing
+from karenina_engine.journal.fingerprint import Fingerprints
 from karenina_engine.journal.journal import FinishedItem, ItemId, Journal, KeptResult
-from karenina_engine.scheduling.answering import Answering
 from karenina_engine.scheduling.executors import InThisProcess
 from karenina_engine.scheduling.forked import Apart, Forked, can_fork, cores
 from karenina_engine.scheduling.placed import Placed
+from karenina_engine.scheduling.session import RunSession
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from karenina_engine.calls.calls import Call, Made
     from karenina_engine.journal.tasks import AnswerTask
-    from karenina_engine.scheduling.engine import Run
+    from karenina_engine.scheduling.prepared import PreparedRun
 
 _SHARE: Final = 100
 """Answers that a process takes at a time."""
@@ -55,14 +58,14 @@ class Counted:
     kept: int = 0
     again: int = 0
 
-    def add(self, tally: Tally, ledger: Ledger, continuing: Continuing) -> None:
+    def add(self, tally: Tally, ledger: Ledger, kept: int, again: int) -> None:
         """Count an answer."""
         self.tally.kept += tally.kept
         self.tally.spared += tally.spared
         for line in ledger.lines:
             self.lines.setdefault(line.names, Count()).merge(line.kept)
-        self.kept += continuing.kept
-        self.again += continuing.again
+        self.kept += kept
+        self.again += again
 
 
 @dataclass(slots=True)
@@ -83,13 +86,15 @@ class Share:
 class Spared:
     """The part of a run that needs no call, and the processes that work it out."""
 
-    def __init__(self, run: Run, count: int) -> None:
+    def __init__(self, run: RunSession, count: int) -> None:
         assert run.journal is not None
         self._run = run
-        self._journal = run.journal
-        self._done = bytearray(run.matrix.answers)
-        with run.journal.let_go():
-            self._forked: Forked[range, Share] = Forked(lambda apart: _Worker(run, apart).share, count)
+        self._journal = journal = run.journal
+        self._done = bytearray(run.prepared.matrix.answers)
+        with journal.let_go():
+            self._forked: Forked[range, Share] = Forked(
+                lambda apart: _Worker(run.prepared, journal.path, apart).share, count
+            )
 
     def close(self) -> None:
         """End the processes."""
@@ -118,7 +123,7 @@ class Spared:
 
     def left(self) -> Iterator[AnswerTask]:
         """The answers that the run has still to get."""
-        return self._run.matrix.part(order for order, done in enumerate(self._done) if not done)
+        return self._run.prepared.matrix.part(order for order, done in enumerate(self._done) if not done)
 
     def _shares(self) -> Iterator[range]:
         return (range(at, min(at + _SHARE, len(self._done))) for at in range(0, len(self._done), _SHARE))
@@ -132,44 +137,38 @@ class Spared:
             for item in share.finished:
                 self._journal.add(item)
             self._journal.flush()
-        run.tally.kept += counted.tally.kept
-        run.tally.spared += counted.tally.spared
+        run.tally.add(counted.tally)
         for names, count in counted.lines.items():
             run.ledger.spare(names, count)
         assert run.continuing is not None
-        run.continuing.kept += counted.kept
-        run.continuing.again += counted.again
+        run.continuing.count(counted.kept, counted.again)
 
 
 @contextmanager
-def helped(run: Run) -> Iterator[None]:
+def helped(run: RunSession) -> Iterator[Spared | None]:
     """Have processes at hand, while the block lasts, for what the run finds in its journal, where that is of use.
 
-    To be entered before anything starts threads, such as the progress on a terminal. Nothing happens where the run
-    works elsewhere, spends a budget, or is observed in more than its results.
+    To be entered before anything starts threads, such as the progress on a terminal. There are none, and `None` is
+    given, where the run works elsewhere, spends a budget, or is observed in more than its results.
     """
     count = min(cores(), _MOST)
-    if run.spared is not None or count < 2 or not _useful(run):
-        yield
+    if count < 2 or not _useful(run):
+        yield None
         return
-    run.spared = Spared(run, count)
-    try:
-        yield
-    finally:
-        run.spared.close()
-        run.spared = None
+    with closing(Spared(run, count)) as spared:
+        yield spared
 
 
-def _useful(run: Run) -> bool:
-    hears = run.observers.hear
+def _useful(run: RunSession) -> bool:
+    prepared, hears = run.prepared, run.prepared.observers.hear
     return (
         run.journal is not None
         and run.journal.had_replies
-        and run.matrix.answers >= _FEWEST
-        and isinstance(run.executor, InThisProcess)
+        and prepared.matrix.answers >= _FEWEST
+        and isinstance(prepared.executor, InThisProcess)
         and run.budget is None
         and not any(hears(what) for what in ("answer", "stage", "call"))
-        and not run.observers.of_starts
+        and not prepared.observers.of_starts
         and can_fork()
     )
 
@@ -177,17 +176,11 @@ def _useful(run: Run) -> bool:
 class _Worker:
     """The run as a process has it that was forked: with a journal that is read, and notes what would be written."""
 
-    def __init__(self, run: Run, apart: Apart) -> None:
-        assert run.journal is not None
-        assert run.fingerprints is not None
-        replaying = run.journal.replaying
-        run.journal = self._journal = _Noting.open(run.journal.path, replaying=True)
-        self._journal.replaying = replaying
-        self._continuing = run.continuing = Continuing(self._journal, run.fingerprints)
-        run.work = Answering(
-            run.config, run.plugins, trust=run.trust, policy=run.policy, keeper=self._journal, offline=True
-        )
-        self._run = run
+    def __init__(self, prepared: PreparedRun, journal: Path, apart: Apart) -> None:
+        self._journal = _Noting(Journal.open(journal, replaying=True), replaying=prepared.offline)
+        fingerprints = Fingerprints(prepared.config, prepared.plugins, prepared.trust)
+        self._continuing = Continuing(self._journal, fingerprints)
+        self._run = RunSession(prepared.without_calls(), replies=self._journal, results=self._continuing)
         self._loop = asyncio.new_event_loop()
         self._apart = apart
 
@@ -198,7 +191,7 @@ class _Worker:
 
     async def _share(self, orders: range) -> Share:
         share, in_a_row, logged = Share(), 0, self._apart.logged
-        for task in self._run.matrix.part(orders):
+        for task in self._run.prepared.matrix.part(orders):
             if self._apart.ending:
                 break
             self._journal.begin_answer()
@@ -219,10 +212,10 @@ class _Worker:
 
     async def _answer(self, task: AnswerTask, share: Share) -> bool:
         """Work on one answer; whether all was there that it takes."""
-        run, calls = self._run, self._run.work.calls
-        continuing = self._continuing
-        continuing.kept = continuing.again = 0
-        calls.tally, calls.ledger = Tally(), Ledger(run.ledger.prices)
+        run, continuing = self._run, self._continuing
+        kept, again = continuing.kept, continuing.again
+        run.work.calls.take_tally()
+        run.ledger.clear()
         judges, found = run.todo(task)
 
         async def done(judge: int, result: VerificationResult) -> None:
@@ -236,15 +229,21 @@ class _Worker:
             if self._journal.missed:
                 return False
         share.results += [(place, line or result.model_dump_json()) for place, result, line in found]
-        share.counted.add(calls.tally, calls.ledger, continuing)
+        share.counted.add(run.tally, run.ledger, continuing.kept - kept, continuing.again - again)
         return True
 
 
-class _Noting(Journal):
-    """A journal that is read, and whose readers say what they would have written. `missed`: a reply was not there."""
+class _Noting:
+    """A journal that is read, and whose readers say what they would have written. `missed`: a reply was not there.
 
-    missed = False
-    asked_agent = False
+    It is a `ReplyStore` and has `ResultRows`. `replaying` says that errors are taken from it as well.
+    """
+
+    def __init__(self, journal: Journal, *, replaying: bool) -> None:
+        self._journal = journal
+        self.replaying = replaying
+        self.asked_agent = False
+        self.begin_answer()
 
     def begin_answer(self) -> None:
         """Forget what was noted of the last answer."""
@@ -252,16 +251,39 @@ class _Noting(Journal):
         self.finished: list[FinishedItem] = []
         self.were_seen: list[tuple[int, KeptResult]] = []
 
+    def reading(self) -> AbstractContextManager[None]:
+        """Read the file as it is at the beginning of the block."""
+        return self._journal.reading()
+
     async def find(self, call: Call) -> Made | None:
         """What was kept of the call. Raises `Lacking`, and for each call of an agent: its parts may be kept, too."""
         if self.replaying:
-            return await super().find(call)
+            return await self._journal.find(call)
         self.asked_agent = self.asked_agent or call.target.port == "agent"
-        kept = await super().find(call) if not self.asked_agent else None
-        if kept is None:
+        kept = self._journal.reply(call) if not self.asked_agent else None
+        if kept is None or not kept.reusable:
             self.missed = True
             raise Lacking
-        return kept
+        return kept.made
+
+    async def store(self, call: Call, made: Made) -> None:
+        """Store nothing: no call is made."""
+
+    def leave(self, call: Call) -> None:
+        """Note nothing: no call is made."""
+
+    @property
+    def had_results(self) -> bool:
+        """Whether there was any result when the journal was opened."""
+        return self._journal.had_results
+
+    def result(self, item: ItemId, fingerprint: bytes) -> KeptResult | None:
+        """Return the result that the journal holds for an item under this fingerprint."""
+        return self._journal.result(item, fingerprint)
+
+    def warn_of_damage(self, what: str) -> None:
+        """Log that something in the file is damaged."""
+        self._journal.warn_of_damage(what)
 
     async def finish(
         self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool

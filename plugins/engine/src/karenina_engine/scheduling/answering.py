@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
     from karenina_core.models.source_folder import SourceFolder
     from karenina_core.plugins import Plugins
-    from karenina_engine.calls.calls import Calls, Keeper
+    from karenina_engine.calls.calls import CallLedger, Calls, Purse, ReplyStore
     from karenina_engine.calls.limits import Concurrency, Limits
     from karenina_engine.calls.retry import RetryPolicy
     from karenina_engine.journal.tasks import AnswerTask
@@ -38,7 +38,8 @@ class Answering:
 
     A run has one; an executor that works in other processes makes one in each. `concurrency` are the places that this
     one may take at the models' servers; `offline` says that no model may be asked, since the `keeper` has all replies.
-    `observers` hear of what is done here.
+    `observers` hear of what is done here. `planner` has the plans of these observers, if some were made before.
+    `ledger` counts the calls, and `budget` covers them.
     """
 
     def __init__(
@@ -48,14 +49,17 @@ class Answering:
         *,
         trust: Trust,
         policy: RetryPolicy | None = None,
-        keeper: Keeper | None = None,
+        keeper: ReplyStore | None = None,
         offline: bool = False,
         concurrency: Concurrency | None = None,
         observers: Observers = NOBODY,
+        planner: Planner | None = None,
+        ledger: CallLedger | None = None,
+        budget: Purse | None = None,
     ) -> None:
         core, settings = config.core, config.section(EngineSettings)
         self.config = config
-        self.planner = Planner(config, plugins, observers)
+        self.planner = planner or Planner(config, plugins, observers)
         self._trust = trust
         self._hub = PortHub(
             plugins,
@@ -66,6 +70,8 @@ class Answering:
             concurrency=concurrency or settings.concurrency(),
             observers=observers,
             bounds=ReplyBounds(core.max_reply_bytes, core.stream_timeout),
+            ledger=ledger,
+            budget=budget,
         )
         self._observers = observers
 

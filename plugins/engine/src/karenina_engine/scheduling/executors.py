@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from karenina_core.plugins import Plugins
-    from karenina_engine.scheduling.engine import Run
     from karenina_engine.scheduling.placed import Placed
+    from karenina_engine.scheduling.prepared import PreparedRun
+    from karenina_engine.scheduling.session import RunSession
 
 DEFAULT: Final = "asyncio"
 OWNER: Final = "karenina-engine"
@@ -26,11 +27,11 @@ OWNER: Final = "karenina-engine"
 class Executor(ABC):
     """A way to work through a run, chosen by its `name` in the configuration (`executor`).
 
-    The run itself stays in the process that was asked for it: it has the matrix (`run.matrix`), the one journal, the
-    output and the observers. An executor takes the answers of the matrix one after another, asks `run.todo` which of
-    their items have to run, has them worked on (`karenina_engine.scheduling.answering.Answering` does that in any
-    process), and hands each result to `run.finished`, which keeps it, before it brings it. Each item of the matrix
-    has one result in the end, also where something broke on the way (`run.work.failed`).
+    The run itself stays in the process that was asked for it: it has the matrix (`run.prepared.matrix`), the one
+    journal, the output and the observers. An executor takes the answers of the matrix one after another, asks
+    `run.todo` which of their items have to run, has them worked on (`karenina_engine.scheduling.answering.Answering`
+    does that in any process), and hands each result to `run.finished`, which keeps it, before it brings it. Each item
+    of the matrix has one result in the end, also where something broke on the way (`run.work.failed`).
 
     `settings` is the model of the configuration names that it owns, each marked `changes_results: False`: where the
     work is done changes no result. `keeps_budgets` says that it makes no call that `run.budget` does not cover, where
@@ -42,16 +43,15 @@ class Executor(ABC):
     keeps_budgets: ClassVar[bool] = False
     settings: ClassVar[type[BaseModel] | None] = None
 
-    def check(self, run: Run) -> None:
+    def check(self, prepared: PreparedRun) -> None:
         """Look, before anything is asked, at what would keep the run from being done. Raises `ConfigError`."""
 
     @abstractmethod
-    def execute(self, run: Run) -> AsyncGenerator[Placed]:
+    def execute(self, run: RunSession) -> AsyncGenerator[Placed]:
         """Every item's result with its place in the matrix, as the run gave it, in the order in which they end.
 
-        To be told when the run shall stop, it sets `run.on_stop` while it works: that is called in the event loop with
-        the seconds for which calls under way may go on, and the generator ends soon after. Where it is closed early it
-        ends at once all that it started.
+        While it works, it has a listener at the run (`run.add_stop_listener`), which is called in the event loop when
+        the run is stopped; the generator ends soon after. Where it is closed early it ends at once all that it started.
         """
 
 
@@ -62,7 +62,7 @@ class InThisProcess(Executor):
     description = "One event loop in this process."
     keeps_budgets = True
 
-    def execute(self, run: Run) -> AsyncGenerator[Placed]:
+    def execute(self, run: RunSession) -> AsyncGenerator[Placed]:
         """What the run does here."""
         return run.here()
 

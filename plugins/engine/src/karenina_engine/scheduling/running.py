@@ -20,9 +20,10 @@ from karenina_core.plugins import plugins_of
 from karenina_core.wording import nearest
 from karenina_engine.scheduling.admission import admit
 from karenina_engine.scheduling.collecting import rarely_collected
-from karenina_engine.scheduling.engine import Run
 from karenina_engine.scheduling.loops import run_in_loop
 from karenina_engine.scheduling.planner import Planner
+from karenina_engine.scheduling.prepared import PreparedRun, prepared_run
+from karenina_engine.scheduling.session import RunSession
 from karenina_engine.scheduling.settings import EngineSettings
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ MOST_HELD = 500
 
 
 @contextmanager
-def open_run(request: RunRequest) -> Iterator[Run]:
+def open_run(request: RunRequest) -> Iterator[RunSession]:
     """Prepare a run, and hold its journal, if it has one, while the block lasts.
 
     Raises `RestrictedValues`, `JournalError`, `ConfigError` and `PlanError`.
@@ -58,23 +59,30 @@ def prepare(
     journal: Journal | None = None,
     command: Mapping[str, Any] | None = None,
     admitted: bool = False,
-) -> Run:
+) -> RunSession:
     """Return a run, checked and ready. Raises `ConfigError` and `PlanError`.
 
     With an open `journal` the run keeps its replies and results there, and goes on where an earlier one stopped;
     `command` is what the journal notes of how the run was started (`karenina_engine.journal.command`). `admitted` says
     that `karenina_engine.scheduling.admission.admit` was called before. `open_run` does all of it.
     """
+    offline = journal is not None and journal.replaying
+    return RunSession(checked(request, offline=offline, admitted=admitted), journal=journal, command=command)
+
+
+def checked(request: RunRequest, *, offline: bool = False, admitted: bool = False) -> PreparedRun:
+    """Return the run that was requested, after all checks; `offline` says that no model may be called.
+
+    Raises `ConfigError` and `PlanError`.
+    """
     benchmark = request.benchmark
     trust = _trust(request.trust) if admitted else admitting(benchmark, request.config, request.trust)
     config = with_own_settings(benchmark, request.config)
     questions = chosen_questions(benchmark, config, request.question_ids)
-    run = Run(
-        questions, config, plugins_of(config), trust=trust, policy=request.policy, journal=journal, command=command
-    )
+    prepared = prepared_run(questions, config, plugins_of(config), trust=trust, policy=request.policy, offline=offline)
     if not config.core.parsing_models:
         _refuse_without_judge(questions, config, trust)
-    return run
+    return prepared
 
 
 def admitting(benchmark: QuestionSource, config: VerificationConfig, trust: Trust | Literal["all"] | None) -> Trust:

@@ -1,47 +1,36 @@
-"""The engine: walks the matrix with a bounded number of answers under way, and yields results as they end."""
+"""A run that is carried out: a bounded number of answers is under way, and results are yielded as they end."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from karenina_core.data.result import VerificationResult
-from karenina_core.errors import ConfigError
-from karenina_core.plugins import PluginError
 from karenina_engine.calls.limits import Limits
-from karenina_engine.calls.ports import check_models
 from karenina_engine.cost.budget import Budget
 from karenina_engine.cost.ledger import Ledger
-from karenina_engine.cost.prices import picodollars
-from karenina_engine.cost.pricing import Prices
 from karenina_engine.journal.continuing import Continuing, ResultStore
 from karenina_engine.journal.fingerprint import Fingerprints
 from karenina_engine.journal.rows import UnstorableRow
-from karenina_engine.journal.tasks import AnswerTask
 from karenina_engine.results.summary import OutcomeTally
 from karenina_engine.scheduling.answering import Answering
 from karenina_engine.scheduling.crew import Crew
 from karenina_engine.scheduling.events import RunFinished, RunStarted
-from karenina_engine.scheduling.executors import Executor, InThisProcess, executor
-from karenina_engine.scheduling.matrix import Matrix
-from karenina_engine.scheduling.observers import observers
 from karenina_engine.scheduling.placed import Placed
-from karenina_engine.scheduling.preflight import check_any_run, check_stages
 from karenina_engine.scheduling.settings import EngineSettings
 
 if TYPE_CHECKING:
-    from karenina_core.config import VerificationConfig
-    from karenina_core.data.question import Question
-    from karenina_core.data.trust import Trust
-    from karenina_core.models.model import ModelConfig
-    from karenina_core.plugins import Plugins
-    from karenina_engine.calls.calls import Tally
-    from karenina_engine.calls.retry import RetryPolicy
+    from karenina_engine.calls.calls import ReplyStore, Tally
     from karenina_engine.journal.journal import Journal
+    from karenina_engine.journal.tasks import AnswerTask
+    from karenina_engine.scheduling.prepared import PreparedRun
+
+StopListener = Callable[[float], None]
+"""Called when a run is stopped, with the seconds for which calls under way may go on."""
 
 MOST_ANSWERS = 512
 """How many answers are under way at once at the most, whatever the models allow."""
@@ -61,112 +50,55 @@ class Computed(Protocol):
         """Return the answers that remain for the run."""
 
 
-class Run:
-    """One run over some questions, prepared: everything that would fail every item has been looked at.
+class RunSession:
+    """The state of a run that is carried out: its calls, results, costs, and whether it was stopped.
 
-    Raises `ConfigError` where a model cannot be served, and `PlanError` where a question has no plan.
+    `journal` stores replies and results, unless `replies` and `results` are given in its place. `command` is what the
+    journal stores of how the run was started.
     """
 
     def __init__(
         self,
-        questions: Sequence[Question],
-        config: VerificationConfig,
-        plugins: Plugins,
+        prepared: PreparedRun,
         *,
-        trust: Trust,
-        policy: RetryPolicy | None = None,
         journal: Journal | None = None,
         command: Mapping[str, Any] | None = None,
+        replies: ReplyStore | None = None,
+        results: ResultStore | None = None,
     ) -> None:
-        core, settings = config.core, config.section(EngineSettings)
-        if not questions:
-            raise ConfigError(["there is no question to ask: add some to the benchmark, or widen the choice of ids"])
-        if not core.answering_models:
-            cure = "set answering_models (--answering), or give recorded answers (--recordings)"
-            raise ConfigError([f"there is no model to ask: {cure}"])
-        offline = journal is not None and journal.replaying
-        check_models(
-            plugins,
-            [("answering model", model) for model in core.answering_models]
-            + [("judge", model) for model in core.parsing_models],
-            offline=offline,
+        self.prepared: Final = prepared
+        self.journal: Final = journal
+        self.command: Final = dict(command or {})
+        self.replies: Final = replies if replies is not None else journal
+        if results is None and journal is not None:
+            results = Continuing(journal, Fingerprints(prepared.config, prepared.plugins, prepared.trust))
+        self.continuing: Final = results
+        self.ledger: Final = Ledger(prepared.prices)
+        limit = prepared.budget
+        self.budget: Final = Budget(limit, self.ledger, on_spent=self._is_spent) if limit is not None else None
+        self.work: Final = Answering(
+            prepared.config,
+            prepared.plugins,
+            trust=prepared.trust,
+            policy=prepared.policy,
+            keeper=self.replies,
+            offline=prepared.offline,
+            observers=prepared.observers,
+            planner=prepared.planner,
+            ledger=self.ledger,
+            budget=self.budget,
         )
-        if core.parsing_only:
-            _refuse_live(plugins, core.answering_models)
-        self.matrix = Matrix(questions, config)
-        self.config = config
-        self.plugins = plugins
-        self.trust = trust
-        self.policy = policy
-        check_any_run(plugins, config)
-        self.observers = observers(plugins, config)
-        self.work = Answering(
-            config,
-            plugins,
-            trust=trust,
-            policy=policy,
-            keeper=journal,
-            offline=offline,
-            observers=self.observers,
-        )
-        survey = self.work.planner.survey(questions)
-        self._warn_of_nothing_to_do(questions)
-        named = check_stages(plugins, config, questions, trust, survey, offline=offline)
-        self._budget: Budget | None = None
-        self._ledger = self.work.calls.ledger = Ledger(Prices(plugins, settings.prices))
-        if not offline:
-            self._open_budget([*core.answering_models, *core.parsing_models, *named])
         self._outcomes = OutcomeTally()
+        self._computed: Computed | None = None
         self._crew: Crew[AnswerTask] | None = None
         self._stopped: str | None = None
         self._told_to_stop = False  # by `stop`: a budget that is spent lets what is under way go on
+        self._stop_listeners: list[StopListener] = []
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.journal = journal
-        self.command = dict(command or {})
-        self.fingerprints = Fingerprints(config, plugins, trust) if journal is not None else None
-        self.continuing: ResultStore | None = None
-        if journal is not None and self.fingerprints is not None:
-            self.continuing = Continuing(journal, self.fingerprints)
-        self.spared: Computed | None = None
-        """What is computed from replies of the journal alone; set by `karenina_engine.offline.spared.helped`."""
-        self.on_stop: Callable[[float], None] | None = None
-        """Told by `stop` how many seconds of grace there are; set by the executor that works on the run."""
-        try:
-            offered = executor(plugins, settings.executor)
-        except PluginError as error:
-            raise ConfigError([f"executor: {error}"]) from error
-        # A replay asks nobody, so that nothing is gained elsewhere, and here every missing reply has its reason.
-        self.executor: Executor = offered if not offline else InThisProcess()
-        self.executor.check(self)
-        if settings.budget is not None and not self.executor.keeps_budgets:
-            why = f"the executor {settings.executor!r} does not keep to a budget"
-            raise ConfigError([f'{why}: remove the budget, or set executor = "{InThisProcess.name}"'])
-
-    def _open_budget(self, models: Sequence[ModelConfig]) -> None:
-        """Look up what the models cost, and open the budget, if there is one. Raises `ConfigError`."""
-        limit, prices = self.config.section(EngineSettings).budget, self._ledger.prices
-        unknown = {model.id: price.why for model in models if (price := prices.of(model)).tariff is None}
-        if limit is None:
-            return
-        if unknown:
-            raise ConfigError([f"a budget needs the price of {id!r}, which is {why}" for id, why in unknown.items()])
-        self._budget = self.work.calls.budget = Budget(picodollars(limit), self._ledger, on_spent=self._is_spent)
 
     def _is_spent(self) -> None:
-        assert self._budget is not None
-        self._stopped = self._stopped or self._budget.in_words()
-
-    def _warn_of_nothing_to_do(self, questions: Sequence[Question]) -> None:
-        if self.config.core.evaluation_mode != "rubric_only":
-            return
-        bare = sum(not question.trait_names() for question in questions)
-        if bare:
-            logger.warning(
-                "%d of %d questions have no rubric traits, and rubric_only evaluates nothing else: their answers are "
-                "recorded and not judged; give them traits, or set another evaluation_mode",
-                bare,
-                len(questions),
-            )
+        assert self.budget is not None
+        self._stopped = self._stopped or self.budget.in_words()
 
     @property
     def tally(self) -> Tally:
@@ -175,17 +107,7 @@ class Run:
 
     def __len__(self) -> int:
         """How many items the run has."""
-        return len(self.matrix)
-
-    @property
-    def ledger(self) -> Ledger:
-        """What the run has spent so far."""
-        return self._ledger
-
-    @property
-    def budget(self) -> Budget | None:
-        """The budget of the run, where it has one."""
-        return self._budget
+        return len(self.prepared.matrix)
 
     @property
     def limits(self) -> Limits:
@@ -213,8 +135,8 @@ class Run:
         again, self._told_to_stop = self._told_to_stop, True
         self._stopped = self._stopped or why
         self.limits.close()
-        if self.on_stop is not None:
-            self.on_stop(0.0 if again else grace)
+        for listener in tuple(self._stop_listeners):
+            listener(0.0 if again else grace)
         if crew is None:
             return
         crew.close()
@@ -231,6 +153,14 @@ class Run:
                 loop.call_later(_LAST_STEPS, look)
 
         look()
+
+    def add_stop_listener(self, listener: StopListener) -> None:
+        """Have `stop` call `listener` in the event loop, with the seconds for which calls under way may go on."""
+        self._stop_listeners.append(listener)
+
+    def remove_stop_listener(self, listener: StopListener) -> None:
+        """Undo `add_stop_listener`."""
+        self._stop_listeners.remove(listener)
 
     @property
     def running(self) -> bool:
@@ -265,23 +195,28 @@ class Run:
             async for place, result, _ in results:
                 yield place, result
 
-    async def placed(self) -> AsyncGenerator[Placed]:
-        """`placed_results`, each with the line that the journal holds of it, if there is one."""
-        outcomes = self._outcomes = OutcomeTally(self.matrix.per_question)
+    async def placed(self, computed: Computed | None = None) -> AsyncGenerator[Placed]:
+        """`placed_results`, each with the line that the journal holds of it, if there is one.
+
+        `computed` brings the results that need no call, if they are computed elsewhere.
+        """
+        self._computed = computed
+        outcomes = self._outcomes = OutcomeTally(self.prepared.matrix.per_question)
         began = time.monotonic()
         journal = self.journal if self.journal is not None and not self.journal.replaying else None
+        keeps_replies = self.replies is not None and not self.prepared.offline
         if journal is not None:
-            journal.begin(len(self), self.command, self._ledger)
+            journal.begin(len(self), self.command, self.ledger)
             journal.note_targets(self.work.targets())
-        if self._budget is not None:
-            self._budget.spent = self._ledger.earlier.cost
-        self.observers.run_started(RunStarted(len(self), self.config))
+        if self.budget is not None:
+            self.budget.spent = self.ledger.earlier.cost
+        self.prepared.observers.run_started(RunStarted(len(self), self.prepared.config))
         try:
             async with aclosing(self._stream()) as stream:
                 async for placed in stream:
                     result = placed.result
                     outcomes.add(result.outcome, result.question_id, result.template.verify_granular_result)
-                    self.observers.item_finished(result)
+                    self.prepared.observers.item_finished(result)
                     yield placed
         finally:
             interrupted = len(outcomes) < len(self)
@@ -292,22 +227,22 @@ class Run:
                     len(self),
                     self._stopped,
                     len(self) - len(outcomes),
-                    "; the same run with the same journal goes on with them" if journal is not None else "",
+                    "; the same run with the same journal goes on with them" if keeps_replies else "",
                 )
             finished = RunFinished(outcomes.summary(), time.monotonic() - began, interrupted, self._stopped)
-            self.observers.run_finished(finished)
+            self.prepared.observers.run_finished(finished)
             if journal is not None and journal.broken is None:
                 journal.end(self.tally, finished=not interrupted)
 
     async def _stream(self) -> AsyncGenerator[Placed]:
-        limit, clock = self.config.section(EngineSettings).run_timeout, None
+        limit, clock = self.prepared.config.section(EngineSettings).run_timeout, None
         if limit is not None:
             late = f"its time is over (run_timeout = {limit:g} s)"
             clock = asyncio.get_running_loop().call_later(limit, self.stop, late)
         self._loop = asyncio.get_running_loop()
         try:
             if self._stopped is None:
-                async with aclosing(self.executor.execute(self)) as results:
+                async with aclosing(self.prepared.executor.execute(self)) as results:
                     async for placed in results:
                         yield placed
         finally:
@@ -317,7 +252,7 @@ class Run:
 
     async def here(self) -> AsyncGenerator[Placed]:
         """The results, worked out in this process and event loop."""
-        core, limits = self.config.core, self.limits
+        core, limits, computed = self.prepared.config.core, self.limits, self._computed
         if self.journal is not None:
             self.journal.answering = self.work.calls.answering
         limits.prepare((*core.answering_models, *core.parsing_models))
@@ -332,13 +267,13 @@ class Run:
             could = limits.could_be_under_way()  # and some more, since answers also compute and wait for the journal
             return min(could + max(2, could // 4), MOST_ANSWERS)
 
-        if self.spared is not None:
-            async with aclosing(self.spared.results()) as results:
+        if computed is not None:
+            async with aclosing(computed.results()) as results:
                 async for placed in results:
                     yield placed
             if self._stopped is not None:
                 return
-        tasks = iter(self.matrix) if self.spared is None else self.spared.left()
+        tasks = iter(self.prepared.matrix) if computed is None else computed.left()
         crew = self._crew = Crew(tasks, lambda task: self._answer(task, bring), wanted, lambda: ready.put_nowait(None))
         limits.on_change = crew.fill
         try:
@@ -383,7 +318,7 @@ class Run:
                 judges.append(judge)
             else:
                 kept.append(Placed(task.place(judge), *found))
-        if self._budget is not None and self._budget.exhausted:
+        if self.budget is not None and self.budget.exhausted:
             judges = []
         return judges, kept
 
@@ -408,19 +343,3 @@ def _first(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-def _refuse_live(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
-    """Refuse models that would be asked in a run that only judges answers of earlier. Raises `ConfigError`."""
-    live = [model for model in models if not plugins.adapter(model.interface).spec.recorded]
-    if live:
-        recorded = ", ".join(sorted(one.spec.interface for one in plugins.adapters() if one.spec.recorded))
-        raise ConfigError(
-            [
-                f"parsing_only is true, and the answering model {model.id!r} would be asked: its interface "
-                f"{model.interface!r} does not replay recordings; "
-                + (f"give recorded answers ({recorded}), or" if recorded else "no installed adapter does;")
-                + " set parsing_only = false"
-                for model in live
-            ]
-        )

@@ -1,0 +1,163 @@
+"""A prepared run: its items and settings, and what was found out about them before the first call."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from karenina_core.errors import ConfigError
+from karenina_core.plugins import PluginError
+from karenina_engine.calls.ports import check_models
+from karenina_engine.cost.prices import picodollars
+from karenina_engine.cost.pricing import Prices
+from karenina_engine.scheduling.executors import Executor, InThisProcess, executor
+from karenina_engine.scheduling.matrix import Matrix
+from karenina_engine.scheduling.observers import NOBODY, Observers, observers
+from karenina_engine.scheduling.planner import Planner
+from karenina_engine.scheduling.preflight import check_any_run, check_stages
+from karenina_engine.scheduling.settings import EngineSettings
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.data.trust import Trust
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.plugins import Plugins
+    from karenina_engine.calls.retry import RetryPolicy
+
+logger = logging.getLogger("karenina")
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRun:
+    """A run that passed all checks and has not begun; a `RunSession` carries it out.
+
+    `policy` replaces the retry settings of the configuration. `offline` says that no model may be called. `planner` and
+    `prices` remember the plans and prices that were looked up. `budget` is in picodollars.
+    """
+
+    matrix: Matrix
+    config: VerificationConfig
+    plugins: Plugins
+    trust: Trust
+    policy: RetryPolicy | None
+    offline: bool
+    observers: Observers
+    planner: Planner
+    prices: Prices
+    budget: int | None
+    executor: Executor
+
+    def __len__(self) -> int:
+        """Return how many items the run has."""
+        return len(self.matrix)
+
+    def without_calls(self) -> PreparedRun:
+        """Return the same run without calls, observers and budget, for a process that only computes."""
+        planner = Planner(self.config, self.plugins)
+        return replace(self, offline=True, observers=NOBODY, planner=planner, budget=None)
+
+
+def prepared_run(
+    questions: Sequence[Question],
+    config: VerificationConfig,
+    plugins: Plugins,
+    *,
+    trust: Trust,
+    policy: RetryPolicy | None = None,
+    offline: bool = False,
+) -> PreparedRun:
+    """Return a run over these questions, after checking for everything that would fail every item.
+
+    Raises `ConfigError` if a model cannot be used, and `PlanError` if a question has no plan.
+    """
+    core, settings = config.core, config.section(EngineSettings)
+    if not questions:
+        raise ConfigError(["there is no question to ask: add some to the benchmark, or widen the choice of ids"])
+    if not core.answering_models:
+        cure = "set answering_models (--answering), or give recorded answers (--recordings)"
+        raise ConfigError([f"there is no model to ask: {cure}"])
+    check_models(
+        plugins,
+        [("answering model", model) for model in core.answering_models]
+        + [("judge", model) for model in core.parsing_models],
+        offline=offline,
+    )
+    if core.parsing_only:
+        _refuse_live(plugins, core.answering_models)
+    check_any_run(plugins, config)
+    seen_by = observers(plugins, config)
+    planner = Planner(config, plugins, seen_by)
+    survey = planner.survey(questions)
+    _warn_of_nothing_to_do(questions, config)
+    named = check_stages(plugins, config, questions, trust, survey, offline=offline)
+    prices = Prices(plugins, settings.prices)
+    budget = _budget(settings, prices, [*core.answering_models, *core.parsing_models, *named]) if not offline else None
+    prepared = PreparedRun(
+        matrix=Matrix(questions, config),
+        config=config,
+        plugins=plugins,
+        trust=trust,
+        policy=policy,
+        offline=offline,
+        observers=seen_by,
+        planner=planner,
+        prices=prices,
+        budget=budget,
+        executor=_executor(plugins, settings, offline=offline),
+    )
+    prepared.executor.check(prepared)
+    if settings.budget is not None and not prepared.executor.keeps_budgets:
+        why = f"the executor {settings.executor!r} does not keep to a budget"
+        raise ConfigError([f'{why}: remove the budget, or set executor = "{InThisProcess.name}"'])
+    return prepared
+
+
+def _executor(plugins: Plugins, settings: EngineSettings, *, offline: bool) -> Executor:
+    try:
+        offered = executor(plugins, settings.executor)
+    except PluginError as error:
+        raise ConfigError([f"executor: {error}"]) from error
+    # A replay makes no call, so that other processes gain nothing, and here every missing reply has its reason.
+    return offered if not offline else InThisProcess()
+
+
+def _budget(settings: EngineSettings, prices: Prices, models: Sequence[ModelConfig]) -> int | None:
+    """Look up what the models cost, and return the budget, if there is one. Raises `ConfigError`."""
+    unknown = {model.id: price.why for model in models if (price := prices.of(model)).tariff is None}
+    if settings.budget is None:
+        return None
+    if unknown:
+        raise ConfigError([f"a budget needs the price of {id!r}, which is {why}" for id, why in unknown.items()])
+    return picodollars(settings.budget)
+
+
+def _warn_of_nothing_to_do(questions: Sequence[Question], config: VerificationConfig) -> None:
+    if config.core.evaluation_mode != "rubric_only":
+        return
+    bare = sum(not question.trait_names() for question in questions)
+    if bare:
+        logger.warning(
+            "%d of %d questions have no rubric traits, and rubric_only evaluates nothing else: their answers are "
+            "recorded and not judged; give them traits, or set another evaluation_mode",
+            bare,
+            len(questions),
+        )
+
+
+def _refuse_live(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
+    """Refuse models that would be asked in a run that only judges answers of earlier. Raises `ConfigError`."""
+    live = [model for model in models if not plugins.adapter(model.interface).spec.recorded]
+    if live:
+        recorded = ", ".join(sorted(one.spec.interface for one in plugins.adapters() if one.spec.recorded))
+        raise ConfigError(
+            [
+                f"parsing_only is true, and the answering model {model.id!r} would be asked: its interface "
+                f"{model.interface!r} does not replay recordings; "
+                + (f"give recorded answers ({recorded}), or" if recorded else "no installed adapter does;")
+                + " set parsing_only = false"
+                for model in live
+            ]
+        )
