@@ -147,7 +147,9 @@ def test_links_in_a_workspace_lead_nowhere_outside(site: Site, root: Path, targe
 )
 def test_a_workspace_path_names_nothing_outside(site: Site, root: Path, path: str, why: str) -> None:
     """Attack: a `workspace_path` that is absolute, goes up, is a link that leaves the root, or is a trick of names."""
-    (root / "out").symlink_to(root.parent)
+    (root.parent / "documents").mkdir()
+    (root.parent / "documents/secret.txt").write_text(SECRET)
+    (root / "out").symlink_to("../documents")
 
     printed, sent = attack(site, root, path, "workspace_copy=false", reads=("secret.txt", "../secret.txt"))
 
