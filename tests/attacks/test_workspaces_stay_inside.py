@@ -315,6 +315,18 @@ def test_what_took_the_place_of_a_workspace_is_not_removed(root: Path, tmp_path:
     assert kept.get(replaced_by, workspace.path).read_text() == "mine"
 
 
+def test_a_workspace_behind_a_link_is_not_emptied(root: Path, tmp_path: Path) -> None:
+    """Attack: the agent moves its workspace to a folder of the user, and leaves a link to it in its place."""
+    workspace = OwnFolder.make(root / "task_run_x")
+    workspace.path.rename(tmp_path / "documents")
+    (tmp_path / "documents/thesis.txt").write_text("mine")
+    workspace.path.symlink_to(tmp_path / "documents")
+
+    with pytest.raises(NotOurs, match="left alone"):
+        workspace.remove()
+    assert (tmp_path / "documents/thesis.txt").read_text() == "mine"
+
+
 def test_a_folder_that_was_there_before_is_not_taken_for_a_workspace(root: Path) -> None:
     """Attack: have a folder of the user at the place where a workspace is to be made."""
     (root / "mine").mkdir()

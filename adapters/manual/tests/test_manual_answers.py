@@ -221,6 +221,17 @@ async def test_text_is_a_conversation_of_one_message() -> None:
     assert reply.trace == (Message.assistant("On 17q21."),)
 
 
+async def test_half_surrogate_pairs_in_recordings_are_replaced() -> None:
+    use = {"type": "tool_use", "id": "c", "name": "lookup", "input": {"gene": "BCL2 \ud83d"}}
+    said = {"type": "text", "text": "On 17q21 \ud83d"}
+    messages = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": [said, use]}]
+
+    assert await answer({"q1": "On 17q21 \ud83d"}) == "On 17q21 \ufffd"
+    reply = await RecordedAgent(model({"q1": messages})).run([], AgentOptions(), info=CallInfo("q1"))
+    assert reply.trace[0].tool_calls[0].arguments == {"gene": "BCL2 \ufffd"}
+    assert reply.trace[0].content == "On 17q21 \ufffd"
+
+
 async def test_a_conversation_without_an_answer_is_no_answer() -> None:
     with pytest.raises(PortError, match="'q1' is no answer: the trace ends while the assistant calls lookup"):
         await answer({"q1": ANTHROPIC})

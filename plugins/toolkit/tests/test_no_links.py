@@ -1,0 +1,62 @@
+"""Files and folders are opened below a root without following a link, and without waiting for a pipe."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from karenina_toolkit.no_links import NotAFile, file_at, opened_file, opened_folder, replace_file
+
+SECRET = b"SECRET-4711"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder with a file, links out of it, and a pipe; the secret is outside."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/secret.txt").write_bytes(SECRET)
+    folder = tmp_path / "root"
+    (folder / "data").mkdir(parents=True)
+    (folder / "data/code.txt").write_bytes(b"QX1")
+    (folder / "out").symlink_to("../outside")
+    (folder / "data/secret.txt").symlink_to("../../outside/secret.txt")
+    os.mkfifo(folder / "data/pipe")
+    return folder
+
+
+def test_a_plain_file_is_opened(root: Path) -> None:
+    with opened_file(root, root / "data/code.txt") as file:
+        assert file.read() == b"QX1"
+
+
+def test_a_link_to_a_folder_is_not_followed(root: Path) -> None:
+    with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
+        opened_file(root, root / "out/secret.txt")
+    with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
+        replace_file(root, root / "out/secret.txt", b"theirs")
+    assert (root.parent / "outside/secret.txt").read_bytes() == SECRET
+
+
+def test_a_link_to_a_file_is_not_followed(root: Path) -> None:
+    with pytest.raises(OSError, match="Too many levels"):
+        opened_file(root, root / "data/secret.txt")
+
+
+def test_a_link_to_a_file_is_replaced_and_not_written_through(root: Path) -> None:
+    replace_file(root, root / "data/secret.txt", b"theirs")
+
+    assert (root / "data/secret.txt").read_bytes() == b"theirs"
+    assert not (root / "data/secret.txt").is_symlink()
+    assert (root.parent / "outside/secret.txt").read_bytes() == SECRET
+
+
+def test_a_pipe_is_refused_without_waiting(root: Path) -> None:
+    with opened_folder(root, root / "data") as folder, pytest.raises(NotAFile):
+        file_at("pipe", folder)
+
+
+def test_a_folder_outside_of_the_root_is_refused(root: Path) -> None:
+    with pytest.raises(OSError, match="it does not lie in"), opened_folder(root, root.parent / "outside"):
+        pass
