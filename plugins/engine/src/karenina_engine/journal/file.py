@@ -112,16 +112,12 @@ def _forbidden_by_its_header(error: sqlite3.Error, path: Path) -> bool:
 def can_be_written(database: sqlite3.Connection) -> bool:
     """Return whether SQLite writes to the journal: a version in its header can forbid that. Changes nothing."""
     try:
-        _try_to_write(database)
+        database.execute("DELETE FROM meta WHERE FALSE")
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_READONLY:
             raise
         return False
     return True
-
-
-def _try_to_write(database: sqlite3.Connection) -> None:
-    database.execute("DELETE FROM meta WHERE FALSE")
 
 
 def _has_code(error: sqlite3.Error) -> bool:
@@ -167,7 +163,6 @@ def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
             database.execute("PRAGMA busy_timeout = 5000")
             if new:
                 make(database)
-            _try_to_write(database)  # before any call is made
     except BaseException:
         database.close()
         raise
