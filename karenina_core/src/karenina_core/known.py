@@ -8,8 +8,11 @@ brings what a configuration names.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cache
 from typing import Final, TypedDict
+
+from karenina_core.wording import nearest
 
 CORE: Final = "karenina-core"
 """The distribution of the core."""
@@ -48,6 +51,14 @@ def known() -> Known:
 
     found: Known = json.loads(files("karenina_core").joinpath("known.json").read_text("utf-8"))
     return found
+
+
+def missing_adapter(interface: str, installed: Iterable[str]) -> str:
+    """Return why there is no adapter of that name, with the distribution that has it or the nearest name."""
+    owner = known()["adapters"].get(interface)
+    if owner is not None:
+        return f"the adapter {interface!r} is not installed: {install_line(owner)}"
+    return f"there is no adapter {interface!r}{nearest(interface, installed)}"
 
 
 def install_line(distribution: str) -> str:

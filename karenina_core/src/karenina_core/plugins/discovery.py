@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
 from typing import Final, Literal
@@ -33,6 +33,10 @@ class PluginInfo:
     failure: str | None = None
     ignored: tuple[str, ...] = ()
     """Hooks that it implements without effect, each with the reason."""
+
+    def refused(self, state: State, failure: str) -> PluginInfo:
+        """Return it as one that is not used, with the reason."""
+        return replace(self, state=state, failure=failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,53 +73,33 @@ class Selection:
         return not names & self.block and (not self.only or always or bool(names & self.only))
 
 
-@dataclass(frozen=True, slots=True)
-class Sifted:
-    """The entry points of one group that may be loaded, and what became of the others."""
-
-    usable: tuple[tuple[PluginInfo, EntryPoint], ...]
-    set_aside: tuple[PluginInfo, ...]
-
-
-def sift(points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> Sifted:
-    """Sort the entry points of one group by what the selection says, with one owner at most for each name.
+def sift(points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> Iterator[tuple[PluginInfo, EntryPoint]]:
+    """Yield the entry points of one group, each with whether it may be loaded: its state is then `found`.
 
     A name that several distributions offer and nobody picked is usable from none of them: which one stands must not
     depend on which is found first. Neither is a name whose pick does not offer it. The order of `points` has no effect.
     """
     allowed: dict[str, dict[str, tuple[PluginInfo, EntryPoint]]] = {}
-    set_aside: list[PluginInfo] = []
-    for point in sorted(points, key=_order):
-        info = _info(point, kind)
+    for info, point in sorted(((_info(point, kind), point) for point in points), key=_order):
         if selection.allows(info):
             allowed.setdefault(info.name, {}).setdefault(info.distribution, (info, point))
         else:
-            set_aside.append(replace(info, state="blocked", failure="left out by the plugin selection"))
+            yield info.refused("blocked", "left out by the plugin selection"), point
     picked = dict(selection.pick)
-    usable: list[tuple[PluginInfo, EntryPoint]] = []
     for name, owners in allowed.items():
-        infos = [info for info, _ in owners.values()]
-        chosen = picked.get(name)
-        if chosen in owners:
-            usable.append(owners[chosen])
-            why = f"{chosen} is picked for {name}"
-            set_aside += [replace(info, state="blocked", failure=why) for info in infos if info.distribution != chosen]
-        elif chosen is not None:
-            why = (
-                f"[plugins.pick] {name} names {chosen!r}, which does not offer this {kind}; "
-                f"name one of those that do: {', '.join(owners)}"
-            )
-            set_aside += [replace(info, state="conflict", failure=why) for info in infos]
-        elif len(infos) > 1:
-            why = (
-                f"two distributions offer the {kind} {name}: "
-                f"{' and '.join(f'{info.distribution} {info.version}' for info in infos)}; pick one in the "
-                f'configuration: [plugins.pick] {name} = "{infos[0].distribution}"'
-            )
-            set_aside += [replace(info, state="conflict", failure=why) for info in infos]
-        else:
-            usable += owners.values()
-    return Sifted(tuple(usable), tuple(set_aside))
+        rivals = [info for info, _ in owners.values()]
+        for info, point in owners.values():
+            yield _judged(info, rivals, picked.get(name)), point
+
+
+def load_all(points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> Iterator[tuple[PluginInfo, object]]:
+    """Yield what the entry points of one group name; None for those that may not or cannot be loaded."""
+    for info, point in sift(points, kind, selection):
+        try:
+            found = (info, load(point) if info.state == "found" else None)
+        except (Exception, SystemExit) as error:
+            found = (info.refused("failed", described(error)), None)
+        yield found
 
 
 def load(point: EntryPoint) -> object:
@@ -137,12 +121,37 @@ def load(point: EntryPoint) -> object:
     return found[point.name].plugin
 
 
-def _order(point: EntryPoint) -> tuple[str, str, str]:
-    return point.name, point.dist.name if point.dist is not None else "", point.value
+def described(error: BaseException) -> str:
+    """Return an error as a failure shows it: its type, and its message if it has one."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _judged(info: PluginInfo, rivals: list[PluginInfo], picked: str | None) -> PluginInfo:
+    """Return `info` if its offer stands among those of its name, else with the reason why it does not."""
+    owners = [one.distribution for one in rivals]
+    if picked == info.distribution or (picked is None and len(rivals) == 1):
+        return info
+    if picked in owners:
+        return info.refused("blocked", f"{picked} is picked for {info.name}")
+    if picked is not None:
+        return info.refused(
+            "conflict",
+            f"[plugins.pick] {info.name} names {picked!r}, which does not offer this {info.kind}; "
+            f"name one of those that do: {', '.join(owners)}",
+        )
+    both = " and ".join(f"{one.distribution} {one.version}" for one in rivals)
+    return info.refused(
+        "conflict",
+        f"two distributions offer the {info.kind} {info.name}: {both}; pick one in the configuration: "
+        f'[plugins.pick] {info.name} = "{owners[0]}"',
+    )
+
+
+def _order(found: tuple[PluginInfo, EntryPoint]) -> tuple[str, str, str]:
+    return found[0].name, found[0].distribution, found[0].target
 
 
 def _info(point: EntryPoint, kind: Kind) -> PluginInfo:
-    distribution = point.dist
-    name = distribution.name if distribution is not None else "unknown"
-    version = distribution.version if distribution is not None else "0"
-    return PluginInfo(point.name, kind, name, version, point.value)
+    if point.dist is None:
+        return PluginInfo(point.name, kind, "unknown", "0", point.value)
+    return PluginInfo(point.name, kind, point.dist.name, point.dist.version, point.value)

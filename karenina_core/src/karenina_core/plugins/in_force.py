@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import TYPE_CHECKING
 
-from karenina_core.plugins.discovery import Kind, Selection
+from karenina_core.plugins.discovery import Selection
 from karenina_core.plugins.offers import Plugins
 
 if TYPE_CHECKING:
     from karenina_core.config.verification import VerificationConfig
 
 _current: ContextVar[Plugins | None] = ContextVar("karenina_plugins", default=None)
-_shared: dict[Selection, Plugins] = {}
 
 
 def for_commands() -> Plugins:
@@ -22,24 +22,18 @@ def for_commands() -> Plugins:
 
     None of the others is imported, so that the command line starts at once.
     """
-    chosen = _current.get()
-    if chosen is not None:
-        return chosen
-    kinds: tuple[Kind, ...] = ("other",)
-    return Plugins.discover(kinds=kinds)
+    return _current.get() or Plugins.discover(kinds=["other"])
 
 
 def current() -> Plugins:
     """The plugins in force: those of the enclosing `using`, else the installed ones, discovered on first need."""
-    chosen = _current.get()
-    return chosen if chosen is not None else selected(Selection.of())
+    return _current.get() or selected(Selection.of())
 
 
+@cache
 def selected(selection: Selection) -> Plugins:
     """The installed plugins under a selection, discovered once a process."""
-    if selection not in _shared:
-        _shared[selection] = Plugins.discover(selection)
-    return _shared[selection]
+    return Plugins.discover(selection)
 
 
 def plugins_of(config: VerificationConfig) -> Plugins:

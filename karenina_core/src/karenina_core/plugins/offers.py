@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
-from karenina_core.known import CORE
+from karenina_core.known import CORE, missing_adapter
+from karenina_core.plugins import hookspecs
 from karenina_core.plugins.discovery import GROUPS, Kind, Selection
 from karenina_core.plugins.hookspecs import karenina_adapters, karenina_settings
 from karenina_core.plugins.registry import STAGE_HOOKS, PluginError, Registry
@@ -49,10 +50,6 @@ class Plugins(Registry):
     `discover()` makes the usual one; `Plugins()` is empty, for tests and for programs that choose for themselves.
     """
 
-    def __init__(self, specifications: Specifications | None = None) -> None:
-        super().__init__(specifications)
-        self._settings: list[tuple[type[BaseModel], str]] = []
-
     @classmethod
     def discover(
         cls,
@@ -86,34 +83,28 @@ class Plugins(Registry):
         plugins._index()
         return plugins
 
-    def _forget_offers(self) -> None:
-        super()._forget_offers()
-        self._stages: tuple[OfferedStage, ...] | None = None
-        self._adapters: tuple[OfferedAdapter, ...] | None = None
-
     def stages(self) -> tuple[OfferedStage, ...]:
         """All stages that are offered, sorted by name and distribution."""
-        if self._stages is None:
-            offered = []
+        if "stages" not in self._offered:
+            found = []
             for hook, slot in STAGE_HOOKS.items():
-                for plugin, stages in self._offers(hook):
-                    for stage in stages:
-                        self._check_stage(stage, slot, hook, plugin)
-                        if self._admitted("stage", stage.name, plugin):
-                            offered.append(OfferedStage(stage, *self._owners[id(plugin)]))
-            self._stages = tuple(sorted(offered, key=lambda one: (one.stage.name, one.distribution)))
-        return self._stages
+                for one in self.offers(getattr(hookspecs, hook)):
+                    self._check_stage(one.value, slot, hook, one.plugin)
+                    if self._admitted("stage", one.value.name, one.plugin):
+                        found.append(OfferedStage(one.value, one.distribution, one.version))
+            self._offered["stages"] = sorted(found, key=lambda one: (one.stage.name, one.distribution))
+        return tuple(self._offered["stages"])
 
     def adapters(self) -> tuple[OfferedAdapter, ...]:
         """All adapters that are offered, sorted by interface and distribution."""
-        if self._adapters is None:
-            offered = [
+        if "adapters" not in self._offered:
+            found = [
                 OfferedAdapter(one.value, one.distribution, one.version)
                 for one in self.offers(karenina_adapters)
                 if self._admitted("adapter", one.value.interface, one.plugin)
             ]
-            self._adapters = tuple(sorted(offered, key=lambda one: (one.spec.interface, one.distribution)))
-        return self._adapters
+            self._offered["adapters"] = sorted(found, key=lambda one: (one.spec.interface, one.distribution))
+        return tuple(self._offered["adapters"])
 
     def adapter(self, interface: str) -> OfferedAdapter:
         """The adapter of that interface name.
@@ -121,9 +112,6 @@ class Plugins(Registry):
         Raises `PluginError` where there is none (with the distribution that has it, or the nearest name), where it
         failed to load, and where two distributions offer it.
         """
-        from karenina_core.known import install_line, known
-        from karenina_core.wording import nearest
-
         found = [one for one in self.adapters() if one.spec.interface == interface]
         problem = self.problem_with("adapter", interface)
         if len(found) == 1:
@@ -136,11 +124,7 @@ class Plugins(Registry):
             )
         if problem:
             raise PluginError(f"the adapter {interface!r} cannot be used: {problem}")
-        owner = known()["adapters"].get(interface)
-        if owner is not None:
-            raise PluginError(f"the adapter {interface!r} is not installed: {install_line(owner)}")
-        installed = [one.spec.interface for one in self.adapters()]
-        raise PluginError(f"there is no adapter {interface!r}{nearest(interface, installed)}")
+        raise PluginError(missing_adapter(interface, [one.spec.interface for one in self.adapters()]))
 
     def prompt_instructions(self, task: str, interface: str) -> tuple[str, ...]:
         """What plugins add to the prompt of `task` for judges of `interface`, in the order of the plugins' names."""
@@ -149,12 +133,9 @@ class Plugins(Registry):
 
     def settings_models(self) -> list[tuple[type[BaseModel], str]]:
         """The settings models of no stage, of stages and of executors, each with the distribution that has it."""
-        found: list[tuple[type[BaseModel] | None, str]] = [
-            (offer.value, offer.distribution) for offer in self.offers(karenina_settings)
-        ]
-        found += [(one.stage.settings, one.distribution) for one in self.stages()]
-        found += self._settings
-        return [(model, owner) for model, owner in found if model is not None]
+        found = [(offer.value, offer.distribution) for offer in self.offers(karenina_settings)]
+        found += [(one.stage.settings, one.distribution) for one in self.stages() if one.stage.settings is not None]
+        return found + self._settings
 
     def prompt_tasks(self) -> list[PromptTask]:
         """Return what the stages ask of models."""

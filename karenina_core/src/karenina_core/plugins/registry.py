@@ -14,11 +14,12 @@ import pluggy
 from karenina_core.artifacts.slots import Slot
 from karenina_core.errors import KareninaError
 from karenina_core.known import known
-from karenina_core.plugins import hookspecs
-from karenina_core.plugins.discovery import Kind, PluginInfo, Selection, load, sift
-from karenina_core.plugins.specifications import Specifications, described, installed, other_version
+from karenina_core.plugins.discovery import Kind, PluginInfo, Selection, described, load_all
+from karenina_core.plugins.specifications import Specifications, installed, other_version
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from karenina_core.stages.stage import Stage
 
 P = ParamSpec("P")
@@ -62,9 +63,9 @@ class Registry:
         self.specifications = specifications if specifications is not None else installed(Selection())
         self._manager = self.specifications.manager()
         self._infos: dict[tuple[Kind, str, str], PluginInfo] = {}
-        self._owners: dict[int, tuple[str, str]] = {}
-        self._plugins: list[object] = []
-        self._forget_offers()
+        self._plugins: dict[int, tuple[object, str, str]] = {}
+        self._offered: dict[str, list[Any]] = {}
+        self._settings: list[tuple[type[BaseModel], str]] = []
         for info in self.specifications.problems:
             self._note(info)
 
@@ -98,9 +99,9 @@ class Registry:
             raise PluginError(f"the hook {hook.__name__} cannot be used: {why}")
         implementing = {id(found.plugin) for found in caller.get_hookimpls()}
         return [
-            Implementation(plugin, *self._owners[id(plugin)], partial(self._call_one, plugin, hook.__name__))
-            for plugin in self._plugins
-            if id(plugin) in implementing
+            Implementation(*owned, partial(self._call_one, owned[0], hook.__name__))
+            for key, owned in self._plugins.items()
+            if key in implementing
         ]
 
     def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[tuple[Implementation[P, R], R]]:
@@ -138,57 +139,44 @@ class Registry:
         """List the plugin of an offer that cannot be used as failed."""
         self._note_failure(offer.plugin, described(error))
 
-    def _forget_offers(self) -> None:
-        """Called when a plugin was registered, so that what it offers is found."""
-        self._offered: dict[str, list[Any]] = {}
-
     def _add_group(self, points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> None:
-        sifted = sift(points, kind, selection)
-        for info in sifted.set_aside:
-            self._note(info)
         loaded: dict[int, tuple[object, list[PluginInfo]]] = {}
-        for info, point in sifted.usable:
-            try:
-                plugin = load(point)
-            except (Exception, SystemExit) as error:
-                self._note(replace(info, state="failed", failure=described(error)))
-            else:
+        for info, plugin in load_all(points, kind, selection):
+            if info.state == "found":
                 loaded.setdefault(id(plugin), (plugin, []))[1].append(info)
+            else:
+                self._note(info)
         for plugin, infos in loaded.values():
             self._admit(plugin, kind, infos)
 
     def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> None:
         """Register an object that one or several entry points name, and hold each name to what is offered."""
-        fresh = not any(plugin is other for other in self._plugins)
+        fresh = id(plugin) not in self._plugins
         failure = self._register(plugin, infos[0].distribution, infos[0].version)
-        offered: set[str] | None = None
+        named = offered = {info.name for info in infos}
         if failure is None and kind != "other":
             try:
                 offered = set(self._offered_names(plugin, kind))
             except Exception as error:
                 failure = described(error)
-        unwanted = offered is not None and not offered & {info.name for info in infos}
-        if fresh and id(plugin) in self._owners and (failure is not None or unwanted):
+        if fresh and id(plugin) in self._plugins and (failure is not None or not offered & named):
             self._forget(plugin)
+        what = ", ".join(sorted(offered)) or "nothing"
         for info in infos:
-            if failure is not None:
-                self._note(replace(info, state="failed", failure=failure))
-            elif offered is not None and info.name not in offered:
-                what = ", ".join(sorted(offered)) or "nothing"
-                self._note(
-                    replace(
-                        info,
-                        state="failed",
-                        failure=f"the entry point is named {info.name!r}, but {info.target} offers {what}: "
-                        f"name it after the {kind} that it offers",
-                    )
+            problem = failure
+            if failure is None and info.name not in offered:
+                problem = (
+                    f"the entry point is named {info.name!r}, but {info.target} offers {what}: "
+                    f"name it after the {kind} that it offers"
                 )
+            if problem is not None:
+                self._note(info.refused("failed", problem))
             else:
                 self._note(replace(info, state="loaded", ignored=self._ignored(plugin)))
 
     def _admitted(self, kind: Kind, name: str, plugin: object) -> bool:
         """Whether an offer stands: its entry point, where it has one, was neither blocked nor in conflict."""
-        info = self._infos.get((kind, name, self._owners[id(plugin)][0]))
+        info = self._infos.get((kind, name, self._plugins[id(plugin)][1]))
         return info is None or info.state == "loaded"
 
     def _offered_names(self, plugin: object, kind: Kind) -> list[str]:
@@ -217,7 +205,7 @@ class Registry:
         failure = other_version(plugin)
         if failure is not None:
             return failure
-        if any(plugin is other for other in self._plugins):
+        if id(plugin) in self._plugins:
             return None
         try:
             self._manager.register(plugin, name=f"{distribution} {id(plugin)}")
@@ -226,24 +214,18 @@ class Registry:
             if self._manager.is_registered(plugin):
                 self._manager.unregister(plugin)
             return described(error)
-        self._plugins.append(plugin)
-        self._owners[id(plugin)] = (distribution, version)
-        self._forget_offers()
+        self._plugins[id(plugin)] = (plugin, distribution, version)
+        self._offered.clear()
         return None
 
     def _forget(self, plugin: object) -> None:
         self._manager.unregister(plugin)
-        self._plugins = [other for other in self._plugins if other is not plugin]
-        del self._owners[id(plugin)]
+        del self._plugins[id(plugin)]
 
     def _call_one(self, plugin: object, hook: str, **arguments: object) -> Any:
-        others = [other for other in self._plugins if other is not plugin]
+        others = [other for other, *_ in self._plugins.values() if other is not plugin]
         results = self._manager.subset_hook_caller(hook, others)(**arguments)
         return results[0] if results else None
-
-    def _offers(self, hook: str) -> Iterator[tuple[object, Sequence[Any]]]:
-        specification: Callable[[], Sequence[Any]] = getattr(hookspecs, hook)
-        return ((found.plugin, offers) for found, offers in self.each(specification) if offers)
 
     def _ignored(self, plugin: object) -> tuple[str, ...]:
         """The hooks of this project that the plugin implements and nobody specifies, each with the reason."""
@@ -268,7 +250,7 @@ class Registry:
         self._infos[(info.kind, info.name, info.distribution)] = info
 
     def _note_failure(self, plugin: object, failure: str) -> None:
-        distribution, _ = self._owners[id(plugin)]
+        _, distribution, _ = self._plugins[id(plugin)]
         for info in self.describe():
             if info.distribution == distribution and info.state == "loaded":
                 self._note(replace(info, state="failed", failure=failure))

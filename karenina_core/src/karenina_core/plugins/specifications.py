@@ -15,7 +15,7 @@ import pluggy
 from karenina_core.hooks import API_VERSION, PROJECT
 from karenina_core.known import CORE, install_line, known
 from karenina_core.plugins import hookspecs
-from karenina_core.plugins.discovery import PluginInfo, Selection, load, sift
+from karenina_core.plugins.discovery import PluginInfo, Selection, described, load_all
 
 GROUP: Final = "karenina.hookspecs"
 
@@ -54,20 +54,21 @@ class Specifications:
     @classmethod
     def load(cls, points: Iterable[EntryPoint], selection: Selection) -> Specifications:
         """Import the modules that `points` name. A hook that two of them specify takes both out, except the core's."""
-        sifted = sift(points, "hooks", selection)
-        problems = list(sifted.set_aside)
-        found: list[HookOwner] = []
-        for info, point in sifted.usable:
+        problems: list[PluginInfo] = []
+        found = [_core()]
+        for info, module in load_all(points, "hooks", selection):
+            if info.state != "found":
+                problems.append(info)
+                continue
             try:
-                found.append(_owner(load(point), info))
-            except (Exception, SystemExit) as error:
-                problems.append(replace(info, state="failed", failure=described(error)))
-        core = _core()
-        accepted = [core]
-        for one in found:
-            rivals = [other for other in (core, *found) if other is not one and set(one.hooks) & set(other.hooks)]
+                found.append(_owner(module, info))
+            except (TypeError, ImportError) as error:
+                problems.append(info.refused("failed", described(error)))
+        accepted = found[:1]
+        for one in found[1:]:
+            rivals = [other for other in found if other is not one and set(one.hooks) & set(other.hooks)]
             if rivals:
-                problems.append(replace(one.info, state="conflict", failure=_conflict(one, rivals[0])))
+                problems.append(one.info.refused("conflict", _conflict(one, rivals[0])))
             else:
                 accepted.append(one)
         return cls(tuple(accepted), tuple(problems))
@@ -109,11 +110,6 @@ class Specifications:
 def installed(selection: Selection) -> Specifications:
     """Return the specifications of what is installed, found once a process. `selection` may block some of them."""
     return Specifications.load(entry_points(group=GROUP), selection)
-
-
-def described(error: BaseException) -> str:
-    """Return an error as a failure shows it: its type, and its message if it has one."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def other_version(thing: object) -> str | None:
