@@ -15,7 +15,8 @@ from karenina_core.artifacts.slots import EvaluationMode, Slot
 from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait
 from karenina_core.models.ports import AgentReply, CallInfo, Message
 from karenina_core.planning.plan import Plan, make_plan
-from karenina_core.plugins import OfferedStage, Plugins
+from karenina_core.plugins import Plugins
+from karenina_core.stages.stage import OfferedStage
 from karenina_engine.offline.placeholder import fitting
 from karenina_testing import ScriptedModels
 

@@ -12,7 +12,8 @@ from karenina_core import ANY, Question, VerificationConfig
 from karenina_core import plugins as plugin_room
 from karenina_core.planning.plan import Plan, arrange, make_plan
 from karenina_core.planning.selection import Selected
-from karenina_core.plugins import OfferedStage, Plugins
+from karenina_core.plugins import Plugins
+from karenina_core.stages.stage import OfferedStage
 
 SHIPPED = {offered.stage.name: offered.stage for offered in plugin_room.current().stages()}
 BY_NAME = {one.name: one for one in CONTRACTS}

@@ -83,6 +83,15 @@ class AdapterSpec:
         return tuple(name for name in ("llm", "parser", "agent") if getattr(self, name) is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class OfferedAdapter:
+    """An adapter with the distribution that offers it."""
+
+    spec: AdapterSpec
+    distribution: str
+    version: str
+
+
 def extra_of(model: ModelConfig, kind: type[E]) -> E:
     """The `extra` of `model`, as the settings of its adapter. Raises `AdapterConfigError`, which shows no value."""
     from pydantic import ValidationError

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.models.source_folder import SourceFolder
-    from karenina_core.plugins import OfferedStage
+    from karenina_core.stages.stage import OfferedStage
 
 
 class PlanError(KareninaError):

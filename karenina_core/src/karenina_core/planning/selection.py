@@ -15,8 +15,7 @@ from karenina_core.wording import nearest
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
-    from karenina_core.plugins import OfferedStage
-    from karenina_core.stages.stage import Skip, Stage
+    from karenina_core.stages.stage import OfferedStage, Skip, Stage
 
 
 @dataclass(frozen=True, slots=True)

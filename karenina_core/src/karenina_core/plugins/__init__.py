@@ -5,19 +5,16 @@ Failures are data: a plugin that cannot be loaded is listed with its reason, and
 
 from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, State, described
 from karenina_core.plugins.in_force import current, for_commands, plugins_of, selected, using
-from karenina_core.plugins.offers import OfferedAdapter, OfferedStage, Plugins
-from karenina_core.plugins.registry import STAGE_HOOKS, Implementation, Offer, PluginError
+from karenina_core.plugins.offers import Plugins
+from karenina_core.plugins.registry import STAGE_HOOKS, Offer, PluginError
 from karenina_core.plugins.specifications import Hook
 
 __all__ = [
     "GROUPS",
     "STAGE_HOOKS",
     "Hook",
-    "Implementation",
     "Kind",
     "Offer",
-    "OfferedAdapter",
-    "OfferedStage",
     "PluginError",
     "PluginInfo",
     "Plugins",

@@ -4,44 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
 from karenina_core.known import CORE, missing_adapter
+from karenina_core.models.adapters import OfferedAdapter
 from karenina_core.plugins import hookspecs
 from karenina_core.plugins.discovery import GROUPS, Kind, Selection
 from karenina_core.plugins.hookspecs import karenina_adapters, karenina_settings
 from karenina_core.plugins.registry import STAGE_HOOKS, PluginError, Registry
 from karenina_core.plugins.specifications import GROUP, Specifications, installed
+from karenina_core.stages.stage import OfferedStage
 from karenina_core.wording import nearest
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from karenina_core.models.adapters import AdapterSpec
     from karenina_core.models.prompts import PromptTask
-    from karenina_core.stages.stage import Stage
 
 logger = logging.getLogger("karenina")
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedStage:
-    """A stage class with the distribution that offers it."""
-
-    stage: type[Stage]
-    distribution: str
-    version: str
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedAdapter:
-    """An adapter with the distribution that offers it."""
-
-    spec: AdapterSpec
-    distribution: str
-    version: str
 
 
 class Plugins(Registry):
@@ -68,17 +49,17 @@ class Plugins(Registry):
             plugins = cls(Specifications.load([*entry_points(group=GROUP), *specified], chosen))
         else:
             plugins = cls(installed(Selection(block=chosen.block, pick=chosen.pick)))
-        known: set[str] = {CORE, *plugins.specifications.names()}
         for group, kind in GROUPS.items():
             if kinds is not None and kind not in kinds:
                 continue
             listed = entry_points(group=group) if found is None else [point for point in found if point.group == group]
-            known.update(name for point in listed for name in (point.name, point.dist.name if point.dist else ""))
             plugins._add_group(listed, kind, chosen)
         if kinds is not None:
             return plugins
-        for name in sorted((chosen.block | chosen.only) - known):
-            hint = nearest(name, known - {""})
+        installed_names = {name for info in plugins.describe() for name in (info.name, info.distribution)}
+        installed_names |= {CORE, *plugins.specifications.names()}
+        for name in sorted((chosen.block | chosen.only) - installed_names):
+            hint = nearest(name, installed_names)
             logger.warning("the plugin selection names %r, and no installed plugin is called so%s", name, hint)
         plugins._index()
         return plugins

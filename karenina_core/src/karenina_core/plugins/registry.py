@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,8 +26,6 @@ R = TypeVar("R")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-logger = logging.getLogger("karenina")
-
 STAGE_HOOKS: Final[dict[str, Slot | None]] = {**{slot.hook: slot for slot in Slot}, "karenina_extra_stages": None}
 
 
@@ -37,18 +34,8 @@ class PluginError(KareninaError):
 
 
 @dataclass(frozen=True, slots=True)
-class Implementation(Generic[P, R]):
-    """A plugin that implements a hook, with its distribution. `call` calls it, with named arguments."""
-
-    plugin: object
-    distribution: str
-    version: str
-    call: Callable[P, R]
-
-
-@dataclass(frozen=True, slots=True)
 class Offer(Generic[T_co]):
-    """One object that a plugin offers, with the distribution that it comes from."""
+    """One object that a plugin offers, or its implementation of a hook, with the distribution that it comes from."""
 
     value: T_co
     distribution: str
@@ -88,8 +75,8 @@ class Registry:
         bad = [info for info in self.describe() if (info.kind, info.name) == (kind, name) and info.state != "loaded"]
         return "; ".join(f"{info.distribution} {info.version}: {info.failure}" for info in bad) or None
 
-    def implementations(self, hook: Callable[P, R]) -> list[Implementation[P, R]]:
-        """Return the plugins that implement `hook`, which is named by its specification. None of them is called.
+    def implementations(self, hook: Callable[P, R]) -> list[Offer[Callable[P, R]]]:
+        """Return what implements `hook`, which is named by its specification. None is called; arguments have names.
 
         Raises `PluginError` if `hook` is not specified, with the cure.
         """
@@ -99,18 +86,20 @@ class Registry:
             raise PluginError(f"the hook {hook.__name__} cannot be used: {why}")
         implementing = {id(found.plugin) for found in caller.get_hookimpls()}
         return [
-            Implementation(*owned, partial(self._call_one, owned[0], hook.__name__))
-            for key, owned in self._plugins.items()
-            if key in implementing
+            Offer(partial(self._call_one, plugin, hook.__name__), distribution, version, plugin)
+            for plugin, distribution, version in self._plugins.values()
+            if id(plugin) in implementing
         ]
 
-    def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[tuple[Implementation[P, R], R]]:
+    def each(
+        self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> Iterator[tuple[Offer[Callable[P, R]], R]]:
         """Call `hook` of each plugin. One that raises is listed as failed and left out. Arguments have names."""
         for found in self.implementations(hook):
             try:
-                result = found.call(*args, **kwargs)
+                result = found.value(*args, **kwargs)
             except Exception as error:
-                self._note_failure(found.plugin, described(error))
+                self.reject(found, error)
             else:
                 yield found, result
 
@@ -137,7 +126,9 @@ class Registry:
 
     def reject(self, offer: Offer[object], error: Exception) -> None:
         """List the plugin of an offer that cannot be used as failed."""
-        self._note_failure(offer.plugin, described(error))
+        for info in self.describe():
+            if info.distribution == offer.distribution and info.state == "loaded":
+                self._note(info.refused("failed", described(error)))
 
     def _add_group(self, points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> None:
         loaded: dict[int, tuple[object, list[PluginInfo]]] = {}
@@ -248,9 +239,3 @@ class Registry:
 
     def _note(self, info: PluginInfo) -> None:
         self._infos[(info.kind, info.name, info.distribution)] = info
-
-    def _note_failure(self, plugin: object, failure: str) -> None:
-        _, distribution, _ = self._plugins[id(plugin)]
-        for info in self.describe():
-            if info.distribution == distribution and info.state == "loaded":
-                self._note(replace(info, state="failed", failure=failure))

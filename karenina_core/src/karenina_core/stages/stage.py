@@ -175,6 +175,15 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class OfferedStage:
+    """A stage class with the distribution that offers it."""
+
+    stage: type[Stage]
+    distribution: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
 class Detection:
     """What a check found. `performed` is False where it could not look; `detected` is None then."""
 

@@ -63,8 +63,8 @@ from karenina_toolkit.services import ask_service
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karenina_core.models.adapters import AdapterSpec
-    from karenina_core.plugins import OfferedAdapter, Plugins
+    from karenina_core.models.adapters import AdapterSpec, OfferedAdapter
+    from karenina_core.plugins import Plugins
     from karenina_core.stages.state import Ask
 
 _GiveTools = Callable[[AgentOptions], Awaitable[AgentOptions]]

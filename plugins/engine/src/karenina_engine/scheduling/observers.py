@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import KareninaError, told
-from karenina_core.plugins import Implementation, PluginError, Plugins, described
+from karenina_core.plugins import Offer, PluginError, Plugins, described
 from karenina_engine.scheduling import hookspecs
 from karenina_engine.scheduling.events import AnswerStarted, CallStarted, StageStarted
 
@@ -56,12 +56,12 @@ def observers(plugins: Plugins, config: VerificationConfig | None = None) -> Obs
 def _listen(found: Listeners, plugins: Plugins) -> None:
     for hook in OBSERVER_HOOKS:
         for one in plugins.implementations(hook):
-            found.setdefault(hook.__name__, []).append((f"{one.distribution} {one.version}", one.call))
+            found.setdefault(hook.__name__, []).append((f"{one.distribution} {one.version}", one.value))
 
 
-def _offered(found: Implementation[..., Sequence[object]], owner: str, config: object) -> Sequence[object]:
+def _offered(found: Offer[Callable[..., Sequence[object]]], owner: str, config: object) -> Sequence[object]:
     try:
-        return found.call(config=config) or ()
+        return found.value(config=config) or ()
     except KareninaError:
         raise
     except Exception as error:
