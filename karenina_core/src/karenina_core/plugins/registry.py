@@ -91,17 +91,15 @@ class Registry:
             if id(plugin) in implementing
         ]
 
-    def each(
-        self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs
-    ) -> Iterator[tuple[Offer[Callable[P, R]], R]]:
-        """Call `hook` of each plugin. One that raises is listed as failed and left out. Arguments have names."""
+    def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[Offer[R]]:
+        """Call `hook` of each plugin and yield what it returns. One that raises is listed as failed and left out."""
         for found in self.implementations(hook):
             try:
                 result = found.value(*args, **kwargs)
             except Exception as error:
                 self.reject(found, error)
             else:
-                yield found, result
+                yield Offer(result, found.distribution, found.version, found.plugin)
 
     def offers(self, hook: Callable[P, Sequence[T]], *args: P.args, **kwargs: P.kwargs) -> list[Offer[T]]:
         """Return what plugins offer through `hook`, each with the distribution that it comes from.
@@ -113,8 +111,8 @@ class Registry:
             return kept
         offers = [
             Offer(one, found.distribution, found.version, found.plugin)
-            for found, several in self.each(hook, *args, **kwargs)
-            for one in several or ()
+            for found in self.each(hook, *args, **kwargs)
+            for one in found.value or ()
         ]
         if not kwargs:
             self._offered[hook.__name__] = offers
