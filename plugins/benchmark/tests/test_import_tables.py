@@ -66,7 +66,7 @@ def test_excel_without_openpyxl_says_what_to_install(tmp_path, monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(CheckpointError, match=r'pip install "karenina-core\[excel\]"'):
+    with pytest.raises(CheckpointError, match=r'pip install "karenina-benchmark\[excel\]"'):
         read_rows(tmp_path / "t.xlsx")
 
 

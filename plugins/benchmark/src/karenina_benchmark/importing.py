@@ -104,7 +104,10 @@ def _excel_rows(file: Path, sheet: str | None) -> Iterator[tuple[int, list[Any]]
         from defusedxml import DefusedXmlException
     except ImportError as error:
         raise CheckpointError(
-            file, "", f"reading Excel needs {error.name}, which is not installed", 'pip install "karenina-benchmark[excel]"'
+            file,
+            "",
+            f"reading Excel needs {error.name}, which is not installed",
+            'pip install "karenina-benchmark[excel]"',
         ) from error
     try:
         with files.open_file(file) as opened:
