@@ -80,7 +80,10 @@ def _start(
     files: tuple[IO[bytes], IO[bytes]],
     timeout: float,
 ) -> tuple[int, int]:
-    """Start the script; return its wait status and its kilobytes of memory at most."""
+    """Start the script; return its wait status and its kilobytes of memory at most.
+
+    The system's own count (`ru_maxrss`) would include the memory of the process that starts it, which may be larger.
+    """
     process = subprocess.Popen(
         words,
         cwd=folder,
@@ -93,12 +96,27 @@ def _start(
     began = time.monotonic()
     killer = threading.Timer(timeout, process.kill)
     killer.start()
-    _, status, used = os.wait4(process.pid, 0)
+    kilobytes = 0
+    while True:
+        kilobytes = max(kilobytes, _peak(process.pid))
+        ended, status = os.waitpid(process.pid, os.WNOHANG)
+        if ended:
+            break
+        time.sleep(0.02)
     killer.cancel()
     process.returncode = os.waitstatus_to_exitcode(status)
     if time.monotonic() - began > timeout:
         raise subprocess.TimeoutExpired(words, timeout)
-    return status, used.ru_maxrss
+    return status, kilobytes
+
+
+def _peak(pid: int) -> int:
+    """Return the kilobytes of memory that a running process has used at most; 0 if the system does not report them."""
+    try:
+        lines = Path("/proc", str(pid), "status").read_text("utf-8").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
 
 
 def _limit(memory: int) -> None:
