@@ -24,3 +24,8 @@ OWN = {"judging": "Judge in German.", "judging_tone": "Tone matters.", "other": 
 def test_a_task_gets_what_users_add_under_its_name_and_its_family(task: PromptTask, system: str) -> None:
     messages = assemble(task, "the item", added=["By a plugin."], user_instructions=OWN)
     assert [message.content for message in messages] == [system, "the item"]
+
+
+def test_a_models_own_system_prompt_comes_first() -> None:
+    (system, _) = assemble(PromptTask("judging", "You judge."), "the item", system_prompt="Be kind.", added=["More."])
+    assert system.content == "Be kind.\n\nYou judge.\n\nMore."

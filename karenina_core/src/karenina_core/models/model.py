@@ -54,7 +54,7 @@ class ModelConfig(BaseModel):
         default=None, ge=0, le=2, description="Sampling temperature; the server's default where absent."
     )
     max_tokens: int | None = Field(default=None, ge=1, description="Most tokens of one reply.")
-    system_prompt: str | None = Field(default=None, description="System prompt of an answering model.")
+    system_prompt: str | None = Field(default=None, description="First part of its system message, before a task's.")
     mcp_urls_dict: dict[str, str] | None = Field(
         default=None,
         description="MCP servers by name: a URL or a command line.",

@@ -45,12 +45,17 @@ def fence(text: str, label: str) -> str:
 
 
 def assemble(
-    task: PromptTask, user: str, *, added: Sequence[str] = (), user_instructions: Mapping[str, str] | None = None
+    task: PromptTask,
+    user: str,
+    *,
+    system_prompt: str | None = None,
+    added: Sequence[str] = (),
+    user_instructions: Mapping[str, str] | None = None,
 ) -> list[Message]:
-    """The messages of one prompt: instructions of the task, of plugins and of the user, then the item's part."""
+    """Return one prompt: the model's own system prompt, what the task, plugins and the user add, then the item."""
     own = user_instructions or {}
     keys = dict.fromkeys(key for key in (task.family, task.name) if key is not None)
-    system = _system(task.instructions, *added, *[own[key] for key in keys if key in own])
+    system = _system(system_prompt or "", task.instructions, *added, *[own[key] for key in keys if key in own])
     return [system, Message.user(user)] if system is not None else [Message.user(user)]
 
 

@@ -307,10 +307,11 @@ class VerificationContext:
     # ---- models
 
     def prompt(self, task: PromptTask, user: str, model: ModelConfig | None = None) -> list[Message]:
-        """The messages of one question to a model, from the task's, the plugins' and the user's instructions."""
+        """The messages of one question to a model: its own system prompt, then what the task, plugins and user add."""
         chosen = model or self.parsing_model
         added = self._state.item.ports.instructions(task.name, chosen.interface)
-        messages = assemble(task, user, added=added, user_instructions=self.config.core.prompt_config)
+        own = self.config.core.prompt_config
+        messages = assemble(task, user, system_prompt=chosen.system_prompt, added=added, user_instructions=own)
         if task.shows_truth:
             self._with_truth.append(messages[-1])
         return messages

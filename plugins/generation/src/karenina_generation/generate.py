@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from karenina_core import ArtifactKeys as Keys
@@ -80,8 +79,6 @@ class GenerateAnswer(Stage):
         wanted = few_shot(context.config)
         examples = examples_for(context.question, wanted) if wanted is not None else []
         task = FEW_SHOT_GENERATION if examples else GENERATION
-        if model.system_prompt:
-            task = replace(task, instructions=model.system_prompt)
         *system, question = context.prompt(task, context.question.question, model)
         messages = [*system, *turns(examples), question]
         context.set_artifact(Keys.ANSWERING_MCP_SERVERS, sorted(model.mcp_urls_dict) if model.mcp_urls_dict else None)
