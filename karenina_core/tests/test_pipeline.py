@@ -272,6 +272,17 @@ def test_a_revision_keeps_who_from_to_and_why() -> None:
     )
 
 
+def test_revisions_of_an_answer_stand_in_the_result_of_each_judge() -> None:
+    results = run(
+        stage("Producer", lambda context: context.set_artifact(A, 1), produces={A}, scope="answer"),
+        stage("Reviser", lambda context: context.revise_artifact(A, 2, "better"), revises={A}, scope="answer"),
+        stage("Last", lambda context: context.revise_artifact(A, 3, "best"), revises={A}, after={"Reviser"}),
+        judges=2,
+    )
+    for result in results:
+        assert [(one.stage, one.before, one.after) for one in result.revisions] == [("Reviser", 1, 2), ("Last", 2, 3)]
+
+
 def test_revising_what_nobody_produced_is_an_error() -> None:
     (result,) = run(stage("Reviser", lambda context: context.revise_artifact(A, 2, "better"), revises={A}))
     assert "revises the artifact 'test.a', which no stage has produced" in (result.metadata.error or "")

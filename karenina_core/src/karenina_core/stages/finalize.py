@@ -84,19 +84,8 @@ def make_result(state: State) -> VerificationResult:
             **sections,
             "metadata": _metadata(state),
             "outcome": outcome(state, verdict),
-            "vetoes": [
-                {"stage": veto.stage, "reason": veto.reason, "outcome": veto.outcome} for veto in state.all_vetoes()
-            ],
-            "revisions": [
-                {
-                    "artifact": change.artifact,
-                    "stage": change.stage,
-                    "before": change.before,
-                    "after": change.after,
-                    "reason": change.reason,
-                }
-                for change in state.revisions
-            ],
+            "vetoes": state.all_vetoes(),
+            "revisions": state.all_revisions(),
             "stages": [],  # a default that is a list is copied, which takes longer
             "extensions": extensions,
         }

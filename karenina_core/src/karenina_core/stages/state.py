@@ -175,3 +175,7 @@ class State:
     def all_vetoes(self) -> list[Veto]:
         """The answer's vetoes and the item's, in the order in which they were raised."""
         return [*(self.parent.vetoes if self.parent is not None else ()), *self.vetoes]
+
+    def all_revisions(self) -> list[Revision]:
+        """Return the answer's revisions and the item's, in the order in which they were made."""
+        return [*(self.parent.revisions if self.parent is not None else ()), *self.revisions]
