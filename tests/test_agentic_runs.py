@@ -168,6 +168,7 @@ def test_a_time_out_is_no_wrong_answer_and_keeps_the_trace(root: Path) -> None:
         over.set()
     assert result.outcome is Outcome.PARSE_ERROR
     assert "did not end within 2 s" in (result.metadata.error or "")
+    assert "raise agentic_parsing_timeout" in (result.metadata.error or "")
     assert "calls read_file" in (result.template.investigation_trace or "")
     assert (result.template.usage_metadata or {})["agentic_parsing"]["calls"] == 1
     assert left_in(root) == ["task"]

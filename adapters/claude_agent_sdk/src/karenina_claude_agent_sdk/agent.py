@@ -23,7 +23,8 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
-from karenina_toolkit.tool_loop import TraceSize, in_time
+from karenina_toolkit.agent_time import AgentTime
+from karenina_toolkit.tool_loop import TraceSize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,8 +62,9 @@ class ClaudeAgent:
             tools=own,
             server=served(brought),
         )
-        work = _AgentWork(runner, messages, options, tuple(brought))
-        return await in_time(runner.where, options.timeout, runner.run(setting, wire, work), work.reply)
+        time = AgentTime(runner.where, options)
+        work = _AgentWork(runner, messages, time.options, tuple(brought))
+        return await time.limit(runner.run(setting, wire, work), work.reply)
 
     async def aclose(self) -> None:
         """Close what is open."""

@@ -83,7 +83,7 @@ class ModelConfig(BaseModel):
         description="Seconds for one streamed reply in all; else the run's.",
         json_schema_extra={"from_files": "never"},
     )
-    agent_timeout: float | None = Field(default=None, gt=0, description="Seconds for one agent run.")
+    agent_timeout: float | None = Field(default=None, gt=0, description="Seconds of an agent's requests and tools.")
     agent_max_turns: int = Field(
         default=25,
         ge=1,

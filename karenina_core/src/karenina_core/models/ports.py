@@ -264,7 +264,7 @@ class AgentOptions:
     `tools` are those beside the workspace's own (of MCP servers, say); the run has started what stands behind them.
     Adapters take all tools from `tools_for`. `guard` is given to ports that set `guards_calls`: they pass each of
     their requests through it, so that a failed one is repeated alone. The runs of all other agents are limited and
-    repeated as a whole.
+    repeated as a whole. `timeout_setting` is the setting that `timeout` comes from: errors name it.
     """
 
     max_turns: int = 25
@@ -272,6 +272,7 @@ class AgentOptions:
     workspace: Path | None = None
     guard: TurnGuard | None = None
     tools: tuple[Tool, ...] = ()
+    timeout_setting: str = "agent_timeout"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from karenina_agentic.folders import WorkspaceError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("karenina")
 
-_TURNS = "agentic_parsing_max_turns"
+_TURNS, _SECONDS = "agentic_parsing_max_turns", "agentic_parsing_timeout"
 
 
 class AgenticParseTemplate(ParsingStage):
@@ -116,11 +117,13 @@ class AgenticParseTemplate(ParsingStage):
         )
         judge = context.parsing_model
         messages = context.prompt(INVESTIGATION, request, judge)
-        turns, seconds = settings.agentic_parsing_max_turns, settings.agentic_parsing_timeout
+        options = AgentOptions(
+            settings.agentic_parsing_max_turns, settings.agentic_parsing_timeout, timeout_setting=_SECONDS
+        )
         if not in_workspace:
-            return await investigate(context, judge, messages, AgentOptions(turns, seconds), _TURNS)
+            return await investigate(context, judge, messages, options, _TURNS)
         async with own_copy(context) as folder:
-            return await investigate(context, judge, messages, AgentOptions(turns, seconds, folder), _TURNS)
+            return await investigate(context, judge, messages, replace(options, workspace=folder), _TURNS)
 
     @staticmethod
     async def _extract(context: VerificationContext, bound: BoundTemplate, report: str) -> None:

@@ -163,9 +163,12 @@ class AgenticRubricEvaluation(Stage):
             workspace=place.folder is not None and trait.context_mode != "trace_only",
             file=place.file,
         )
-        options = AgentOptions(trait.max_turns, trait.timeout_seconds, place.folder)
+        of_trait = f"of the trait {trait.name!r}"
+        options = AgentOptions(
+            trait.max_turns, trait.timeout_seconds, place.folder, timeout_setting=f"timeout_seconds {of_trait}"
+        )
         return await investigate(
-            context, model, context.prompt(TRAIT, request, model), options, f"max_turns of the trait {trait.name!r}"
+            context, model, context.prompt(TRAIT, request, model), options, f"max_turns {of_trait}"
         )
 
     @staticmethod

@@ -32,7 +32,11 @@ class AgenticSettings(BaseModel):
         description="What the agent sees: the workspace, the answer (as use_full_trace_for_template says), or both.",
     )
     agentic_parsing_max_turns: int = Field(default=15, ge=1, description="Most assistant turns of one investigation.")
-    agentic_parsing_timeout: float = Field(default=120.0, gt=0, description="Most seconds of one investigation.")
+    agentic_parsing_timeout: float = Field(
+        default=120.0,
+        gt=0,
+        description="Most seconds of requests and tools in one investigation; waiting for requests is not counted.",
+    )
     workspace_root: Path | None = Field(
         default=None,
         description="Folder of the questions' workspaces; the benchmark's own goes over it.",

@@ -84,7 +84,12 @@ class GenerateAnswer(Stage):
         context.set_artifact(Keys.ANSWERING_MCP_SERVERS, sorted(model.mcp_urls_dict) if model.mcp_urls_dict else None)
         if context.answers_through_agent():
             folder = context.find_artifact(Keys.WORKSPACE_PATH)
-            options = AgentOptions(model.agent_max_turns, model.agent_timeout, folder)
+            options = AgentOptions(
+                model.agent_max_turns,
+                model.agent_timeout,
+                folder,
+                timeout_setting=f"agent_timeout of the model {model.id!r}",
+            )
             try:
                 self._record_trace(context, await context.agent(model).run(messages, options))
             except PortError as error:

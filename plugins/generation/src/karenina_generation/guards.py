@@ -21,7 +21,10 @@ class RecursionLimitAutoFail(AutoFailStage):
 
     def reason(self, context: VerificationContext) -> str:
         """Always: it runs only where the limit was reached."""
-        return "the agent reached its turn limit before it answered"
+        reached = "the agent reached its turn limit before it answered"
+        if context.answer_is_recorded():
+            return reached
+        return f"{reached}: raise agent_max_turns of the model {context.answering_model.id!r}"
 
 
 class TraceValidationAutoFail(AutoFailStage):

@@ -6,8 +6,7 @@ said; `converse` does the rest: turns, tools, limits, and what is kept where it 
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -22,6 +21,7 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
+from karenina_toolkit.agent_time import AgentTime
 from karenina_toolkit.tools import run_tool, size_of, tools_for
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ class Conversation(Protocol):
 async def converse(conversation: Conversation, options: AgentOptions) -> AgentReply:
     """Let the model work until it answers without calling a tool, or has had `options.max_turns` turns.
 
-    Each request goes through `options.guard`, so that a failed one is repeated alone. Calls of the last turn are not
+    Each request goes through `options.guard`, so that a failed one is repeated alone; the time limit counts requests
+    and tools, and not the waiting between them (`AgentTime`). Calls of the last turn are not
     carried out, as no turn is left to read what they bring; neither is a call that the limit of tokens cut off. A turn
     that the provider paused goes on in the next one, which counts too, and both are one message of the trace. Raises
     `PortError`, with what was done until then as its `partial`.
@@ -71,32 +72,8 @@ async def converse(conversation: Conversation, options: AgentOptions) -> AgentRe
     except ValueError as error:
         raise PortError(f"{conversation.where}: {error}", category=ErrorCategory.PERMANENT) from None
     work = _Work()
-    return await in_time(conversation.where, options.timeout, _work(conversation, work, options, tools), work.reply)
-
-
-async def in_time(
-    where: str, seconds: float | None, run: Awaitable[AgentReply], so_far: Callable[[], AgentReply]
-) -> AgentReply:
-    """What the agent's `run` brings within its time. Raises `PortError` of category `timeout` when that is over.
-
-    Any `PortError` of the run gets what was done until then, which `so_far` says, as its `partial`.
-    """
-    deadline = asyncio.timeout(seconds)
-    try:
-        async with deadline:
-            return await run
-    except TimeoutError:
-        if not deadline.expired():
-            raise
-        done = so_far()
-        raise PortError(
-            f"{where}: the agent did not end within {seconds:g} s (it had {done.usage.calls} turns); give it more time",
-            category=ErrorCategory.TIMEOUT,
-            partial=done,
-        ) from None
-    except PortError as error:
-        error.partial = so_far()
-        raise
+    time = AgentTime(conversation.where, options)
+    return await time.limit(_work(conversation, work, time.options, tools), work.reply)
 
 
 async def _work(

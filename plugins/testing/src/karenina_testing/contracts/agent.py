@@ -163,6 +163,19 @@ class AgentContract(CallContract):
         assert [message.role for message in error.partial.trace] == ["assistant", "tool"]
         assert error.partial.usage == self.usage
 
+    def test_waiting_for_a_guarded_request_is_not_counted(self) -> None:
+        """Only for ports that set `guards_calls`."""
+        seconds = 4 * self.agent_seconds
+
+        async def queued(ask: Callable[[], Awaitable[Turn]], _: Sequence[Message]) -> Turn:
+            await asyncio.sleep(seconds + 0.5)
+            return await ask()
+
+        with self.server(self.good()) as server:
+            if not getattr(self.make(self.model(server.url)), "guards_calls", False):
+                pytest.skip("the port leaves waiting to the run")
+            assert self.run(server.url, guard=queued, timeout=seconds).trace[-1].content == "It is 4711."
+
     def test_a_guarded_request_is_repeated_alone(self) -> None:
         """Only for ports that set `guards_calls`."""
 
