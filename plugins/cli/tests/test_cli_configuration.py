@@ -41,6 +41,10 @@ def _clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             {"interface": "openai", "model_name": "@cf/meta/llama", "endpoint_base_url": "https://user@host/v1"},
         ),
         ("openai:@cf/meta/llama", {"interface": "openai", "model_name": "@cf/meta/llama"}),
+        (
+            "openai:m@HTTP://127.0.0.1:9000/v1",
+            {"interface": "openai", "model_name": "m", "endpoint_base_url": "HTTP://127.0.0.1:9000/v1"},
+        ),
         ("local:/models/a.gguf", {"interface": "local", "model_name": "/models/a.gguf"}),
         ('{"interface": "openai", "temperature": 0}', {"interface": "openai", "temperature": 0}),
     ],
@@ -53,6 +57,28 @@ def test_a_model_is_written_in_one_word_or_as_json(spec: str, model: dict[str, A
 def test_what_names_no_model_is_refused(spec: str) -> None:
     with pytest.raises(typer.BadParameter):
         model_of(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "meant"),
+    [
+        ("openai:m@localhost:8000/v1", "openai:m@http://localhost:8000/v1?"),
+        ("openai:llama3:8b@gpu1:8000/v1", "openai:llama3:8b@http://gpu1:8000/v1?"),
+        ("openai:m@api.example.com/v1", "openai:m@https://api.example.com/v1?"),
+        ("openai:m@http:/localhost/v1", "openai:m@http://localhost/v1?"),
+        ("openai:m@me:hidden@localhost:8000/hidden", "openai:NAME@http://localhost:8000/***?"),
+    ],
+)
+def test_a_server_address_needs_its_scheme(spec: str, meant: str) -> None:
+    with pytest.raises(typer.BadParameter) as caught:
+        model_of(spec)
+    assert f"did you mean {meant}" in caught.value.message
+    assert "hidden" not in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["claude-sonnet-4@20250514", "gemini@latest", "/models/me@host.org/a.gguf"])
+def test_a_name_may_hold_an_at_sign(name: str) -> None:
+    assert model_of(f"x:{name}") == {"interface": "x", "model_name": name}
 
 
 def test_ids_are_the_names_numbered_where_they_are_taken() -> None:

@@ -163,10 +163,13 @@ def test_what_a_stage_cannot_work_with_is_said_before_the_run(error: Exception) 
         ({"interface": "text"}, {"llm", "agent"}, "checker 'm': Looks needs the agent port, which the adapter 'text'"),
         ({"interface": "absent"}, {"llm"}, "absent"),
         ({"interface": "text", "extra": {"x": 1}}, {"llm"}, "takes nothing in extra"),
+        ({"interface": "text", "model_name": "m@gpu1:80"}, {"llm"}, "move it to endpoint_base_url = 'http://gpu1:80'"),
+        ({"interface": "text", "model_name": "m@https://gpu1"}, {"llm"}, "endpoint_base_url = 'https://gpu1'"),
+        ({"interface": "text", "model_name": "m@v1.beta", "endpoint_base_url": "http://gpu1"}, {"llm"}, None),
     ],
 )
 def test_the_models_that_a_stage_names_are_checked(model: dict[str, Any], ports: set[str], told: str | None) -> None:
-    need = ModelNeed("checker", ModelConfig(id="m", model_name="m", **model), frozenset(ports))
+    need = ModelNeed("checker", ModelConfig(**{"id": "m", "model_name": "m", **model}), frozenset(ports))
     if told is None:
         assert len(run_with(lambda *_: [need])) == 3
         return

@@ -68,7 +68,10 @@ def test_the_first_variable_that_is_set_has_the_key(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("localhost:8000", "must begin with http:// or https:// and name a host"),
+        ("localhost:8000", "it has no http:// or https://; did you mean 'http://localhost:8000'?"),
+        ("api.example.com/v1", "did you mean 'https://api.example.com/v1'?"),
+        ("localhost:8000/pw-secret", "did you mean 'http://localhost:8000/***'?"),
+        ("ftp://localhost:8000", "must begin with http:// or https:// and name a host"),
         ("http://", "name a host"),
         ("http://host:port", "not a URL, or its port is not a number; it looks like EXAMPLE"),
         ("http://host:pw-secret", "not a URL"),

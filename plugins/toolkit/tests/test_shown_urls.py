@@ -1,10 +1,10 @@
-"""What of a URL is printed and stored."""
+"""What of a URL is printed and stored, and which texts are URLs without a scheme."""
 
 from __future__ import annotations
 
 import pytest
 
-from karenina_toolkit.hosts import secret_parts, shown_url
+from karenina_toolkit.hosts import completed_url, secret_parts, shown_url
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,42 @@ def test_what_may_be_a_secret_in_a_url_is_masked(url: str, shown: str) -> None:
     assert shown_url(url) == shown
     assert any(secret in part for part in secret_parts(url))
     assert all(part in url for part in secret_parts(url))
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        ("localhost", "http://localhost"),
+        ("localhost:8000/v1", "http://localhost:8000/v1"),
+        ("gpu1:8000", "http://gpu1:8000"),
+        ("gpu1/v1", "http://gpu1/v1"),
+        ("10.0.0.7/v1", "http://10.0.0.7/v1"),
+        ("[::1]:8000/v1", "http://[::1]:8000/v1"),
+        ("//gpu1:8000/v1", "http://gpu1:8000/v1"),
+        ("http:/gpu1/v1", "http://gpu1/v1"),
+        ("HTTPS:gpu1", "https://gpu1"),
+        ("api.example.com", "https://api.example.com"),
+        ("api.example.com/v1", "https://api.example.com/v1"),
+        ("api.example.com:8443/v1", "http://api.example.com:8443/v1"),
+    ],
+)
+def test_an_address_without_its_scheme_is_completed(address: str, url: str) -> None:
+    assert completed_url(address) == url
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "http://gpu1:8000/v1",
+        "HTTP://gpu1",
+        "20240620",
+        "latest",
+        "v1.5",
+        "cf/meta/llama-3.1-8b",
+        "sha256:0f",
+        "ftp://a.b",
+    ],
+)
+def test_other_texts_are_no_addresses(text: str) -> None:
+    assert completed_url(text) is None

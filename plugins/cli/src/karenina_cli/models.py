@@ -11,11 +11,14 @@ from typing import Any
 import typer
 
 from karenina_toolkit.bounds import trouble_in_json
+from karenina_toolkit.hosts import completed_url, shown_url
 
 SPEC_HELP = "interface:model_name, interface:model_name@base_url, or a JSON object of a model's configuration."
-_URL = re.compile(r"@(?P<url>https?://.*)$")
+_URL = re.compile(r"@(?P<url>https?://.*)$", re.IGNORECASE)
 _INTERFACE = re.compile(r"[A-Za-z_][\w.-]*")
 _HARMLESS = re.compile(r"[\w./-]{1,60}:?")
+_HARMLESS_NAME = re.compile(r"[\w./:-]{1,60}")
+_PATH = ("/", "./", "../", "~")
 _FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a JSON object such as {"interface": ...}'
 
 
@@ -38,7 +41,26 @@ def model_of(spec: str) -> dict[str, Any]:
         if not name:
             raise typer.BadParameter(f"the model of {interface!r} has a base URL and no name: {_FORMS}")
         return {"interface": interface, "model_name": name, "endpoint_base_url": found_url["url"]}
+    if not rest.startswith(_PATH):
+        _check_address(interface, rest)
     return {"interface": interface, "model_name": rest}
+
+
+def _check_address(interface: str, rest: str) -> None:
+    """Refuse an address without its scheme: it would be taken as part of the name, and the provider's own server used.
+
+    Raises `typer.BadParameter`, which shows nothing that may be a key.
+    """
+    name, _, address = rest.rpartition("@")
+    url = completed_url(address) if name else None
+    if url is None:
+        return
+    shown = name if _HARMLESS_NAME.fullmatch(name) else "NAME"
+    raise typer.BadParameter(
+        f"the address of the server of {interface}:{shown} has no http:// or https://; did you mean "
+        f"{interface}:{shown}@{shown_url(url)}? A name that holds such an '@' is written as a JSON object, with "
+        "model_name and endpoint_base_url"
+    )
 
 
 def _object_of(text: str) -> dict[str, Any]:

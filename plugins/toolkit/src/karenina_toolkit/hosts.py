@@ -18,6 +18,11 @@ _COMMON: Final = frozenset(
     }
 )
 _VERSION: Final = re.compile(r"v\d{1,2}((alpha|beta)\d{0,2})?")
+_HALF_SCHEME: Final = re.compile(r"(?:(?P<scheme>https?):)?/{0,2}", re.IGNORECASE)
+_ADDRESS: Final = re.compile(
+    r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)(?::(?P<port>\d{1,5}))?(?P<path>/.*)?", re.IGNORECASE
+)
+_DOMAIN: Final = re.compile(r".+\.[a-z]{2,}", re.IGNORECASE)
 
 
 def is_loopback(host: str) -> bool:
@@ -28,6 +33,36 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def completed_url(text: str) -> str | None:
+    """Return the URL that `text` means if it is the address of a server whose `http://` or `https://` is missing.
+
+    `localhost:8000/v1`, `10.0.0.7`, `api.example.com` and `http:/gpu1/v1` are such addresses. None for a URL, and for
+    what may be anything else: `20240620`, `cf/meta/llama`, `v1.5`.
+    """
+    begun = _HALF_SCHEME.match(text)
+    assert begun is not None  # it matches nothing, too
+    found = _ADDRESS.fullmatch(text, begun.end())
+    if found is None:
+        return None
+    host, path = found["host"].strip("[]"), found["path"] or ""
+    here = is_loopback(host)
+    named = here or _is_ip(host) or _DOMAIN.fullmatch(host) or begun[0]
+    if not named and not found["port"] and not _VERSION.fullmatch(path.strip("/").split("/")[0]):
+        return None
+    public = not here and not found["port"] and not _is_ip(host) and "." in host
+    scheme = (begun["scheme"] or ("https" if public else "http")).lower()
+    url = f"{scheme}://{text[begun.end() :]}"
+    return url if url.lower() != text.lower() else None
 
 
 def shown_url(url: str) -> str:

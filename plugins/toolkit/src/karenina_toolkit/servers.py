@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.from_files import FromFiles
-from karenina_toolkit.hosts import is_loopback
+from karenina_toolkit.hosts import completed_url, is_loopback, shown_url
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -71,6 +71,9 @@ def checked_url(
     `like` is an example of a right one, and `query` says what to do about a query in it.
     """
     where = f"model {model.id!r}, endpoint_base_url"
+    meant = completed_url(base_url)
+    if meant is not None:
+        raise AdapterConfigError(f"{where}: it has no http:// or https://; did you mean {shown_url(meant)!r}?")
     try:
         url = urlsplit(base_url)
         _ = url.port

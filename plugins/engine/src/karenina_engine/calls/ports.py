@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
@@ -50,6 +50,7 @@ from karenina_engine.calls.labels import ModelLabel
 from karenina_engine.calls.limits import Bounds, Concurrency, Limits
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.calls.tool_sessions import ToolSessions, tool_problems
+from karenina_toolkit.hosts import completed_url, shown_url
 from karenina_toolkit.reply_bounds import ReplyBounds
 from karenina_toolkit.reply_checks import (
     checked_agent_reply,
@@ -289,6 +290,7 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
         spec = offered.spec
         if isinstance(model, ModelLabel):
             continue
+        problems += [f"{where}: {problem}" for problem in _address_in_name(model, spec)]
         reason = spec.unavailable() if spec.unavailable is not None else None
         if reason is not None and not offline:
             problems.append(f"{where}: the adapter {spec.interface!r} is not available: {reason}")
@@ -311,6 +313,16 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
         problems += [f"{where}: {problem}" for problem in tool_problems(plugins, model, spec)]
     if problems:
         raise ConfigError(problems)
+
+
+def _address_in_name(model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
+    """Yield the problem of a name that ends in a server's address: requests would go to the provider's own server."""
+    name, _, address = model.model_name.rpartition("@")
+    if not name or model.endpoint_base_url is not None or spec.recorded or spec.free:
+        return
+    url = completed_url(address) or (address if "://" in address else None)
+    if url is not None:
+        yield f"model_name ends in the address of a server: move it to endpoint_base_url = {shown_url(url)!r}"
 
 
 class _Passing:
