@@ -46,6 +46,7 @@ LAYOUTS = [
                 {t5}), ground_truth=[{{"wert": {n2}}}], verify_with=LiteralMatch())
             seen: bool = VerifiedField({t6}, True, TraceContains(substring={t7}))
             day: date = VerifiedField({t8}, date({d1}, 2, {d2}), DateTolerance(tolerance={n3}))
+            mass: float = VerifiedField({t11}, {n6}, NumericExact(), default={n7}, ge={n8}, alias={o})
             any: Any = VerifiedField({t9}, [{n4}, {n5}], LiteralMatch())
             class VerificationStrategy:
                 {t10}
@@ -217,3 +218,10 @@ def test_errors_name_the_line_of_the_source_at_hand(literal: str, says: str):
         load_template(layout.format("a note\n\n    of four\n    lines", literal), name="q7")
     assert wrong.value.line == 6
     assert wrong.value.template == "q7"
+
+
+def test_constraints_of_a_verified_field_are_read_from_each_source():
+    source = "class Answer(BaseAnswer):\n    x: int = VerifiedField('d', {}, NumericExact(), ge={}, default=0)\n"
+    templates = [load_template(source.format(number, least)) for number, least in [(1, 0), (2, 0), (3, 0), (4, 2)]]
+    least = [one.judge_schema()["properties"]["x"]["anyOf"][0]["minimum"] for one in templates]
+    assert least == [0, 0, 0, 2]

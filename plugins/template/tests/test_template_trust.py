@@ -120,7 +120,7 @@ def test_declarations_are_not_executed_with_trust_either(monkeypatch: pytest.Mon
         ("x = 1\n", "no class Answer", None),
         (
             "def f(): pass\nclass A(BaseAnswer):\n    x: str\nclass B(BaseAnswer):\n    x: str\n",
-            "several classes",
+            "must be named Answer: rename one of A, B",
             None,
         ),
         ("def f(): pass\nclass Answer(BaseAnswer):\n    x: str\n", "verifies nothing", None),

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Slot, Stage, VerificationContext
+from karenina_core.stages.stage import ModelNeed
+from karenina_core.wording import some
 from karenina_template.questions import template_of
 from karenina_template.templates import TemplateError
 from karenina_template.templates.keys import ANSWER_CLASS
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.data.trust import Trust
+    from karenina_template.templates import BoundTemplate
+
+logger = logging.getLogger("karenina")
 
 
 class ValidateTemplate(Stage):
@@ -19,26 +33,61 @@ class ValidateTemplate(Stage):
     fallback = True
     error_outcome = Outcome.TEMPLATE_ERROR
 
+    def looks_at(self, config: VerificationConfig, question: Question) -> bool:
+        """Return whether the template may be code: only that can fail in ways that reading it does not show."""
+        return question.answer_class is not None or "def " in (question.answer_template or "")
+
+    def before_run(
+        self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+    ) -> Iterable[ModelNeed]:
+        """Warn of templates whose items will end in an error."""
+        failing: list[str] = []
+        for question in questions:
+            try:
+                _bound(question, trust)
+            except TemplateError as error:
+                failing.append(f"{question.id!r} ({error})")
+        if failing:
+            logger.warning(
+                "the templates of these questions cannot be used, so that their items end as template_error before any "
+                "call: %s",
+                some(failing),
+            )
+        return ()
+
     def execute(self, context: VerificationContext) -> None:
-        """Load, and bind to the question."""
+        """Load, bind to the question, and try what is code on sample answers."""
         question = context.question
         try:
-            template = template_of(question, context.trust)
+            bound = _bound(question, context.trust)
         except TemplateError as error:
             self._refuse(context, str(error))
             return
-        if template is None:
+        if bound is None:
             self._refuse(
                 context,
                 f"question {question.id} has no answer template: give it one, or evaluate it with "
                 'evaluation_mode = "rubric_only"',
             )
             return
-        context.set_artifact(Keys.RAW_ANSWER_CLASS, template.answer_class)
-        context.set_artifact(ANSWER_CLASS, template.for_question(question.id))
+        context.set_artifact(Keys.RAW_ANSWER_CLASS, bound.answer_class)
+        context.set_artifact(ANSWER_CLASS, bound)
         context.set_artifact(Keys.TEMPLATE_VALIDATION_ERROR, None)
 
     @staticmethod
     def _refuse(context: VerificationContext, message: str) -> None:
         context.set_artifact(Keys.TEMPLATE_VALIDATION_ERROR, message)
         context.mark_error(message, Outcome.TEMPLATE_ERROR)
+
+
+def _bound(question: Question, trust: Trust) -> BoundTemplate | None:
+    """Return the question's template; None without one. Raises `TemplateError`, also if it fails for every answer."""
+    template = template_of(question, trust)
+    if template is None:
+        return None
+    bound = template.for_question(question.id)
+    if template.has_code:
+        from karenina_template.templates.trial import refuse_failing
+
+        refuse_failing(bound)
+    return bound

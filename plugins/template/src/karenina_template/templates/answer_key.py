@@ -32,6 +32,10 @@ class AnswerKey:
         """The strategy in a word, such as "all_of"; None where no field is verified."""
         return describe(self.strategy) if self.rules else None
 
+    def truths(self) -> dict[str, object] | None:
+        """Return the truths by field; None where no field is verified."""
+        return {name: rule.truth for name, rule in self.rules.items()} or None
+
     def results(self, values: Mapping[str, object], response: str) -> dict[str, bool]:
         """Whether each field passes."""
         return {name: rule.passes(values.get(name), response) for name, rule in self.rules.items()}

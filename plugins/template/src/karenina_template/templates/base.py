@@ -3,7 +3,9 @@
 # Annotations are no texts here: pydantic would read those of `BaseAnswer` anew for every class that is made from it.
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from functools import wraps
+from inspect import isfunction
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field, PrivateAttr
 from pydantic.json_schema import SkipJsonSchema
@@ -11,7 +13,7 @@ from pydantic.json_schema import SkipJsonSchema
 from karenina_template.templates.answer_key import AnswerKey, checked_strategy
 from karenina_template.templates.building import BUILDING
 from karenina_template.templates.errors import TemplateError
-from karenina_template.templates.field import VERIFICATION, FieldRule, Truths, rule_of
+from karenina_template.templates.field import VERIFICATION, FieldRule, Truths, is_verified, rule_of
 from karenina_template.templates.regexes import RegexReport, verify_patterns
 
 OWN_FIELDS: Final = frozenset({"id", "correct", "regex"})
@@ -25,8 +27,10 @@ class BaseAnswer(BaseModel):
     """An answer in the form that a template gives it; a template is a subclass of this, usually named `Answer`.
 
     A judge fills the fields, and `verify` decides. Fields declared with `VerifiedField` need no more; a class may also
-    bring its own `verify` and `verify_granular`, and set `self.correct` (what is right, for its own use) and
-    `self.regex` (patterns for the raw response, see `verify_regex`) in `model_post_init`. `id` is the question's.
+    bring its own `verify` and `verify_granular`, and set `self.correct` (what is right, for its own use),
+    `self.regex` (patterns for the raw response, see `verify_regex`) and attributes of its own in a method
+    `ground_truth(self)`, which is called when an answer has been made, or in `model_post_init`. Of a class with
+    verified fields that sets no `correct`, it holds their truths by name. `id` is the question's.
 
     A field that the judge found nothing for is None, whatever its annotation; None never passes a primitive.
     """
@@ -43,6 +47,7 @@ class BaseAnswer(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
+        _call_ground_truth(cls)
         if cls.__pydantic_complete__:
             cls.answer_key()
 
@@ -66,6 +71,17 @@ class BaseAnswer(BaseModel):
     def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """The JSON Schema of the class, without truths, weights and defaults, wherever in it they stand."""
         return without_secrets(super().model_json_schema(*args, **kwargs))
+
+    if not TYPE_CHECKING:  # else type checkers would allow every attribute
+
+        def __setattr__(self, name: str, value: object) -> None:
+            """Set a field, or an attribute of the template's own, such as a tolerance."""
+            cls = type(self)
+            settled = cls.model_config.get("frozen") or cls.model_config.get("extra") == "allow"
+            if settled or name in cls.__pydantic_fields__ or hasattr(cls, name):
+                super().__setattr__(name, value)
+            else:
+                object.__setattr__(self, name, value)
 
     def verify(self) -> bool:
         """Whether the answer is right: what the `VerificationStrategy` makes of the fields, else all must pass.
@@ -115,6 +131,33 @@ class BaseAnswer(BaseModel):
 
     def _values(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in self._answer_key().rules}
+
+
+def _call_ground_truth(cls: type[BaseAnswer]) -> None:
+    """Have `ground_truth()`, and else the truths of verified fields, set what is right in every answer of the class.
+
+    What pydantic calls when a model has been made is replaced, so that classes without truths, which all templates
+    that only declare share, pay nothing for it.
+    """
+    inherited = cls.model_post_init
+    if hasattr(inherited, "sets_truth"):
+        return
+    has_rules = any(map(is_verified, cls.__pydantic_fields__.values()))
+    if not has_rules and not isfunction(getattr(cls, "ground_truth", None)):
+        return
+
+    @wraps(inherited)
+    def model_post_init(self: Any, context: Any, /) -> None:
+        BaseAnswer.model_post_init(self, context)  # private attributes come first
+        declared = getattr(type(self), "ground_truth", None)
+        if isfunction(declared):
+            declared(self)
+        inherited(self, context)
+        if self.correct is None:
+            self.__dict__["correct"] = type(self).answer_key().truths()
+
+    model_post_init.sets_truth = True  # type: ignore[attr-defined]  # copied by pydantic to what it wraps it in
+    cls.model_post_init = model_post_init  # type: ignore[method-assign]
 
 
 def without_secrets(schema: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import ast
 import builtins
 import inspect
 import json
+import re
 import textwrap
 from types import FunctionType
 
@@ -29,7 +30,7 @@ def template_of_class(answer: type[BaseAnswer]) -> Template:
 
 
 def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | None:
-    """The source of `answer` by itself; None where there is none that would make the same class again.
+    """The source of `answer` by itself, named `Answer`; None where there is none that would make the same class again.
 
     A file may define several classes of one name, and a class may use what stands around it: such a source is not the
     template's.
@@ -39,7 +40,9 @@ def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | N
             lines, start = inspect.getsourcelines(answer)
     except (OSError, TypeError, SyntaxError):
         return None
-    source = textwrap.dedent("".join(lines))
+    source = _named_answer(textwrap.dedent("".join(lines)), answer.__name__)
+    if source is None:
+        return None
     try:
         again = load_template(source)
     except UntrustedTemplate:
@@ -48,6 +51,22 @@ def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | N
     except TemplateError:
         return None
     return source if again.key == key and _asks_alike(again, shape) else None
+
+
+def _named_answer(source: str, name: str) -> str | None:
+    """Return the source of the class `name` with the name `Answer`; None where the class mentions itself."""
+    if name == "Answer":
+        return source
+    try:
+        with BUILDING:
+            (cls,) = ast.parse(source).body
+    except (SyntaxError, ValueError):
+        return None
+    if any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(cls)):
+        return None
+    lines = source.split("\n")
+    lines[cls.lineno - 1] = re.sub(rf"^class(\s+){name}\b", r"class\1Answer", lines[cls.lineno - 1])
+    return "\n".join(lines)
 
 
 def _asks_alike(again: Template, shape: Shape) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from karenina_core.errors import KareninaError
 
 
@@ -49,3 +51,11 @@ class UntrustedTemplate(TemplateError):
             line=self.line if self.line is not None else line,
             template=self.template if self.template is not None else template,
         )
+
+
+def no_answer(names: Sequence[str], line: int | None = None) -> TemplateError:
+    """Return the error for a source without a class `Answer`; `names` are those of its classes that are answers."""
+    if not names:
+        return TemplateError("there is no class Answer(BaseAnswer)", line=line)
+    which = names[0] if len(names) == 1 else f"one of {', '.join(names)}"
+    return TemplateError(f"in a source, the class of the answer must be named Answer: rename {which}", line=line)

@@ -10,7 +10,7 @@ from typing import Any
 
 from karenina_template.templates.base import BaseAnswer
 from karenina_template.templates.building import BUILDING
-from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.errors import TemplateError, no_answer
 from karenina_template.templates.shape import Shape, shape_of_class, shared
 from karenina_template.templates.syntax import is_ours, names_of_karenina
 
@@ -71,12 +71,7 @@ def _answer(module: ModuleType) -> type[BaseAnswer]:
     }
     if "Answer" in found:
         return found["Answer"]
-    if not found:
-        raise TemplateError("there is no class Answer(BaseAnswer)")
-    classes = set(found.values())
-    if len(classes) > 1:
-        raise TemplateError(f"several classes are answers ({', '.join(sorted(found))}) and none is named Answer")
-    return classes.pop()
+    raise no_answer(sorted(found))
 
 
 def _line(error: BaseException, filename: str) -> int | None:

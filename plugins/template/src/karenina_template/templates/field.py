@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 from pydantic import Field, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from karenina_core.wording import nearest
 from karenina_template.templates.building import BUILDING
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.primitives import DateMatch, DateRange, DateTolerance, Primitive
@@ -20,6 +22,16 @@ from karenina_template.templates.primitives import DateMatch, DateRange, DateTol
 VERIFICATION: Final = "__verification__"
 """The key in `json_schema_extra` under which a field keeps its `FieldRule`, as a dict. It never reaches a schema."""
 
+
+VERIFIED: Final = ("description", "ground_truth", "verify_with", "weight", "extraction_hint")
+"""The parameters of `VerifiedField` that are not those of pydantic's `Field`, in their order."""
+
+FIELD_OPTIONS: Final = tuple(
+    name
+    for name, parameter in inspect.signature(Field).parameters.items()
+    if name != "description" and parameter.kind is not inspect.Parameter.VAR_KEYWORD
+)
+"""The parameters of pydantic's `Field` that `VerifiedField` passes on."""
 
 _DATES: Final = (DateMatch, DateRange, DateTolerance)
 
@@ -99,17 +111,22 @@ def VerifiedField(  # noqa: N802 - it stands where pydantic's Field stands
     verify_with: Primitive | _Unset = UNSET,
     weight: float = 1.0,
     extraction_hint: str | None = None,
+    **options: Any,
 ) -> Any:
     """Declare a field of a `BaseAnswer` that is compared with a truth.
 
     `description` and `extraction_hint` are all that a judge sees of it, besides its name and annotation. `ground_truth`
     is compared through the primitive `verify_with`; it may be left out where the primitive needs none (a range, a
     pattern) and is True by default where the primitive reads the raw response: such a field is asked of no judge.
-    `weight` (finite, 0 or more) counts in granular scores only.
+    `weight` (finite, 0 or more) counts in granular scores only. `options` are those of pydantic's `Field`: `default`,
+    `alias`, `min_length`, ... A default is for answers that you make yourself: what a judge leaves out is None.
 
     Raises `TemplateError` where weight, hint or primitive cannot be used, or the truth does not suit the primitive;
     that the truth suits the annotation is checked when the class is built.
     """
+    for name in options:
+        if name not in FIELD_OPTIONS:
+            raise TemplateError(f"VerifiedField has no parameter {name!r}{nearest(name, (*VERIFIED, *FIELD_OPTIONS))}")
     rule = make_rule(ground_truth, verify_with, weight, extraction_hint)
     kept = {
         "ground_truth": rule.truth,
@@ -117,9 +134,17 @@ def VerifiedField(  # noqa: N802 - it stands where pydantic's Field stands
         "weight": rule.weight,
         "extraction_hint": rule.hint,
     }
-    if rule.reads_trace:
-        return Field(default=None, description=description or None, json_schema_extra={VERIFICATION: kept})  # type: ignore[dict-item]  # pydantic wants JSON here, and it never gets that far: schemas are stripped of it
-    return Field(description=description or None, json_schema_extra={VERIFICATION: kept})  # type: ignore[dict-item]  # as above
+    extra = options.pop("json_schema_extra", None) or {}
+    if not isinstance(extra, Mapping):
+        raise TemplateError("json_schema_extra of a VerifiedField is a mapping, not a function")
+    if rule.reads_trace and "default_factory" not in options:
+        options.setdefault("default", None)
+    return Field(description=description or None, json_schema_extra={**extra, VERIFICATION: kept}, **options)
+
+
+def is_verified(info: FieldInfo) -> bool:
+    """Whether `VerifiedField` made the field."""
+    return isinstance(info.json_schema_extra, Mapping) and VERIFICATION in info.json_schema_extra
 
 
 def rule_of(info: FieldInfo) -> FieldRule | None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import inspect
+from collections.abc import Mapping
 from typing import Any, Final
-
-from pydantic import Field
 
 from karenina_core.wording import nearest
 from karenina_template.templates.annotation import annotation_of
@@ -20,16 +18,18 @@ from karenina_template.templates.declaration import (
     FieldDeclaration,
     ModelDeclaration,
 )
-from karenina_template.templates.errors import TemplateError
-from karenina_template.templates.field import UNSET, make_rule
+from karenina_template.templates.errors import TemplateError, no_answer
+from karenina_template.templates.field import FIELD_OPTIONS, UNSET, VERIFIED, make_rule
 from karenina_template.templates.syntax import Scope, arguments_of, known_in, knows, shown, value_of
 
 _CONSTRAINTS: Final = (
     "ge", "gt", "le", "lt", "max_length", "min_length", "multiple_of", "pattern",
 )  # fmt: skip
-_UNUSED: Final = ("title", "examples", "repr")
-VERIFIED: Final = ("description", "ground_truth", "verify_with", "weight", "extraction_hint")
-"""The parameters of `VerifiedField`, in their order."""
+_UNUSED: Final = (
+    "title", "examples", "repr", "alias", "alias_priority", "validation_alias", "serialization_alias", "frozen",
+    "init", "kw_only", "json_schema_extra",
+)  # fmt: skip
+_FACTORIES: Final = frozenset({"bool", "dict", "float", "frozenset", "int", "list", "set", "str", "tuple"})
 _ENUMS: Final = frozenset({"Enum", "IntEnum", "StrEnum"})
 
 
@@ -84,12 +84,7 @@ def _answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> ModelDec
     named = [item for item in answers if item.name == "Answer"]
     if named:
         return named[0]
-    if len(answers) == 1:
-        return answers[0]
-    if answers:
-        names = ", ".join(item.name for item in answers)
-        raise TemplateError(f"several classes are answers ({names}) and none is named Answer", line=answers[1].line)
-    raise TemplateError("there is no class Answer(BaseAnswer)")
+    raise no_answer([item.name for item in answers], line=answers[0].line if answers else None)
 
 
 def _admit(statement: ast.stmt, scope: Scope) -> None:
@@ -255,10 +250,12 @@ def _field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaration:
         return FieldDeclaration(name, node.lineno, annotation, default=value_of(value, scope))
     kind = scope.meaning(value.func)
     if kind == "VerifiedField":
-        given = _named(value, VERIFIED, scope)
+        own, others = _split(value, scope)
+        constraints, _ = _options(name, value, others, scope, verified=True)
+        given = {key: value_of(argument, scope) for key, argument in own.items()}
         rule = _rule(name, value, given)
         description = _text(given.get("description"), "description", value)
-        return FieldDeclaration(name, node.lineno, annotation, description, rule=rule)
+        return FieldDeclaration(name, node.lineno, annotation, description, constraints, rule=rule)
     if kind == "Field":
         return _plain_field(name, node.lineno, annotation, value, scope)
     return FieldDeclaration(name, node.lineno, annotation, default=value_of(value, scope))
@@ -276,18 +273,43 @@ def _rule(name: str, node: ast.Call, given: dict[str, Any]) -> Any:
         raise TemplateError(f"field {name!r}: {error.reason}", line=node.lineno) from error
 
 
-def _named(node: ast.Call, parameters: tuple[str, ...], scope: Scope) -> dict[str, Any]:
+def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str, ast.expr]]:
+    """Return the arguments of a `VerifiedField` by name: its own, and those that it shares with pydantic's `Field`."""
     positional, named = arguments_of(node, scope)
-    if len(positional) > len(parameters):
-        raise TemplateError(f"VerifiedField takes {len(parameters)} arguments", line=node.lineno)
-    given = dict(zip(parameters, positional, strict=False))
+    if len(positional) > len(VERIFIED):
+        raise TemplateError(f"VerifiedField takes {len(VERIFIED)} arguments by their place", line=node.lineno)
+    own = dict(zip(VERIFIED, positional, strict=False))
+    others: dict[str, ast.expr] = {}
     for key, argument in named.items():
-        if key not in parameters:
-            raise TemplateError(f"VerifiedField has no parameter {key!r}{nearest(key, parameters)}", line=node.lineno)
-        if key in given:
+        if key in own:
             raise TemplateError(f"VerifiedField is given {key!r} twice", line=node.lineno)
-        given[key] = argument
-    return {key: value_of(argument, scope) for key, argument in given.items()}
+        (own if key in VERIFIED else others)[key] = argument
+    return own, others
+
+
+def _options(
+    name: str, node: ast.Call, named: Mapping[str, ast.expr], scope: Scope, *, verified: bool = False
+) -> tuple[tuple[tuple[str, object], ...], object]:
+    """Return the constraints and the default that parameters of pydantic's `Field` set."""
+    default: object = NO_DEFAULT
+    constraints: dict[str, object] = {}
+    function = "VerifiedField" if verified else "Field"
+    for key, argument in named.items():
+        if key == "default":
+            is_required = isinstance(argument, ast.Constant) and argument.value is ...
+            default = NO_DEFAULT if is_required else value_of(argument, scope)
+        elif key in _CONSTRAINTS:
+            constraints[key] = value_of(argument, scope)
+        elif key in _UNUSED:
+            value_of(argument, scope)
+        elif verified and key == "default_factory" and scope.meaning(argument) in _FACTORIES:
+            continue  # what a judge leaves out is None
+        elif key in FIELD_OPTIONS:
+            raise scope.code(node, f"field {name!r} uses {function}({key}=...), which goes beyond a declaration")
+        else:
+            known = [*(VERIFIED if verified else ("description",)), "default", *_CONSTRAINTS]
+            raise TemplateError(f"{function} has no parameter {key!r}{nearest(key, known)}", line=node.lineno)
+    return tuple(sorted(constraints.items())), default
 
 
 def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: Scope) -> FieldDeclaration:
@@ -296,25 +318,10 @@ def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: S
         raise TemplateError("Field takes one positional argument, the default", line=node.lineno)
     if positional:
         named = {"default": positional[0], **named}
-    default: object = NO_DEFAULT
-    constraints: dict[str, object] = {}
-    description = None
-    for key, argument in named.items():
-        if key == "default":
-            is_required = isinstance(argument, ast.Constant) and argument.value is ...
-            default = NO_DEFAULT if is_required else value_of(argument, scope)
-        elif key == "description":
-            description = _text(value_of(argument, scope), key, node)
-        elif key in _CONSTRAINTS:
-            constraints[key] = value_of(argument, scope)
-        elif key in _UNUSED:
-            value_of(argument, scope)
-        elif key in inspect.signature(Field).parameters:
-            raise scope.code(node, f"field {name!r} uses Field({key}=...), which goes beyond a declaration")
-        else:
-            known = ["default", "description", *_CONSTRAINTS]
-            raise TemplateError(f"Field has no parameter {key!r}{nearest(key, known)}", line=node.lineno)
-    return FieldDeclaration(name, line, annotation, description, tuple(sorted(constraints.items())), default)
+    described = named.pop("description", None)
+    description = None if described is None else _text(value_of(described, scope), "description", node)
+    constraints, default = _options(name, node, named, scope)
+    return FieldDeclaration(name, line, annotation, description, constraints, default)
 
 
 def _text(value: object, parameter: str, node: ast.Call) -> str | None:

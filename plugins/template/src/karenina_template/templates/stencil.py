@@ -22,10 +22,9 @@ from typing import Any, Final
 from karenina_template.templates.answer_key import AnswerKey
 from karenina_template.templates.compose import Tree
 from karenina_template.templates.declaration import Declaration
-from karenina_template.templates.field import UNSET, FieldRule, make_rule
+from karenina_template.templates.field import UNSET, VERIFIED, FieldRule, make_rule
 from karenina_template.templates.literals import Cut, is_comment, prefix_before, spans, value_of_literal
 from karenina_template.templates.shape import Shape
-from karenina_template.templates.source import VERIFIED
 from karenina_template.templates.syntax import Scope, arguments_of, value_of
 from karenina_template.templates.template import Template, template_id
 
@@ -197,7 +196,9 @@ def _stencil(
             continue
         positional, named = arguments_of(call, scope)
         given = {**dict(zip(VERIFIED, positional, strict=False)), **named}
-        arguments = tuple(_Argument(key, one, scope, tuple(places.constants(one))) for key, one in given.items())
+        arguments = tuple(
+            _Argument(key, one, scope, tuple(places.constants(one))) for key, one in given.items() if key in VERIFIED
+        )
         free.update(place for one in arguments for _, found in one.constants for place in found)
         fields.append((name, bool(item.description), arguments))
     for text in _notes(tree):

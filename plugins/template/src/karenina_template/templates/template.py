@@ -60,6 +60,11 @@ class Template:
         """
         return self.shape.answer_class
 
+    @property
+    def has_code(self) -> bool:
+        """Whether it was made from a class, whose methods may be its own, and not from declarations."""
+        return self.answer_class.__base__ is not BaseAnswer
+
     def judge_schema(self) -> dict[str, Any]:
         """The JSON Schema for the judge, a copy: see `karenina_template.templates.schema.judge_schema`."""
         schema: dict[str, Any] = json.loads(self.shape.schema_json)
@@ -138,10 +143,12 @@ class BoundTemplate:
         """
         answer = self._validated(values)
         key = self.template.key
-        answer._key, answer._response = key, response
+        # past what the class does on assignment, which is for its user's values, and slower
+        own = answer.__pydantic_private__
+        assert own is not None
+        own["_key"], own["_response"] = key, response
         if key.rules and answer.correct is None:
-            # past the class's own rules on assignment, which are for its user's values
-            answer.__dict__["correct"] = {name: rule.truth for name, rule in key.rules.items()}
+            answer.__dict__["correct"] = key.truths()
         return answer
 
     def expected(self) -> dict[str, Any]:

@@ -1,0 +1,121 @@
+"""Try the code of a template on sample answers, before any model is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from karenina_template.templates.base import BaseAnswer
+from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.samples import is_open, samples
+
+if TYPE_CHECKING:
+    from karenina_template.templates.template import BoundTemplate
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What the template's own code raised for one sample, and the answer, if it could be made."""
+
+    step: str
+    error: Exception
+    answer: BaseAnswer | None
+
+    def likeness(self) -> tuple[str, type[Exception], str]:
+        return self.step, type(self.error), str(self.error)
+
+
+def refuse_failing(bound: BoundTemplate) -> None:
+    """Raise `TemplateError` for a template whose code raises one and the same error for every answer.
+
+    The samples are of the types that the judge fills, and the truth itself, if `self.correct` holds a value for each
+    field. An error that depends on the values is not the template's, and one that a right answer of another form might
+    not raise is no reason to refuse it: such a template is left to its answers.
+    """
+    failures: list[_Failure] = []
+    truth: dict[str, Any] | None = None
+    for values in samples(bound.judge_schema()):
+        answer, failure = _tried(bound, values)
+        if answer is not None:
+            truth = truth or _truth_of(bound, answer)
+        if failure is not None:
+            failures.append(failure)
+        elif answer is not None:
+            return
+    if truth is not None:
+        answer, failure = _tried(bound, truth)
+        if failure is None:
+            return
+        failures.append(failure)
+    if len({failure.likeness() for failure in failures}) != 1:
+        return
+    failure = failures[-1]
+    if _is_mistake(failure, bound, knows_truth=truth is not None):
+        shown = str(failure.error) if isinstance(failure.error, TemplateError) else _described(failure.error)
+        raise TemplateError(f"{failure.step} fails for every answer{', also for the truth' * bool(truth)}: {shown}")
+
+
+def _tried(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAnswer | None, _Failure | None]:
+    """Return the answer of these values, and what failed. Neither: the values do not fit the template."""
+    try:
+        answer = bound.bind(values)
+    except ValidationError:
+        return None, None
+    except Exception as error:
+        return None, _Failure("the code that runs when an answer is made", error, None)
+    try:
+        answer.verify_regex("")
+    except Exception as error:
+        return answer, _Failure("self.regex", error, answer)
+    try:
+        answer.verify()
+    except Exception as error:
+        return answer, _Failure("verify()", error, answer)
+    return answer, None
+
+
+def _truth_of(bound: BoundTemplate, answer: BaseAnswer) -> dict[str, Any] | None:
+    """Return the values of a right answer, if `correct` has one for every field of the judge."""
+    correct = answer.correct
+    if not isinstance(correct, Mapping) or not correct.keys() >= set(bound.judge_fields):
+        return None
+    return {name: correct[name] for name in bound.judge_fields}
+
+
+def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -> bool:
+    """Whether the error is the template's, and not one that only the samples caused."""
+    error, answer = failure.error, failure.answer
+    if _is_of_none(error):
+        return answer is not None and answer.correct is None and "correct" in set(_names_used(type(answer)))
+    if knows_truth or failure.step == "self.regex":
+        return True
+    if is_open(bound.judge_schema()):
+        return False
+    if isinstance(error, KeyError):
+        correct = {} if answer is None else answer.correct
+        return isinstance(correct, Mapping) and not any(key in correct for key in error.args)
+    if isinstance(error, NameError):
+        return not isinstance(error, UnboundLocalError)
+    return isinstance(error, AttributeError | TypeError | ImportError | NotImplementedError | TemplateError)
+
+
+def _is_of_none(error: Exception) -> bool:
+    """Whether something was None that should not be: a search that found nothing in a sample, or a truth not set."""
+    if isinstance(error, AttributeError):
+        return error.obj is None
+    return isinstance(error, TypeError) and "NoneType" in str(error)
+
+
+def _names_used(answer: type[BaseAnswer]) -> Iterator[str]:
+    for cls in answer.__mro__:
+        if cls is BaseAnswer:
+            return
+        for value in vars(cls).values():
+            yield from getattr(getattr(value, "__code__", None), "co_names", ())
+
+
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
