@@ -308,7 +308,11 @@ def test_failure_of_one_deeply_judged_trait_leaves_the_others() -> None:
     assert result.rubric.llm_trait_scores == {"safe": True, "clear": None}
     assert list(result.rubric.trait_errors) == ["clear"]
     assert result.deep_judgment_rubric.traits_without_valid_excerpts == []
-    assert result.outcome is Outcome.SCORED
+    assert result.outcome is Outcome.RUBRIC_ERROR
+    assert status(result)["DeepJudgmentRubricAutoFail"] == (
+        "skipped",
+        "every trait that was scored has its excerpts; not scored: clear",
+    )
 
 
 # ---- secrets

@@ -216,7 +216,7 @@ def test_failure_of_one_trait_leaves_the_others(strategy: str) -> None:
     models.fill = fill
     models.say = lambda *_: "a" * 200 + "!"
     result = run(benchmark(*ALL, *broken), models, rubric_evaluation_strategy=strategy)
-    assert result.outcome is Outcome.SCORED
+    assert result.outcome is Outcome.RUBRIC_ERROR
     assert result.metadata.completed_without_errors
     assert result.rubric is not None
     assert result.rubric.get_all_trait_scores() == {

@@ -89,7 +89,7 @@ def test_an_evaluator_of_lower_precedence_gets_what_is_left() -> None:
     )
     found = score(SAFE, UNKNOWN, models=judge({"safe": True}), plugins=[theirs])
     assert found.field("llm_trait_scores") == {"safe": True}
-    assert found.state.fields["extensions:under-test"]["tasting_scores"] == {"sweet": 3}
+    assert found.field("other_trait_scores") == {"tasting_scores": {"sweet": 3}}
 
 
 def test_a_trait_that_nobody_claims_is_an_error_of_this_trait() -> None:
@@ -108,9 +108,10 @@ def test_a_trait_that_nobody_claims_is_an_error_of_this_trait() -> None:
         (Evaluator(lambda _: [TraitScore("doi", "llm_trait_scores", 1)], "safe"), "gave no score"),
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores")], "safe"), "neither a score nor an error"),
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", [1])], "safe"), "cannot hold the score"),
+        (Evaluator(lambda _: [TraitScore("safe", "llm_trait_labels", "a")], "safe"), "cannot hold the score"),
         (Evaluator(lambda _: [], "safe", claims=fails, precedence=-1), None),
     ],
-    ids=["raises", "silent", "another trait's", "nothing", "unfit", "not asked"],
+    ids=["raises", "silent", "another trait's", "nothing", "unfit", "not for scores", "not asked"],
 )
 def test_failure_of_one_evaluator_leaves_the_traits_of_others(theirs: Evaluator, says: str | None) -> None:
     found = score(SAFE, DOI, CLEAR, models=judge({"safe": True, "clear": True}), plugins=[theirs])

@@ -35,10 +35,12 @@ class Outcome(StrEnum):
     """Not judged: another stage failed."""
     TIMED_OUT = "timed_out"
     """Not judged: the item's time (`item_timeout`) was out, whichever stage was at work, the judge's too."""
+    RUBRIC_ERROR = "rubric_error"
+    """Not judged: a rubric trait could not be scored, and there is no verdict. The other traits keep their scores."""
 
     @property
     def judged(self) -> bool:
-        """Whether the item was judged at all; the five errors were not."""
+        """Whether the item was judged at all; the errors were not."""
         return self not in NOT_JUDGED
 
     @property
@@ -54,6 +56,7 @@ NOT_JUDGED: Final = frozenset(
         Outcome.PARSE_ERROR,
         Outcome.STAGE_ERROR,
         Outcome.TIMED_OUT,
+        Outcome.RUBRIC_ERROR,
     }
 )
 NO_VERDICT: Final = NOT_JUDGED | {Outcome.SCORED}

@@ -81,6 +81,16 @@ class VerificationResult(Section):
             parts.append("the answer was cut off at its token limit")
         if self.outcome is Outcome.CORRECT:
             return "every field matches" if not failed else f"passes although {parts[0]}"
+        if self.outcome is Outcome.RUBRIC_ERROR:
+            return f"not every trait could be scored: {'; '.join(self._unscored()) or 'a score is missing'}"
         if self.outcome is Outcome.SCORED:
             return "scored by traits only" if self.rubric is not None else "nothing to evaluate: there is no trait"
         return "; ".join(parts) or "verify() says no"
+
+    def _unscored(self) -> list[str]:
+        """Return why traits have no score: the errors, each with its traits, and the rubric stages that did not run."""
+        names: dict[str, list[str]] = {}
+        for name, error in ((self.rubric and self.rubric.trait_errors) or {}).items():
+            names.setdefault(error, []).append(name)
+        skipped = [one for one in self.stages if one.slot == "rubric_evaluation" and one.status == "skipped"]
+        return [f"{', '.join(of)}: {error}" for error, of in names.items()] + [f"{s.name}: {s.reason}" for s in skipped]

@@ -132,26 +132,32 @@ class VerificationResultRubric(Section):
     dynamic_rubric_skipped_traits: dict[str, str] | None = None
     agentic_trait_scores: dict[str, Any] | None = None
     agentic_trait_traces: dict[str, str] | None = None
+    other_trait_scores: dict[str, dict[str, Any]] | None = Field(
+        default=None, description="The scores of kinds that plugins add, by the field that the plugin names."
+    )
     trait_errors: dict[str, str] | None = None
 
     def get_all_trait_scores(self) -> dict[str, Any]:
         """All scores by trait name, whatever their kind."""
-        return {name: value for kind in _TRAIT_KINDS for name, value in (getattr(self, kind) or {}).items()}
+        return {name: value for scores in self._by_kind().values() for name, value in scores.items()}
 
     def get_trait_by_name(self, name: str) -> tuple[Any, str] | None:
-        """The score of one trait and its kind (`llm`, `regex`, `callable`, `metric`, `agentic`), or None."""
-        for kind in _TRAIT_KINDS:
-            scores = getattr(self, kind) or {}
+        """The score of one trait and its kind (`llm`, `regex`, ..., or a plugin's own), or None."""
+        for kind, scores in self._by_kind().items():
             if name in scores:
                 return scores[name], kind.removesuffix("_trait_scores")
         return None
+
+    def _by_kind(self) -> dict[str, dict[str, Any]]:
+        own: dict[str, dict[str, Any]] = {kind: getattr(self, kind) or {} for kind in TRAIT_SCORES}
+        return {**own, **(self.other_trait_scores or {})}
 
     def get_llm_trait_labels(self) -> dict[str, str]:
         """The class names of literal traits."""
         return self.llm_trait_labels or {}
 
 
-_TRAIT_KINDS: Final = (
+TRAIT_SCORES: Final = (
     "llm_trait_scores",
     "regex_trait_scores",
     "callable_trait_scores",

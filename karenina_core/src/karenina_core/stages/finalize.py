@@ -17,7 +17,7 @@ from karenina_core.artifacts.keys import standard_keys
 from karenina_core.artifacts.slots import Slot
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
-from karenina_core.data.sections import ROOT_FIELDS, SECTIONS
+from karenina_core.data.sections import ROOT_FIELDS, SECTIONS, VerificationResultRubric
 from karenina_core.hooks import hookimpl
 from karenina_core.models.ports import NO_USAGE, Message, Usage
 from karenina_core.stages.context import State, VerificationContext
@@ -26,6 +26,7 @@ from karenina_core.wording import whole_values
 
 if TYPE_CHECKING:
     from karenina_core.artifacts.keys import BoundTemplate, ParsedAnswer
+    from karenina_core.data.question import Question
 
 VERIFICATION_RESULT = ArtifactKey("verification_result", VerificationResult)
 
@@ -91,9 +92,19 @@ def make_result(state: State) -> VerificationResult:
         }
     )
     try:
-        return VerificationResult.model_validate_json(text)
+        result = VerificationResult.model_validate_json(text)
     except ValidationError as error:
-        return VerificationResult.model_validate(_without_unfit(from_json(text), error))
+        result = VerificationResult.model_validate(_without_unfit(from_json(text), error))
+    if result.outcome is Outcome.SCORED and not _all_scored(state.item.question, result.rubric):
+        result.outcome = Outcome.RUBRIC_ERROR
+    return result
+
+
+def _all_scored(question: Question, rubric: VerificationResultRubric | None) -> bool:
+    """Return whether every trait has a score, or is a dynamic one whose concept the answer does not have."""
+    rubric = rubric or VerificationResultRubric()
+    scores, skipped = rubric.get_all_trait_scores(), rubric.dynamic_rubric_skipped_traits or {}
+    return all(scores.get(name) is not None or name in skipped for name in question.trait_names())
 
 
 def verify_result(state: State) -> bool | None:

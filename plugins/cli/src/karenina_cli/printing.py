@@ -30,6 +30,7 @@ STYLES: Final[Mapping[Outcome, str]] = {
     Outcome.PARSE_ERROR: "magenta",
     Outcome.STAGE_ERROR: "magenta",
     Outcome.TIMED_OUT: "magenta",
+    Outcome.RUBRIC_ERROR: "magenta",
 }
 _SYMBOLS: Final[Mapping[Outcome, str]] = {
     Outcome.CORRECT: "✓",
@@ -40,6 +41,7 @@ _SYMBOLS: Final[Mapping[Outcome, str]] = {
     Outcome.PARSE_ERROR: "!",
     Outcome.STAGE_ERROR: "!",
     Outcome.TIMED_OUT: "!",
+    Outcome.RUBRIC_ERROR: "!",
 }
 _PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "…": "..."}
 NOT_EXTRACTED: Final = "(looks at the answer itself)"
@@ -99,13 +101,9 @@ def print_result(
         grid.add_row("Fields", _fields(rows, console))
     elif meta.raw_answer:
         grid.add_row("Truth", Text(clean(meta.raw_answer)))
-    if result.rubric is not None and (scores := result.rubric.get_all_trait_scores()):
-        errors = result.rubric.trait_errors or {}
-        lines = [
-            f"{name}: not scored: {errors[name]}" if name in errors else f"{name} = {as_text(value)}"
-            for name, value in {**dict.fromkeys(errors), **scores}.items()
-        ]
-        grid.add_row("Traits", Text(clean("\n".join(lines))))
+    traits = _trait_lines(result)
+    if traits:
+        grid.add_row("Traits", Text(clean("\n".join(traits))))
     grid.add_row("Why", Text(clean(result.why())))
     if detailed:
         _add_details(grid, result)
@@ -207,7 +205,8 @@ def summary_lines(summary: Summary, usage: Usage) -> Iterable[tuple[str, str]]:
     if summary.not_judged:
         kinds = ", ".join(f"{count} {name}" for name, count in summary.outcomes.items() if not Outcome(name).judged)
         yield "Not judged", f"{summary.not_judged} of {summary.items}: {kinds}"
-        yield "Bounds", f"{percent(summary.worst)} if all of these were wrong, {percent(summary.best)} if right"
+        if summary.worst is not None:
+            yield "Bounds", f"{percent(summary.worst)} if all of these were wrong, {percent(summary.best)} if right"
     yield "Outcomes", ", ".join(f"{count} {name}" for name, count in summary.outcomes.items()) or "none"
     if summary.mean_granular is not None:
         yield "Granular", f"{summary.mean_granular:.3f} on average of {summary.granular_out_of}"
@@ -232,6 +231,17 @@ def percent(share: float | None) -> str:
 
 def _unjudged(summary: Summary) -> str:
     return f", {summary.not_judged} not judged" if summary.not_judged else ""
+
+
+def _trait_lines(result: VerificationResult) -> list[str]:
+    """Return each trait with its score, or why it has none."""
+    if result.rubric is None:
+        return []
+    errors = result.rubric.trait_errors or {}
+    return [
+        f"{name}: not scored: {errors[name]}" if name in errors else f"{name} = {as_text(value)}"
+        for name, value in {**dict.fromkeys(errors), **result.rubric.get_all_trait_scores()}.items()
+    ]
 
 
 def _raw_truth(result: VerificationResult) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import AutoFailStage, Question, Skip, Slot, VerificationConfig, VerificationContext
@@ -13,6 +14,7 @@ from karenina_core.wording import nearest
 from karenina_deep_judgment.prompts import TRAIT_PROMPTS
 from karenina_deep_judgment.searching import check_search_tool, search_needs
 from karenina_deep_judgment.settings import DeepJudgmentSettings, TraitFields, deep_judgment
+from karenina_deep_judgment.traits import SCORED
 from karenina_deep_judgment.wishes import check_traits, searches
 
 logger = logging.getLogger("karenina")
@@ -107,7 +109,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
         if not context.find_artifact(Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED):
             return "deep judgment of traits was not performed"
         if not context.find_artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS):
-            return "every trait has its excerpts"
+            return _all_supported(context.find_artifact(Keys.TRAIT_METADATA))
         return "the model abstained" if context.find_artifact(Keys.ABSTENTION_DETECTED) else None
 
     def reason(self, context: VerificationContext) -> str | None:
@@ -118,6 +120,18 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
             for name in context.find_artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS) or []
         ]
         return f"nothing in the response supports the score of {', '.join(missing)}"
+
+
+def _all_supported(metadata: Mapping[str, Mapping[str, Any]] | None) -> str:
+    """Return why no score lacks excerpts: each has some, or there is no score."""
+    unscored = [
+        name for name, facts in (metadata or {}).items() if SCORED not in facts.get("stages_completed", (SCORED,))
+    ]
+    if not unscored:
+        return "every trait has its excerpts"
+    if len(unscored) == len(metadata or {}):
+        return "no trait could be scored"
+    return f"every trait that was scored has its excerpts; not scored: {', '.join(unscored)}"
 
 
 def _warn_of_strangers(config: VerificationConfig, questions: Sequence[Question]) -> None:

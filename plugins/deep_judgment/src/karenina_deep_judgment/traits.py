@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from karenina_core import VerificationContext
 
 FIELD: Final = "llm_trait_scores"
+SCORED: Final = "score_extraction"
+"""The last of the stages that a trait's metadata lists as completed."""
 
 
 class DeepJudgmentTraits:
@@ -111,7 +113,7 @@ class DeepJudgmentTraits:
             lambda values: read_score(trait, values["score"]),
         )
         metadata["model_calls"] += said.tries
-        metadata["stages_completed"].append("score_extraction")
+        metadata["stages_completed"].append(SCORED)
         score = said.value
         fields["deep_judgment_rubric_scores"] = score.value
         if score.label is not None:

@@ -16,8 +16,9 @@ class TraitScore:
     """What became of one trait.
 
     `score` is None where it could not be scored, and `error` says why then. `result_field` is the field of the result's
-    rubric section that holds scores of this kind, by trait name (`llm_trait_scores`, ...). `fields` are further result
-    fields that are mappings by trait name, with this trait's value (`llm_trait_labels`, `extracted_rubric_excerpts`,
+    rubric section that holds scores of this kind, by trait name (`llm_trait_scores`, ...), or a name of the plugin's
+    own (`tasting_trait_scores`), which is then an entry of `other_trait_scores`. `fields` are further result fields
+    that are mappings by trait name, with this trait's value (`llm_trait_labels`, `extracted_rubric_excerpts`,
     `trait_metadata`, ...).
     """
 

@@ -9,11 +9,16 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from karenina_core.data.rubrics import RubricTrait
-from karenina_core.data.sections import VerificationResultDeepJudgmentRubric, VerificationResultRubric
+from karenina_core.data.sections import (
+    TRAIT_SCORES,
+    VerificationResultDeepJudgmentRubric,
+    VerificationResultRubric,
+)
 from karenina_rubric.evaluators import TraitScore
 
 ERRORS: Final = "trait_errors"
 METADATA: Final = "trait_metadata"
+OTHERS: Final = "other_trait_scores"
 DEEP_SCORES: Final = "deep_judgment_rubric_scores"
 
 _SECTIONS: Final = (VerificationResultRubric, VerificationResultDeepJudgmentRubric)
@@ -29,12 +34,13 @@ class Merged:
     def add(self, trait: RubricTrait, score: TraitScore) -> None:
         """Take in what became of one trait. A value that its field cannot hold fails this trait, and no other."""
         error = score.error
-        if fits(score.result_field, trait.name, score.score):
+        if not any(score.result_field in section.model_fields for section in _SECTIONS):
+            self.fields.setdefault(OTHERS, {}).setdefault(score.result_field, {})[trait.name] = score.score
+        elif score.result_field in TRAIT_SCORES and fits(score.result_field, trait.name, score.score):
             self._put(score.result_field, trait.name, score.score)
         else:
-            self._put(score.result_field, trait.name, None)
             self.unfit.setdefault(score.result_field, {})[trait.name] = score.score
-            error = error or f"{score.result_field} cannot hold the score {score.score!r:.100}"
+            self.fail(trait, error := error or f"{score.result_field} cannot hold the score {score.score!r:.100}")
         for name, value in score.fields.items():
             if fits(name, trait.name, value):
                 self._put(name, trait.name, value)
@@ -48,7 +54,7 @@ class Merged:
     def fail(self, trait: RubricTrait, error: str) -> None:
         """A trait that no evaluator scored: None in the field of its kind, where the result has one."""
         name = f"{trait.type}_trait_scores"
-        if name in VerificationResultRubric.model_fields:
+        if name in TRAIT_SCORES:
             self._put(name, trait.name, None)
         self._put(ERRORS, trait.name, error)
 

@@ -38,7 +38,8 @@ class Summary(BaseModel):
 
     `items` is every item of the run; `judged` those with a verdict; `not_judged` those that ended in errors; `scored`
     those that have trait scores only. `pass_rate` is correct out of judged. `worst` and `best` are correct out of
-    judged and not judged together, were every unjudged item wrong or right.
+    judged and not judged together, were every unjudged item wrong or right; items without a score of some trait, which
+    would have no verdict, are not among them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -193,7 +194,8 @@ class OutcomeTally:
         counts = self._counts
         correct = counts[Outcome.CORRECT]
         not_judged = sum(count for outcome, count in counts.items() if not outcome.judged)
-        asked = self._verdicts.items + not_judged
+        unjudged = not_judged - counts[Outcome.RUBRIC_ERROR]
+        asked = self._verdicts.items + unjudged
         return Summary(
             items=len(self),
             judged=self._verdicts.items,
@@ -202,7 +204,7 @@ class OutcomeTally:
             outcomes={outcome.value: counts[outcome] for outcome in Outcome if counts[outcome]},
             pass_rate=self._verdicts.rate(),
             worst=correct / asked if asked else None,
-            best=(correct + not_judged) / asked if asked else None,
+            best=(correct + unjudged) / asked if asked else None,
             mean_granular=float((self._grades + self._whole_grades) / self._graded) if self._graded else None,
             granular_out_of=self._graded,
         )
