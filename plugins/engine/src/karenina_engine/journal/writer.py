@@ -17,11 +17,12 @@ from karenina_engine.journal.rows import UnstorableRow
 if TYPE_CHECKING:
     import sqlite3
 
-GATHERING: Final = 0.02
+GATHERING: Final = 0.04
 """Seconds between two commits, at the least, while models are answering: what comes in between is written together.
 
-So what waited goes on together, too. A processor that does the same work for several items one after another has it at
-hand: a question takes a twentieth less of its time than with a quarter of this.
+What waited goes on together, too, and a processor that does the same work for several items one after another has it at
+hand: a question takes a fifth less of its time than with half of this. With more, a server that allows few calls at
+once stands idle between two commits (`benchmarks/efficiency.py`).
 """
 
 logger = logging.getLogger("karenina")

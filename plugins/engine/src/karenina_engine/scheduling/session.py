@@ -265,7 +265,7 @@ class RunSession:
 
         def wanted() -> int:
             could = limits.could_be_under_way()  # and some more, since answers also compute and wait for the journal
-            return min(could + max(2, could // 4), MOST_ANSWERS)
+            return min(could + max(2, could // 2), MOST_ANSWERS)
 
         if computed is not None:
             async with aclosing(computed.results()) as results:
