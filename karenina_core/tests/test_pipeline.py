@@ -12,6 +12,7 @@ import pytest
 from karenina_core import (
     ANY,
     ArtifactKey,
+    ArtifactKeys,
     AutoFailStage,
     CheckStage,
     Detection,
@@ -286,6 +287,37 @@ def test_revisions_of_an_answer_stand_in_the_result_of_each_judge() -> None:
 def test_revising_what_nobody_produced_is_an_error() -> None:
     (result,) = run(stage("Reviser", lambda context: context.revise_artifact(A, 2, "better"), revises={A}))
     assert "revises the artifact 'test.a', which no stage has produced" in (result.metadata.error or "")
+
+
+def test_a_parsed_answer_of_another_type_is_named_with_its_cure() -> None:
+    parsed = ArtifactKeys.PARSED_ANSWER
+    parse = stage("MyParse", lambda context: context.set_artifact(parsed, {"gene": "BCL2"}), produces={parsed})
+    (result,) = run(parse)
+    assert result.outcome is Outcome.STAGE_ERROR
+    error = result.metadata.error or ""
+    assert "MyParse of dist-of-MyParse set the artifact 'parsed_answer' to a dict" in error
+    assert "bind(values, response) of the artifact ANSWER_CLASS" in error
+
+
+def test_an_error_cannot_have_the_outcome_of_a_judged_item() -> None:
+    (result,) = run(stage("Odd", lambda context: context.mark_error("no", Outcome.CORRECT)))
+    assert result.outcome is Outcome.STAGE_ERROR
+    assert "correct is the outcome of an item that was judged" in (result.metadata.error or "")
+
+
+def test_an_unknown_outcome_of_a_veto_fails_its_stage() -> None:
+    (result,) = run(stage("Odd", lambda context: context.veto("no", "nonsense")))
+    assert (result.outcome, result.vetoes) == (Outcome.STAGE_ERROR, [])
+    assert "'nonsense' is not a valid Outcome" in (result.metadata.error or "")
+
+
+def test_a_value_that_cannot_be_written_costs_no_other() -> None:
+    def odd(context: VerificationContext) -> None:
+        context.set_result_field("odd", b"\xff")
+        context.set_result_field("words", 7)
+
+    (result,) = run(stage("Odd", odd))
+    assert result.extensions["dist-of-Odd"] == {"odd": "(a value of type bytes that JSON cannot hold)", "words": 7}
 
 
 def test_any_veto_fails_the_item_and_the_first_decides_the_outcome() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from karenina_core.artifacts.artifact import AnyKey
     from karenina_core.models.ports import Usage
 
 
@@ -46,10 +47,13 @@ class NothingToRevise(KareninaError):
 class ArtifactTypeError(KareninaError):
     """A stage set an artifact to a value of another type than its key says."""
 
-    def __init__(self, stage: str, artifact: str, wanted: str, got: str) -> None:
-        super().__init__(f"stage {stage} set the artifact {artifact!r} to a {got}; its key says {wanted}")
+    def __init__(self, stage: str, distribution: str, key: AnyKey, got: object) -> None:
+        super().__init__(
+            f"stage {stage} of {distribution} set the artifact {key.name!r} to a {type(got).__name__}; its key "
+            f"says {key.type.__name__}{f': {key.cure}' if key.cure else ''}"
+        )
         self.stage = stage
-        self.artifact = artifact
+        self.artifact = key.name
 
 
 class MissingProduct(KareninaError):
@@ -109,7 +113,10 @@ def told(error: BaseException) -> str:
 
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(dict.fromkeys(told(one) for one in error.exceptions))
-    text = whole(str(error))
+    try:
+        text = whole(str(error))
+    except Exception:
+        text = "its text cannot be had"
     if text and isinstance(error, (KareninaError, PortError, StructuredError)):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -19,6 +19,7 @@ from karenina_core.outside import from_outside
 from karenina_core.stages.context import Item, ItemError, State, VerificationContext
 from karenina_core.stages.finalize import VERIFICATION_RESULT, make_result
 from karenina_core.stages.stage import Skip
+from karenina_core.wording import whole
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -144,14 +145,15 @@ class Pipeline:
                 return Skip(f"{key.name} is missing: {producer} did not run")
         try:
             answer = stage.should_run(context)
+            if answer:
+                return None
+            why = answer.why if isinstance(answer, Skip) else "it says that there is nothing to do"
+            return Skip(whole(str(why)))
         except BaseException as failure:
             if from_outside(failure, task):
                 raise
             self._fail(planned, state, failure)
             return Skip(f"it could not say whether it runs: {told(failure)}")
-        if answer:
-            return None
-        return answer if isinstance(answer, Skip) else Skip("it says that there is nothing to do")
 
     async def _execute(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None

@@ -15,18 +15,22 @@ class ArtifactKey(Generic[T]):
     when a value is set (None always passes: it is a value that says "nothing"). A key with a `section` is also a field
     of the result: setting the artifact fills `result.<section>.<field>`.
 
-    A third party names its keys after its package: `ArtifactKey("my_package.words", int)`.
+    A third party names its keys after its package: `ArtifactKey("my_package.words", int)`. `cure` says, in the error
+    about a value of another type, how the right one is made.
     """
 
-    __slots__ = ("field", "name", "section", "type")
+    __slots__ = ("cure", "field", "name", "section", "type")
 
-    def __init__(self, name: str, type: type[T], section: Section | None = None, field: str | None = None) -> None:
+    def __init__(
+        self, name: str, type: type[T], section: Section | None = None, field: str | None = None, cure: str = ""
+    ) -> None:
         if not name or name != name.strip():
             raise ValueError(f"an artifact's name is a word without surrounding space, not {name!r}")
         self.name: Final = name
         self.type: Final = type
         self.section: Final = section
         self.field: Final = field or name
+        self.cure: Final = cure
 
     def accepts(self, value: object) -> bool:
         """Whether `value` is None or of the key's type (a bool is no int, an int is a float)."""

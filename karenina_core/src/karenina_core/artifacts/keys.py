@@ -12,6 +12,8 @@ from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.models.ports import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     FieldResults = dict[str, bool]
     FieldScores = dict[str, float]
     Excerpts = dict[str, list[dict[str, Any]]]
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ParsedAnswer(Protocol):
-    """A template that a judge filled, as karenina-template makes it."""
+    """A template that a judge filled: what `BoundTemplate.bind` returns."""
+
+    def verify(self) -> bool:
+        """Return whether the answer is right."""
 
     def field_results(self) -> dict[str, bool]:
         """Return by name whether each verified field is right."""
@@ -36,6 +41,9 @@ class BoundTemplate(Protocol):
     @property
     def judge_fields(self) -> tuple[str, ...]:
         """The fields that a judge fills."""
+
+    def bind(self, values: Mapping[str, object], response: str = "") -> ParsedAnswer:
+        """Return the answer that a judge's `values` make. Raises pydantic's `ValidationError`."""
 
     def judge_schema(self) -> dict[str, Any]:
         """Return the JSON Schema for the judge."""
@@ -81,7 +89,11 @@ class ArtifactKeys:
     SUFFICIENCY_REASONING: Final = ArtifactKey[str | None]("sufficiency_reasoning", str, "template")
 
     # Parsing (slot 7)
-    PARSED_ANSWER: Final = ArtifactKey["ParsedAnswer"]("parsed_answer", ParsedAnswer)  # type: ignore[type-abstract]
+    PARSED_ANSWER: Final = ArtifactKey["ParsedAnswer"](
+        "parsed_answer",
+        ParsedAnswer,  # type: ignore[type-abstract]
+        cure="set what bind(values, response) of the artifact ANSWER_CLASS returns",
+    )
     INVESTIGATION_TRACE: Final = ArtifactKey[str | None]("investigation_trace", str, "template")
     AGENTIC_PARSING_PERFORMED: Final = ArtifactKey[bool]("agentic_parsing_performed", bool, "template")
     DEEP_JUDGMENT_PERFORMED: Final = ArtifactKey[bool]("deep_judgment_performed", bool, "deep_judgment")

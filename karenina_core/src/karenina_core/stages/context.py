@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from karenina_core.artifacts.artifact import AnyKey, ArtifactKey
 from karenina_core.data.outcome import Outcome
-from karenina_core.data.sections import FREE_FIELDS
+from karenina_core.data.sections import FREE_FIELDS, RevisionRecord, VetoRecord
 from karenina_core.errors import (
     ArtifactTypeError,
     MissingArtifact,
@@ -26,7 +26,7 @@ from karenina_core.errors import (
 from karenina_core.models.ports import NO_USAGE, CallInfo, CallNotes, Message, NotReplayed, PortError, Usage
 from karenina_core.models.prompts import PromptTask, assemble
 from karenina_core.stages.counting import CountedAgent, CountedLLM, CountedParser
-from karenina_core.stages.state import AtEnd, Item, ItemError, PortProvider, Revision, State, Veto
+from karenina_core.stages.state import AtEnd, Item, ItemError, PortProvider, State
 from karenina_core.wording import whole
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
     from karenina_core.stages.state import Ask, Hooks
 
-__all__ = ["Item", "ItemError", "PortProvider", "Revision", "State", "VerificationContext", "Veto"]
+__all__ = ["Item", "ItemError", "PortProvider", "State", "VerificationContext"]
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -245,9 +245,11 @@ class VerificationContext:
             )
         self._check_type(key, value)
         before = self._state.read(key.name)
-        self._state.revisions.append(Revision(key.name, self._planned.name, before, value, reason))
+        stage, why = self._planned.name, whole(str(reason))
+        change = RevisionRecord(artifact=key.name, stage=stage, before=before, after=value, reason=why)
+        self._state.revisions.append(change)
         self._state.artifacts[key.name] = value
-        self.log.warning("%s revises %s from %r to %r: %s", self._planned.name, key.name, before, value, reason)
+        self.log.warning("%s revises %s: %s", stage, key.name, why)
 
     def set_result_field(self, name: str, value: object) -> None:
         """Put a value into the result.
@@ -285,19 +287,22 @@ class VerificationContext:
 
     def veto(self, reason: str, outcome: Outcome = Outcome.AUTO_FAILED) -> None:
         """Say that the item cannot be correct, and why. The first veto decides the outcome; all are kept."""
-        self._state.vetoes.append(Veto(self._planned.name, whole(reason), outcome))
-        self.log.warning("%s vetoes: %s", self._planned.name, reason)
+        stage, why = self._planned.name, whole(str(reason))
+        self._state.vetoes.append(VetoRecord(stage=stage, reason=why, outcome=Outcome(outcome)))
+        self.log.warning("%s vetoes: %s", stage, why)
 
     @property
-    def vetoes(self) -> Sequence[Veto]:
+    def vetoes(self) -> Sequence[VetoRecord]:
         """The vetoes so far, the answer's first."""
         return tuple(self._state.all_vetoes())
 
     def mark_error(self, message: str, outcome: Outcome = Outcome.STAGE_ERROR) -> None:
         """End the item: it is not judged, and later stages are skipped. The first error stands."""
         if self._state.error is None:
-            self._state.error = ItemError(self._planned.name, whole(message), outcome)
-            self.log.error("%s failed: %s", self._planned.name, message)
+            if Outcome(outcome).judged:
+                raise ValueError(f"{outcome} is the outcome of an item that was judged, and not of an error")
+            self._state.error = error = ItemError(self._planned.name, whole(str(message)), Outcome(outcome))
+            self.log.error("%s failed: %s", error.stage, error.message)
 
     @property
     def error(self) -> ItemError | None:
@@ -450,7 +455,7 @@ class VerificationContext:
 
     def _check_type(self, key: AnyKey, value: object) -> None:
         if not key.accepts(value):
-            raise ArtifactTypeError(self._planned.name, key.name, key.type.__name__, type(value).__name__)
+            raise ArtifactTypeError(self._planned.name, self._planned.distribution, key, value)
 
 
 class _StageLog(logging.LoggerAdapter[logging.Logger]):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json, to_jsonable_python
@@ -17,12 +17,13 @@ from karenina_core.artifacts.keys import standard_keys
 from karenina_core.artifacts.slots import Slot
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
-from karenina_core.data.sections import ROOT_FIELDS, SECTIONS, VerificationResultRubric
+from karenina_core.data.sections import ROOT_FIELDS, SECTIONS, Section, VerificationResultRubric
+from karenina_core.errors import told
 from karenina_core.hooks import hookimpl
 from karenina_core.models.ports import NO_USAGE, Message, Usage
-from karenina_core.stages.context import State, VerificationContext
+from karenina_core.stages.context import ItemError, State, VerificationContext
 from karenina_core.stages.stage import Stage
-from karenina_core.wording import whole_values
+from karenina_core.wording import whole, whole_values
 
 if TYPE_CHECKING:
     from karenina_core.artifacts.keys import BoundTemplate, ParsedAnswer
@@ -33,6 +34,8 @@ VERIFICATION_RESULT = ArtifactKey("verification_result", VerificationResult)
 _PLACES = {key.name: (key.section, key.field) for key in standard_keys().values() if key.section is not None}
 """Where in the result an artifact lands: its section and field, by its name."""
 NO_TEMPLATE = "no_template"
+_ROOM: Final = 20
+"""How many levels of nesting are left to what a result is put into."""
 
 
 class FinalizeResult(Stage):
@@ -61,7 +64,15 @@ class plugin:  # noqa: N801 - what entry points name
 
 
 def make_result(state: State) -> VerificationResult:
-    """The result of everything that is known about an item."""
+    """Return the result of everything that is known about an item, whatever its stages left."""
+    try:
+        return _result(state)
+    except Exception as failure:
+        error = ItemError(FinalizeResult.name, f"no result can be made: {told(failure)}", Outcome.STAGE_ERROR)
+        return _result(State(state.item, started=state.started, error=error))
+
+
+def _result(state: State) -> VerificationResult:
     verdict = verify_result(state)
     sections = _sections(state)
     template = sections.setdefault("template", {})
@@ -79,7 +90,7 @@ def make_result(state: State) -> VerificationResult:
         for section in list(sections)
         if section.startswith("extensions:")
     }
-    text = _json(
+    result = _made(
         {
             **root,
             **sections,
@@ -91,10 +102,6 @@ def make_result(state: State) -> VerificationResult:
             "extensions": extensions,
         }
     )
-    try:
-        result = VerificationResult.model_validate_json(text)
-    except ValidationError as error:
-        result = VerificationResult.model_validate(_without_unfit(from_json(text), error))
     if result.outcome is Outcome.SCORED and not _all_scored(state.item.question, result.rubric):
         result.outcome = Outcome.RUBRIC_ERROR
     return result
@@ -138,12 +145,30 @@ def outcome(state: State, verdict: bool | None) -> Outcome:
     return Outcome.SCORED if verdict is None else Outcome.WRONG
 
 
-def _json(values: dict[str, Any]) -> bytes:
-    """`values` as JSON; what JSON has no word for becomes its text, so that nothing is lost and nothing fails."""
+def _made(values: dict[str, Any]) -> VerificationResult:
+    """Return the result that `values` make. What JSON cannot say becomes text; what is of a wrong type is set apart."""
     try:
-        return to_json(values, fallback=str, inf_nan_mode="strings")
-    except (ValueError, UnicodeError):  # half of a character somewhere: it is looked for only then
-        return to_json(whole_values(to_jsonable_python(values, fallback=str, inf_nan_mode="strings")))
+        return VerificationResult.model_validate_json(to_json(values, fallback=str, inf_nan_mode="strings"))
+    except Exception:
+        held = _held(values, levels=3)
+    try:
+        return VerificationResult.model_validate(held)
+    except ValidationError as error:
+        return VerificationResult.model_validate(_without_unfit(held, error))
+
+
+def _held(value: Any, levels: int) -> Any:
+    """Return `value` as JSON values; of the first `levels`, a part that cannot be written costs no other part."""
+    if levels and isinstance(value, (dict, Section)):
+        return {whole(str(key)): _held(item, levels - 1) for key, item in dict(value).items()}
+    if levels and isinstance(value, list):
+        return [_held(item, levels - 1) for item in value]
+    try:
+        text = to_json(whole_values(to_jsonable_python(value, fallback=str)), inf_nan_mode="strings")
+        from_json(b"[" * _ROOM + text + b"]" * _ROOM)
+        return from_json(text)
+    except Exception:
+        return f"(a value of type {type(value).__name__} that JSON cannot hold)"
 
 
 def _sections(state: State) -> dict[str, dict[str, Any]]:
@@ -162,18 +187,15 @@ def _sections(state: State) -> dict[str, dict[str, Any]]:
 
 
 def _without_unfit(values: dict[str, Any], error: ValidationError) -> dict[str, Any]:
-    """The values of a result without those of a wrong type: they are kept among the extensions, and cost no result."""
-    fit = {**values, **{section: dict(values[section]) for section in SECTIONS if section in values}}
-    unfit: dict[str, Any] = {}
+    """Return the values of a result, those of a wrong type moved to the extensions."""
+    unfit = values["extensions"].setdefault("karenina-core", {}).setdefault("unfit_fields", {})
     for problem in error.errors(include_url=False):
         section, *field = (str(part) for part in problem["loc"])
-        if section in SECTIONS and field and field[0] in fit[section]:
-            unfit[f"{section}.{field[0]}"] = fit[section].pop(field[0])
-        elif section in ROOT_FIELDS and section in fit:
-            unfit[section] = fit.pop(section)
-    own = fit["extensions"].get("karenina-core", {})
-    kept = {**own, "unfit_fields": {**own.get("unfit_fields", {}), **unfit}}
-    return {**fit, "extensions": {**fit["extensions"], "karenina-core": kept}}
+        if section in SECTIONS and field and field[0] in values[section]:
+            unfit[f"{section}.{field[0]}"] = values[section].pop(field[0])
+        elif section in ROOT_FIELDS and section in values:
+            unfit[section] = values.pop(section)
+    return values
 
 
 def _parsed(state: State) -> dict[str, Any]:
@@ -226,7 +248,7 @@ def _metadata(state: State) -> dict[str, Any]:
     answering, servers = item.answering_model, item.answering_model.mcp_urls_dict or {}
     return {
         "question_id": question.id,
-        "template_id": bound.template_id if bound is not None else NO_TEMPLATE,
+        "template_id": str(bound.template_id) if bound is not None else NO_TEMPLATE,
         "result_id": sha256(identity.encode()).hexdigest()[:16],
         "question_text": question.question,
         "raw_answer": question.raw_answer,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
-    from karenina_core.data.sections import StageRecord
+    from karenina_core.data.sections import RevisionRecord, StageRecord, VetoRecord
     from karenina_core.data.trust import Trust
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
@@ -99,26 +99,6 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Veto:
-    """One stage's objection: the item cannot be correct."""
-
-    stage: str
-    reason: str
-    outcome: Outcome
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """One change of an artifact that another stage had produced."""
-
-    artifact: str
-    stage: str
-    before: object
-    after: object
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class ItemError:
     """The error that ended an item."""
 
@@ -135,8 +115,8 @@ class State:
     parent: State | None = None
     artifacts: dict[str, Any] = field(default_factory=dict)
     fields: dict[str, dict[str, Any]] = field(default_factory=dict)
-    vetoes: list[Veto] = field(default_factory=list)
-    revisions: list[Revision] = field(default_factory=list)
+    vetoes: list[VetoRecord] = field(default_factory=list)
+    revisions: list[RevisionRecord] = field(default_factory=list)
     records: list[StageRecord] = field(default_factory=list)
     usage: dict[str, Usage] = field(default_factory=dict)
     at_end: list[AtEnd] = field(default_factory=list)
@@ -172,10 +152,10 @@ class State:
         parent = self.parent
         return self.error if parent is None or parent.error is None else parent.error
 
-    def all_vetoes(self) -> list[Veto]:
+    def all_vetoes(self) -> list[VetoRecord]:
         """The answer's vetoes and the item's, in the order in which they were raised."""
         return [*(self.parent.vetoes if self.parent is not None else ()), *self.vetoes]
 
-    def all_revisions(self) -> list[Revision]:
+    def all_revisions(self) -> list[RevisionRecord]:
         """Return the answer's revisions and the item's, in the order in which they were made."""
         return [*(self.parent.revisions if self.parent is not None else ()), *self.revisions]

@@ -10,13 +10,13 @@ from karenina_core import plugins as plugin_room
 from karenina_core.artifacts.artifact import AnyKey, ArtifactKey
 from karenina_core.config import VerificationConfig
 from karenina_core.data.question import Question
-from karenina_core.data.sections import StageRecord
+from karenina_core.data.sections import StageRecord, VetoRecord
 from karenina_core.data.trust import Trust
 from karenina_core.pipeline import Pipeline
 from karenina_core.planning.plan import arrange
 from karenina_core.planning.selection import Selected
 from karenina_core.plugins import Plugins
-from karenina_core.stages.context import Item, ItemError, State, Veto
+from karenina_core.stages.context import Item, ItemError, State
 from karenina_core.stages.stage import Stage
 from karenina_testing.ports import PlainPorts
 from karenina_testing.scripted import ScriptedModels
@@ -42,7 +42,7 @@ class StageRun:
         return value
 
     @property
-    def vetoes(self) -> Sequence[Veto]:
+    def vetoes(self) -> Sequence[VetoRecord]:
         """The vetoes it raised."""
         return self.state.vetoes
 

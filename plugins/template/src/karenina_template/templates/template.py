@@ -168,7 +168,7 @@ class BoundTemplate:
 
     def extracted(self, answer: BaseAnswer) -> dict[str, Any]:
         """What the judge filled in, as JSON values."""
-        return {name: as_json(getattr(answer, name)) for name in self.judge_fields}
+        return {name: as_json(getattr(answer, name, None)) for name in self.judge_fields}
 
     def _validated(self, values: Mapping[str, object]) -> BaseAnswer:
         cls = self.answer_class
