@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from typing import Any
@@ -209,6 +210,52 @@ def test_a_broken_plugin_stops_who_needs_it(broken: Site, case: str) -> None:
 
 def test_a_broken_plugin_stops_nobody_else(broken: Site, site: Site) -> None:
     assert planned(broken) == planned(site)
+
+
+def test_every_run_and_plan_reports_broken_plugins(broken: Site, wheels: Wheels) -> None:
+    broken.install(wheels.example("parrot"))
+    benchmark, config = broken.write("capitals.yaml", BENCHMARK), broken.write("run.toml", MODELS)
+
+    run = broken.karenina("run", benchmark, "--config", config)
+    again = broken.karenina("resume", "capitals.journal")
+    estimated = broken.karenina("run", benchmark, "--config", config, "--dry-run")
+    plan = broken.karenina("plan", "--json")
+
+    assert [done.returncode for done in (run, again, estimated, plan)] == [0, 0, 0, 0]
+    for done in (run, again, estimated, plan):
+        reported = [line for line in done.stderr.splitlines() if "cannot be used" in line]
+        assert [sum(f"WARNING  {case} of" in line for line in reported) for case in BROKEN] == [1] * len(BROKEN)
+    left_out = {left["name"]: left["why"] for left in json.loads(plan.stdout)["left_out"]}
+    assert all(reason in left_out[case] for case, (_, reason) in BROKEN.items())
+
+
+def test_a_required_plugin_has_to_work(broken: Site, wheels: Wheels) -> None:
+    broken.install(wheels.example("parrot"))
+    benchmark = broken.write("capitals.yaml", BENCHMARK)
+
+    def stopped(*required: str) -> str:
+        config = broken.write("run.toml", f"{MODELS}\n[plugins]\nrequire = {list(required)}")
+        done = broken.karenina("run", benchmark, "--config", config)
+        assert done.returncode == (2 if done.stderr.startswith("Error") else 0)
+        return done.stderr if done.returncode else ""
+
+    assert stopped("GenerateAnswer", "karenina-checks", "parrot") == ""
+    assert BROKEN["ImportError"][1] in stopped("parrot", "ImportError")
+    assert "'Parrot', which is not installed; did you mean 'parrot'?" in stopped("Parrot")
+    assert "'karenina-nowhere', which is not installed" in stopped("karenina-nowhere")
+
+
+def test_a_broken_plugin_of_ours_is_not_called_missing(site: Site) -> None:
+    package = site.folder / "site" / "karenina_checks"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise ImportError('the wrong library')")
+
+    done = site.karenina("plan", "--set", "abstention_enabled=true")
+
+    assert done.returncode == 2
+    assert "abstention_enabled: it belongs to a plugin that is not there: karenina-checks" in done.stderr
+    assert "cannot be used: ImportError: the wrong library" in done.stderr
+    assert "pip install" not in done.stderr
 
 
 def test_a_broken_adapter_stops_only_the_runs_with_its_models(site: Site, wheels: Wheels) -> None:

@@ -213,7 +213,9 @@ def test_a_name_of_a_plugin_that_is_not_installed_says_what_to_install(name: str
             VerificationConfig().setting(name)
     distribution = known()["settings"][name]
     assert caught.value.problems == asked.value.problems
-    assert caught.value.problems == [f"{name}: belongs to a plugin that is not installed: pip install {distribution}"]
+    assert caught.value.problems == [
+        f"{name}: it belongs to a plugin that is not there: {distribution} is not installed: pip install {distribution}"
+    ]
 
 
 @pytest.mark.parametrize(

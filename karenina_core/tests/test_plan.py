@@ -291,6 +291,11 @@ def test_a_slot_that_stays_empty_is_told_once_and_not_again_by_who_needs_it() ->
     assert told == "[slots] parse_template names Brk: its plugin cannot be used: ImportError: x"
 
 
+def test_plugins_that_are_not_used_are_left_out_of_the_plan() -> None:
+    made = plan(skeleton(), failures={"Gate": "ImportError: x", "The7": "another distribution is picked"})
+    assert [(left.name, left.why) for left in made.left_out] == [("Gate", "its plugin is not used: ImportError: x")]
+
+
 def test_what_the_plugin_selection_leaves_out_is_named_as_left_out_and_not_as_missing() -> None:
     blocked = {"ParseTemplate": "left out by the plugin selection"}
     told = problems(skeleton(Slot.PARSE_TEMPLATE), failures=blocked)

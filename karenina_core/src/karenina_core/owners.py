@@ -20,6 +20,9 @@ class Owners(Protocol):
     def prompt_tasks(self) -> Iterable[PromptTask]:
         """Return what the stages ask of models."""
 
+    def why_absent(self, distribution: str) -> str:
+        """Return why what `distribution` offers is not there, with the cure."""
+
 
 _providers: list[Callable[[], Owners]] = []
 

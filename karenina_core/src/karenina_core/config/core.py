@@ -22,6 +22,9 @@ class PluginSelection(BaseModel):
 
     block: tuple[str, ...] = Field(default=(), description="Plugins or distributions to leave out.")
     only: tuple[str, ...] = Field(default=(), description="Load these only.")
+    require: tuple[str, ...] = Field(
+        default=(), description="Plugins or distributions without which no run begins, because they must work."
+    )
     pick: dict[str, str] = Field(default={}, description="Whose offer stands where two distributions offer one name.")
 
 

@@ -156,10 +156,10 @@ def make_plan(
 ) -> Plan:
     """The plan of `question` under `config`.
 
-    `failures` are stage names with the reason why their plugin could not be loaded; they matter only where a stage of
-    that name is needed. `conflicts` are names that several distributions offer, and always a problem. The result
-    depends on what is offered, not on the order in which it comes. `known` holds the plans so far, by the names and
-    distributions of their stages, so that questions with the same stages share one. Raises `PlanError`.
+    `failures` are names of plugins with the reason why they are not used; they are left out, and a problem only where
+    a stage of that name is needed. `conflicts` are names that several distributions offer, and always a problem. The
+    result depends on what is offered, not on the order in which it comes. `known` holds the plans so far, by the names
+    and distributions of their stages, so that questions with the same stages share one. Raises `PlanError`.
     """
     selection = select(offered, config, question, dict(failures), conflicts)
     if selection.problems:

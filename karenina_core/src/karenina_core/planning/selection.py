@@ -46,11 +46,13 @@ def select(
 ) -> Selection:
     """Choose the stages: by evaluation mode, by `[slots]`, by what the stages say, and by who meets whose needs.
 
-    `failures` say by stage name why a plugin could not be loaded, and matter where the stage is needed; `conflicts` are
+    `failures` say by name why a plugin is not used, and are problems only where its stage is needed; `conflicts` are
     names that several distributions offer, and always matter: nobody can know which of them was meant.
     """
     found = Selection()
     candidates = _unique(offered, found)
+    there = {one.stage.name for one in candidates}
+    found.left_out += [(name, f"its plugin is not used: {why}") for name, why in failures.items() if name not in there]
     found.problems += sorted(set(conflicts))
     named = {slot: names for slot in Slot if (names := config.core.slots.get(slot.config_name)) is not None}
     for slot in Slot:
@@ -295,9 +297,8 @@ def _nobody(key: AnyKey, outside: list[str], failures: Mapping[str, str]) -> str
         return f"and {outside[0]}, which produces it, is not in the plan: choose it under [slots]"
     owner = known()["artifacts"].get(key.name)
     broken = [f"{name} cannot be used: {why}" for name, why in sorted(failures.items())]
-    if owner is not None:
-        also = f" ({'; '.join(broken)})" if broken else ""
-        return f"which {owner} produces: {install_line(owner)}{also}"
+    if owner is not None and not any(known()["stages"].get(name) == owner for name in failures):
+        return f"which {owner} produces: {install_line(owner)}"
     if broken:
         return f"which no installed stage produces; {'; '.join(broken)}"
     return "which no installed stage produces: install the plugin that does, or block this stage's"

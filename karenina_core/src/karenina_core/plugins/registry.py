@@ -12,7 +12,7 @@ import pluggy
 
 from karenina_core.artifacts.slots import Slot
 from karenina_core.errors import KareninaError
-from karenina_core.known import known
+from karenina_core.known import install_line, known
 from karenina_core.plugins.discovery import Kind, PluginInfo, Selection, described, load_all
 from karenina_core.plugins.specifications import Specifications, installed, other_version
 
@@ -74,6 +74,13 @@ class Registry:
         """Why `name` is not usable although an entry point of it was found, or None."""
         bad = [info for info in self.describe() if (info.kind, info.name) == (kind, name) and info.state != "loaded"]
         return "; ".join(f"{info.distribution} {info.version}: {info.failure}" for info in bad) or None
+
+    def why_absent(self, distribution: str) -> str:
+        """Return why what `distribution` offers is not there, with the cure."""
+        for info in self.describe():
+            if info.distribution == distribution and info.failure is not None:
+                return f"{distribution} {info.version} cannot be used: {info.failure}"
+        return f"{distribution} is not installed: {install_line(distribution)}"
 
     def implementations(self, hook: Callable[P, R]) -> list[Offer[Callable[P, R]]]:
         """Return what implements `hook`, which is named by its specification. None is called; arguments have names.

@@ -53,6 +53,7 @@ def _plans(
     from karenina_core.errors import ConfigError
     from karenina_core.plugins import plugins_of
     from karenina_engine.scheduling.planner import Planner
+    from karenina_engine.scheduling.plugin_checks import check_required, warn_of_broken_plugins
     from karenina_engine.scheduling.running import chosen_questions
 
     benchmark = Benchmark.load(file) if file is not None else None
@@ -65,7 +66,10 @@ def _plans(
         questions = list(chosen_questions(benchmark, chosen, wanted or None))
         if not questions:
             raise ConfigError([f"{file} holds no question to plan for"])
-    planner = Planner(chosen, plugins_of(chosen))
+    plugins = plugins_of(chosen)
+    check_required(plugins, chosen)
+    warn_of_broken_plugins(plugins)
+    planner = Planner(chosen, plugins)
     found: dict[tuple[str, ...], tuple[Plan, list[str]]] = {}
     for question in questions:
         made = planner.plan(question)

@@ -160,12 +160,7 @@ def tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> It
 
 
 def _missing(plugins: Plugins) -> str:
-    from karenina_core.known import install_line, known
+    from karenina_core.known import known
 
-    owners = sorted(set(known()["tool_sources"].values()))
-    for info in plugins.describe():
-        if info.distribution in owners and info.state != "loaded":
-            what = f"{info.distribution}, which reaches them, cannot be used: {info.failure}"
-            return f"mcp_urls_dict names MCP servers, and {what}"
-    lines = " or ".join(install_line(owner) for owner in owners)
-    return f"mcp_urls_dict names MCP servers, and what reaches them is not installed: {lines}"
+    why = "; or ".join(plugins.why_absent(owner) for owner in sorted(set(known()["tool_sources"].values())))
+    return f"mcp_urls_dict names MCP servers, and there is no plugin that reaches them: {why}"

@@ -92,5 +92,7 @@ class Prices:
                 return Price(found[0], f"{source.name} {edition}: {found[1]}")
         where = f" at {shown_url(server) if '://' in server else server}" if server else ""
         lists = " or ".join(source.name for source in self._sources)
-        nobody = f"{lists} has no price of {model.model_name!r}{where}" if lists else "no list of prices is installed"
+        nobody = (
+            f"{lists} has no price of {model.model_name!r}{where}" if lists else "no usable list of prices is installed"
+        )
         return Price(None, f"unknown: {nobody}; set one: prices.{model.id} = {{input = ..., output = ...}}")

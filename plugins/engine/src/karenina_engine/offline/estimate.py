@@ -28,6 +28,7 @@ from karenina_engine.offline.placeholder import fitting
 from karenina_engine.offline.rehearsal import Prompt, rehearse
 from karenina_engine.scheduling.matrix import Matrix
 from karenina_engine.scheduling.planner import Planner
+from karenina_engine.scheduling.plugin_checks import check_required, warn_of_broken_plugins
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -177,11 +178,14 @@ def estimate(
 ) -> Estimate:
     """What a run over these questions would ask and cost. Nothing is asked, and the journal is only looked at.
 
-    Raises `PlanError`, and `JournalError` for a journal that cannot be read.
+    Raises `PlanError`, `ConfigError` for a required plugin that is not there, and `JournalError` for a journal that
+    cannot be read.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.scheduling.running import run_blocking
 
+    check_required(plugins, config)
+    warn_of_broken_plugins(plugins)
     found = _Counted(Matrix(questions, config))
     if journal is None or not journal.exists():
         found.count({})

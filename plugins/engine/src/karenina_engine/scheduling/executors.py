@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from karenina_core.known import install_line, known
+from karenina_core.known import known
 from karenina_core.plugins import PluginError
 from karenina_core.wording import nearest
 from karenina_engine.scheduling.hookspecs import karenina_executors
@@ -94,8 +94,5 @@ def executor(plugins: Plugins, name: str) -> Executor:
         )
     owner = known()["executors"].get(name)
     if owner is not None:
-        bad = [info for info in plugins.describe() if info.distribution == owner and info.state != "loaded"]
-        if bad:
-            raise PluginError(f"the executor {name!r} of {owner} cannot be used: {bad[0].failure}")
-        raise PluginError(f"the executor {name!r} is not installed: {install_line(owner)}")
+        raise PluginError(f"there is no executor {name!r}: {plugins.why_absent(owner)}")
     raise PluginError(f"there is no executor {name!r}{nearest(name, [one.name for one, _ in offered])}")

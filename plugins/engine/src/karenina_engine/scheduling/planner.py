@@ -40,9 +40,12 @@ class Planner:
         stages = [offered.stage() for offered in plugins.stages()]
         self._choosers = [one for one in stages if type(one).included is not Stage.included]
         self._scorers = [one for one in stages if one.slot is not None and SLOT_RULES[one.slot].scores_rubric]
-        bad = [info for info in plugins.describe() if info.kind == "stage" and info.state not in ("loaded", "found")]
-        self._failures = [(info.name, info.failure or "unknown") for info in bad]
-        self._conflicts = [info.failure or "unknown" for info in bad if info.state == "conflict"]
+        bad = [info for info in plugins.describe() if info.failure is not None]
+        of_stages = [info for info in bad if info.kind == "stage"]
+        self._failures = [
+            (info.name, info.failure or "") for info in bad if info in of_stages or info.state != "blocked"
+        ]
+        self._conflicts = [info.failure or "" for info in of_stages if info.state == "conflict"]
 
     def plan(self, question: Question) -> Plan:
         """The plan of `question`. Raises `PlanError`."""

@@ -16,6 +16,7 @@ from karenina_engine.scheduling.executors import Executor, InThisProcess, execut
 from karenina_engine.scheduling.matrix import Matrix
 from karenina_engine.scheduling.observers import NOBODY, Observers, observers
 from karenina_engine.scheduling.planner import Planner
+from karenina_engine.scheduling.plugin_checks import check_required, warn_of_broken_plugins
 from karenina_engine.scheduling.preflight import check_any_run, check_stages
 from karenina_engine.scheduling.settings import EngineSettings
 
@@ -74,6 +75,7 @@ def prepared_run(
     Raises `ConfigError` if a model cannot be used, and `PlanError` if a question has no plan.
     """
     core, settings = config.core, config.section(EngineSettings)
+    check_required(plugins, config)
     if not questions:
         raise ConfigError(["there is no question to ask: add some to the benchmark, or widen the choice of ids"])
     if not core.answering_models:
@@ -109,6 +111,7 @@ def prepared_run(
         executor=_executor(plugins, settings, offline=offline),
     )
     prepared.executor.check(prepared)
+    warn_of_broken_plugins(plugins)
     if settings.budget is not None and not prepared.executor.keeps_budgets:
         why = f"the executor {settings.executor!r} does not keep to a budget"
         raise ConfigError([f'{why}: remove the budget, or set executor = "{InThisProcess.name}"'])

@@ -1,0 +1,63 @@
+"""What a run says about the installed plugins: those that it requires, those that cannot be used, and versions."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from karenina_core.errors import ConfigError
+from karenina_core.known import known
+from karenina_core.wording import nearest
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.plugins import Plugins
+
+logger = logging.getLogger("karenina")
+
+
+def check_required(plugins: Plugins, config: VerificationConfig) -> None:
+    """Raise `ConfigError` if a plugin that `[plugins] require` names is not installed, or cannot be used."""
+    problems = [problem for name in config.core.plugins.require for problem in _unmet(plugins, name)]
+    if problems:
+        raise ConfigError(problems)
+
+
+def warn_of_broken_plugins(plugins: Plugins) -> None:
+    """Warn of installed plugins that cannot be used, and so are left out."""
+    for owner, names, failure in broken_plugins(plugins):
+        logger.warning(
+            "%s of %s cannot be used and %s left out: %s; repair or uninstall it, or block it: [plugins] block = [%s]",
+            ", ".join(names),
+            owner,
+            "is" if len(names) == 1 else "are",
+            failure,
+            ", ".join(f'"{name}"' for name in names),
+        )
+
+
+def broken_plugins(plugins: Plugins) -> list[tuple[str, list[str], str]]:
+    """Return the plugins that cannot be used: distribution with version, names, and the failure that they share."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for info in plugins.describe():
+        if info.state in ("failed", "conflict"):
+            key = (f"{info.distribution} {info.version}", info.failure or "unknown")
+            found.setdefault(key, []).append(info.name)
+    return [(owner, list(dict.fromkeys(names)), failure) for (owner, failure), names in found.items()]
+
+
+def _unmet(plugins: Plugins, name: str) -> list[str]:
+    """Return why the plugin or distribution `name` is not there, or not wholly; nothing if it is."""
+    found = plugins.describe()
+    named = [info for info in found if name in (info.name, info.distribution)]
+    if not named:
+        members = {*known()["stages"].values(), *known()["adapters"].values(), *known()["hooks"].values()}
+        hint = nearest(name, {one for info in found for one in (info.name, info.distribution)})
+        why = f"and {plugins.why_absent(name)}" if name in members else f"which is not installed{hint}"
+        return [f"[plugins] require names {name!r}, {why}"]
+    return [
+        f"[plugins] require names {name!r}, and {info.name} of {info.distribution} {info.version} cannot be used: "
+        f"{info.failure}"
+        for info in named
+        if info.state != "loaded"
+    ]
