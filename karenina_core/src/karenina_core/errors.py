@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from karenina_core.artifacts.artifact import AnyKey
     from karenina_core.models.ports import Usage
 
 
@@ -47,13 +46,12 @@ class NothingToRevise(KareninaError):
 class ArtifactTypeError(KareninaError):
     """A stage set an artifact to a value of another type than its key says."""
 
-    def __init__(self, stage: str, distribution: str, key: AnyKey, got: object) -> None:
+    def __init__(self, stage: str, distribution: str, artifact: str, wanted: str, got: str) -> None:
         super().__init__(
-            f"stage {stage} of {distribution} set the artifact {key.name!r} to a {type(got).__name__}; its key "
-            f"says {key.type.__name__}{f': {key.cure}' if key.cure else ''}"
+            f"stage {stage} of {distribution} set the artifact {artifact!r} to a {got}; its key says {wanted}"
         )
         self.stage = stage
-        self.artifact = key.name
+        self.artifact = artifact
 
 
 class MissingProduct(KareninaError):

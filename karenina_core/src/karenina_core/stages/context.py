@@ -455,7 +455,9 @@ class VerificationContext:
 
     def _check_type(self, key: AnyKey, value: object) -> None:
         if not key.accepts(value):
-            raise ArtifactTypeError(self._planned.name, self._planned.distribution, key, value)
+            wanted = f"{key.type.__name__}: {key.cure}" if key.cure else key.type.__name__
+            stage, distribution = self._planned.name, self._planned.distribution
+            raise ArtifactTypeError(stage, distribution, key.name, wanted, type(value).__name__)
 
 
 class _StageLog(logging.LoggerAdapter[logging.Logger]):

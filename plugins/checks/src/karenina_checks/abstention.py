@@ -7,8 +7,8 @@ from karenina_checks.prompts import ABSTAINED, ABSTENTION_DETECTION, ABSTENTION_
 from karenina_checks.settings import ChecksSettings
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, Slot, VerificationConfig, VerificationContext
-from karenina_core.stages.failed import unless_failed
 from karenina_core.stages.stage import Detection
+from karenina_toolkit.skipping import unless_failed
 
 
 class AbstentionCheck(JudgedCheck):

@@ -10,11 +10,11 @@ from karenina_core.artifacts.slots import Slot
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import StructuredError
 from karenina_core.models.prompts import fence
-from karenina_core.stages.failed import unless_failed
 from karenina_core.stages.stage import Skip, Stage
 from karenina_template.templates.keys import ANSWER_CLASS, PARSED_ANSWER
 from karenina_toolkit.form import field_list
 from karenina_toolkit.judge_input import judge_input
+from karenina_toolkit.skipping import unless_failed
 from karenina_toolkit.structured import ask
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
-from karenina_core.stages.failed import unless_failed
 from karenina_core.stages.stage import ModelNeed
 from karenina_template.templates.keys import ANSWER_CLASS, PARSED_ANSWER
+from karenina_toolkit.skipping import unless_failed
 
 if TYPE_CHECKING:
     from karenina_template.templates import BaseAnswer

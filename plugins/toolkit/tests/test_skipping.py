@@ -9,8 +9,8 @@ import pytest
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Skip, Slot, Stage, VerificationContext
-from karenina_core.stages.failed import unless_failed
 from karenina_testing import run_stage
+from karenina_toolkit.skipping import unless_failed
 
 FINDINGS = (
     Keys.RECURSION_LIMIT_REACHED,
