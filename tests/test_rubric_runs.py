@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any
@@ -253,3 +254,30 @@ def test_a_conversation_that_breaks_off_is_scored_as_a_whole_or_not_at_all(full:
     record = next(one for one in result.stages if one.name == "RubricEvaluation")
     assert (record.status, record.reason is None) == (("ran", True) if full else ("skipped", False))
     assert result.outcome is Outcome.AUTO_FAILED
+
+
+@pytest.mark.parametrize(
+    ("mode", "says"),
+    [
+        ("template_only", '2 of 3 questions have rubric traits, which are not scored: .*"template_and_rubric"'),
+        ("template_and_rubric", None),
+        ("rubric_only", "1 of 3 questions have no rubric traits, and rubric_only evaluates nothing else"),
+    ],
+)
+def test_traits_that_the_evaluation_mode_does_not_score_are_warned_about(
+    mode: str, says: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = benchmark(DOI)
+    asked.add_question("Which drug?", "venetoclax", GENE, dynamic_rubric=[RISKS])
+    asked.add_question("Which disease?", "CLL", GENE)
+    models = judging()
+    plugins = Plugins.discover()
+    plugins.register(models)
+    with plugin_room.using(plugins):
+        config = VerificationConfig(
+            answering_models=[models.model("a")], parsing_models=[models.model("j")], evaluation_mode=mode
+        )
+        asked.run_verification(config)
+    warned = [line for line in caplog.messages if "rubric traits" in line]
+    assert len(warned) == (says is not None)
+    assert says is None or re.match(says, warned[0])

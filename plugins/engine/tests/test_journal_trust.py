@@ -28,6 +28,7 @@ class TellTrust(Stage):
 
     def execute(self, context: VerificationContext) -> None:
         context.set_result_field("trusted", [context.trust.covers(code) for code in (CODE, TEMPLATE)])
+        context.set_result_field("callable_trait_scores", {"long": True})
 
 
 class Trusting(World):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 from weakref import ref
 
@@ -24,6 +25,18 @@ _MOST_RECENT = 4096
 is worked on."""
 _MOST_CLAIMS = 1024
 """How many different answers of the stages are remembered: a reason that names its question must not fill memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a run knows of its questions before it begins.
+
+    `stages` are those that look at questions then, by name, each with the places of the questions that it looks at;
+    `with_traits` is how many questions have rubric traits.
+    """
+
+    stages: Mapping[str, tuple[Stage, array[int]]]
+    with_traits: int
 
 
 class Planner:
@@ -71,12 +84,13 @@ class Planner:
                 self._by_claims[claims] = known
         return known
 
-    def survey(self, questions: Sequence[Question]) -> Mapping[str, tuple[Stage, array[int]]]:
-        """The stages that look at questions before a run, by name, each with the places of those that it looks at.
+    def survey(self, questions: Sequence[Question]) -> Survey:
+        """Return what is known of the questions before a run, after planning each.
 
-        Every question is planned for that, in one pass that holds none of them. Raises `PlanError`.
+        It takes one pass, which holds none of them. Raises `PlanError`.
         """
         found: dict[str, tuple[Stage, array[int]]] = {}
+        with_traits = 0
         looking: dict[Pipeline, list[tuple[Stage, array[int]]]] = {}
         for place, question in enumerate(questions):
             pipeline = self.pipeline(question)
@@ -90,7 +104,8 @@ class Planner:
             for stage, places in looking[pipeline]:
                 if stage.looks_at(self._config, question):
                     places.append(place)
-        return found
+            with_traits += bool(question.rubric) or bool(question.dynamic_rubric)
+        return Survey(found, with_traits)
 
     def _claims(self, question: Question) -> Hashable:
         """All that the selection asks about a question, as a key; None where a stage cannot say."""

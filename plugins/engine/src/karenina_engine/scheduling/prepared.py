@@ -93,8 +93,8 @@ def prepared_run(
     seen_by = observers(plugins, config)
     planner = Planner(config, plugins, seen_by)
     survey = planner.survey(questions)
-    _warn_of_nothing_to_do(questions, config)
-    named = check_stages(plugins, config, questions, trust, survey, offline=offline)
+    _warn_of_traits(config, len(questions), survey.with_traits)
+    named = check_stages(plugins, config, questions, trust, survey.stages, offline=offline)
     prices = Prices(plugins, settings.prices)
     budget = _budget(settings, prices, [*core.answering_models, *core.parsing_models, *named]) if not offline else None
     prepared = PreparedRun(
@@ -137,16 +137,23 @@ def _budget(settings: EngineSettings, prices: Prices, models: Sequence[ModelConf
     return picodollars(settings.budget)
 
 
-def _warn_of_nothing_to_do(questions: Sequence[Question], config: VerificationConfig) -> None:
-    if config.core.evaluation_mode != "rubric_only":
-        return
-    bare = sum(not question.trait_names() for question in questions)
-    if bare:
+def _warn_of_traits(config: VerificationConfig, questions: int, with_traits: int) -> None:
+    """Warn of traits that the evaluation mode does not score, and of questions that it would need traits for."""
+    mode = config.core.evaluation_mode
+    if mode == "template_only" and with_traits:
+        logger.warning(
+            "%d of %d questions have rubric traits, which are not scored: the evaluation mode is template_only; to "
+            'score them, set evaluation_mode = "template_and_rubric" (or "rubric_only")',
+            with_traits,
+            questions,
+        )
+    bare = questions - with_traits
+    if mode == "rubric_only" and bare:
         logger.warning(
             "%d of %d questions have no rubric traits, and rubric_only evaluates nothing else: their answers are "
             "recorded and not judged; give them traits, or set another evaluation_mode",
             bare,
-            len(questions),
+            questions,
         )
 
 
