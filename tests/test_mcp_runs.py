@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
@@ -27,6 +29,7 @@ from karenina_engine.scheduling.session import RunSession
 from karenina_mcp.settings import servers_of
 
 README = Path(__file__).parents[1] / "README.md"
+TALKING = Path(__file__).parents[1] / "plugins/mcp/tests/talking_server.py"
 TIME = "mcp-server-time --local-timezone UTC"
 NOON = {"source_timezone": "UTC", "time": "12:00"}
 TOKYO = Caller(
@@ -216,6 +219,34 @@ def test_a_server_that_does_not_start_is_an_error_of_the_items_and_is_tried_agai
     assert "it wrote: no map" in result.metadata.error
     assert len(started.processes) == 3
     assert server.seen == []
+
+
+def test_a_server_that_ends_in_a_call_costs_that_item_alone(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls of all items are under way together, and the one of the first item ends each server."""
+    monkeypatch.setenv("HILLS_LAST_SECONDS", "0.5")
+    ids = [f"q{number}" for number in range(8)]
+    waiting: list[Body] = []
+    all_came = asyncio.Event()
+
+    async def reply(body: Body) -> str | Body:
+        if "tools" not in body or body["messages"][-1]["role"] == "tool":
+            return Caller([], r"(echo of \d)")(body)
+        waiting.append(body)
+        if len(waiting) == len(ids):
+            all_came.set()
+        await all_came.wait()
+        return call("die" if "q0" in body["messages"][-1]["content"] else "echo", n=1)
+
+    talking = shlex.join([sys.executable, str(TALKING), "echo", "die"])
+    options = {"hills": {"environment": ["HILLS_LAST_SECONDS"]}}
+    with recording_server(reply) as server:
+        models = configuration(server.url, mcp_urls_dict={"hills": started.noting(talking)}, mcp_server_options=options)
+        results = benchmark("echo of 1", *ids).run_verification(VerificationConfig(**models))
+    assert [result.outcome for result in results] == [Outcome.MODEL_ERROR, *[Outcome.CORRECT] * 7]
+    assert "the tool 'die' was called twice in vain: the MCP server 'hills'" in results[0].metadata.error
+    assert results[0].template.trace_messages[-1]["tool_calls"][0]["name"] == "die"
+    assert not [one for result in results[1:] for one in result.template.trace_messages if one.get("is_error")]
+    assert started.left == []
 
 
 def test_the_example_of_the_readme_is_well_formed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

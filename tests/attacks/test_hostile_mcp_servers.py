@@ -109,6 +109,25 @@ def largest_deleted_file() -> int:
         ("endless notifications", "more than 10000 messages"),
         ("endless requests", "more than 10000 messages"),
         ("endless garbage", "more than 10000 messages"),
+    ],
+)
+def test_a_server_that_sends_without_end_costs_the_item(notes: Path, attack: str, why: str) -> None:
+    """Attack: a reply without end. The server is disconnected, and the new one that gets the call sends the same."""
+
+    async def act(tools: dict[str, Tool]) -> PortError:
+        with pytest.raises(PortError) as caught:
+            await run_tool(ToolCall("1", "act", {"n": 1}), tools)
+        return caught.value
+
+    error, longest = using(model(attack, notes, call_timeout=60), act)
+    assert error.category is ErrorCategory.CONNECTION
+    assert why in str(error)
+    assert longest < 5, "the event loop stood still"
+
+
+@pytest.mark.parametrize(
+    ("attack", "why"),
+    [
         ("values", "did not answer within 3 s"),
         ("depth", "did not answer within 3 s"),
         ("surrogates", "did not answer within 3 s"),
@@ -116,8 +135,8 @@ def largest_deleted_file() -> int:
     ],
 )
 def test_what_a_server_sends_to_a_call_costs_the_call(notes: Path, attack: str, why: str) -> None:
-    """Attack: a reply without end, of too many values, nested too deeply, unreadable, or none."""
-    said, longest = acted(attack, notes, call_timeout=3 if "3 s" in why else 60)
+    """Attack: a reply of too many values, nested too deeply, unreadable, or none."""
+    said, longest = acted(attack, notes, call_timeout=3)
     assert said.is_error
     assert why in said.content
     assert longest < 5, "the event loop stood still"

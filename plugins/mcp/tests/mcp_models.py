@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import Message, Tool, ToolCall
+from karenina_core.models.ports import Message, PortError, Tool, ToolCall
 from karenina_mcp import MCPSource
 from karenina_toolkit.tools import run_tool
 
@@ -42,6 +42,14 @@ def using(model: ModelConfig, use: Callable[[dict[str, Tool]], Awaitable[T]], wo
 async def call(tools: Mapping[str, Tool], name: str, **arguments: Any) -> Message:
     """The tool message that answers a call."""
     return await run_tool(ToolCall("c1", name, {"n": 1, **arguments}), tools)
+
+
+async def outcome(tools: Mapping[str, Tool], name: str) -> Message | PortError:
+    """What a call of this tool brings: a message, or the error that ends the agent's run."""
+    try:
+        return await call(tools, name)
+    except PortError as error:
+        return error
 
 
 def saying(model: ModelConfig, *names: str, workspace: Path | None = None) -> list[Message]:

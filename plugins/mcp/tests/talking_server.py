@@ -41,7 +41,11 @@ def answer(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         sys.stdin.read()
     if tool == "ask":
         return text(ask())
+    if tool == "stumble" and not (fallen := Path("fallen")).exists():
+        fallen.touch()
+        os._exit(3)
     if tool == "die":
+        time.sleep(float(os.environ.get("HILLS_LAST_SECONDS", "0")))
         sys.stderr.write(f"my heart, {os.environ.get('HILLS_TOKEN', 'oh')}\n")
         sys.stderr.flush()
         os._exit(3)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from mcp_models import call, model, saying, talking, using
+from mcp_models import call, model, outcome, saying, talking, using
 from mcp_types import (
     AudioContent,
     BlobResourceContents,
@@ -64,33 +64,51 @@ def test_a_call_that_takes_too_long_is_an_error_that_says_so() -> None:
     assert said.content.endswith("did not answer within 0.2 s")
 
 
-def test_a_server_that_ends_in_a_call_is_told_of_and_is_started_anew_at_the_next(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_calls_are_made_again_by_a_new_server(tmp_path: Path) -> None:
+    """The server reads one call after the other, so the four last are under way when the first ends it."""
+    names = ("stumble", *["process"] * 4)
+
+    async def use(tools: dict[str, Tool]) -> list[Message | PortError]:
+        before = await outcome(tools, "process")
+        return [before, *await asyncio.gather(*(outcome(tools, name) for name in names))]
+
+    said = using(model({"hills": talking("process", "stumble")}), use, tmp_path)
+    assert [isinstance(one, Message) and not one.is_error for one in said] == [True] * 6
+    before, stumbled, *others = (one.content for one in said if isinstance(one, Message))
+    assert stumbled == "stumble of 1"
+    assert len(set(others)) == 1
+    assert before not in others
+
+
+def test_a_call_that_ends_every_server_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HILLS_TOKEN", "s3cret-word")
-    mortal = model({"hills": talking("process", "die")}, mcp_server_options={"hills": {"environment": ["HILLS_TOKEN"]}})
-    before, died, after = saying(mortal, "process", "die", "process")
-    assert died.is_error
-    assert "went away before it answered, and is started anew at the next call" in died.content
-    assert died.content.endswith("it wrote: my heart, ***")
-    assert not after.is_error
-    assert after.content != before.content
+    mortal = model({"hills": talking("echo", "die")}, mcp_server_options={"hills": {"environment": ["HILLS_TOKEN"]}})
+
+    async def use(tools: dict[str, Tool]) -> list[Message | PortError]:
+        return await asyncio.gather(*(outcome(tools, name) for name in ("echo", "die", "echo", "die", "echo")))
+
+    said = using(mortal, use)
+    assert [one.content for one in said if isinstance(one, Message)] == ["echo of 1"] * 3
+    for error in (said[1], said[3]):
+        assert isinstance(error, PortError)
+        assert error.category is ErrorCategory.CONNECTION
+        assert str(error).startswith("the tool 'die' was called twice in vain: the MCP server 'hills' (")
+        assert str(error).endswith("went away before it answered; it wrote: my heart, ***")
 
 
-def test_a_server_that_cannot_be_started_anew_is_told_of_at_each_call(tmp_path: Path) -> None:
+def test_each_call_of_a_server_that_cannot_start_again_is_an_error(tmp_path: Path) -> None:
     script = tmp_path / "once.py"
     script.write_text(Path(__file__).with_name("talking_server.py").read_text())
     command = talking("die").replace(str(Path(__file__).with_name("talking_server.py")), str(script))
 
-    async def use(tools: dict[str, Tool]) -> list[Message]:
+    async def use(tools: dict[str, Tool]) -> list[Message | PortError]:
         script.unlink()
-        return [await call(tools, "die") for _ in range(3)]
+        return [await outcome(tools, "die") for _ in range(2)]
 
-    first, second, third = using(model({"hills": command}), use)
-    assert "went away before it answered" in first.content
-    assert "cannot be used: Connection closed; it wrote: " in second.content
-    assert "once.py" in second.content
-    assert third.content == second.content
+    for error in using(model({"hills": command}), use):
+        assert isinstance(error, PortError)
+        assert "cannot be used: Connection closed; it wrote: " in str(error)
+        assert "once.py" in str(error)
 
 
 def test_a_process_gets_no_secret_of_the_environment_save_what_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

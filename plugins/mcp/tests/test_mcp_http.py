@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import uvicorn
 from mcp.server.mcpserver import MCPServer
-from mcp_models import call, model, saying
+from mcp_models import model, outcome, saying
 
-from karenina_core.models.ports import Message, PortError
+from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_mcp import MCPSource
 
 Scope = dict[str, Any]
@@ -81,21 +81,25 @@ def test_a_key_of_the_environment_is_sent_in_a_header_and_shown_nowhere(monkeypa
     assert "another-word" not in str(caught.value)
 
 
-def test_a_server_that_goes_away_is_told_of_in_the_trace_and_reached_again_when_it_is_back() -> None:
-    async def run() -> list[Message]:
+def test_calls_fail_while_a_server_is_away_and_work_when_it_is_back() -> None:
+    async def run() -> list[Message | PortError]:
         with serving() as url:
             configured = model({"genes": url}, mcp_server_options={"genes": {"call_timeout": 60, "start_timeout": 60}})
             session = MCPSource().open(configured, None)
             tools = {tool.name: tool for tool in await session.__aenter__()}
-            said = [await call(tools, "lookup")]
-        said += [await call(tools, "lookup"), await call(tools, "lookup")]
+            said = [await outcome(tools, "lookup")]
+        said += [await outcome(tools, "lookup"), await outcome(tools, "lookup")]
         with serving(port=int(url.rpartition(":")[2].removesuffix("/mcp"))):
-            said.append(await call(tools, "lookup"))
+            said.append(await outcome(tools, "lookup"))
         await session.__aexit__(None, None, None)
         return said
 
     before, gone, still_gone, back = asyncio.run(run())
-    assert (before.is_error, gone.is_error, still_gone.is_error, back.is_error) == (False, True, True, False)
-    assert "'genes'" in gone.content
-    assert "cannot be used: All connection attempts failed" in still_gone.content
-    assert back.content == before.content
+    assert isinstance(before, Message)
+    assert not before.is_error
+    for error in (gone, still_gone):
+        assert isinstance(error, PortError)
+        assert error.category is ErrorCategory.CONNECTION
+        assert "the MCP server 'genes'" in str(error)
+        assert "cannot be used: All connection attempts failed" in str(error)
+    assert back == before

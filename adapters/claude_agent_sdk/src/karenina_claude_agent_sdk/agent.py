@@ -53,6 +53,8 @@ class ClaudeAgent:
         own = runner.extra.tools if options.workspace is not None else ()
         brought = self._brought(options, own)
         system, wire = to_wire(messages, tuple(brought))
+        time = AgentTime(runner.where, options)
+        work = _AgentWork(runner, messages, time.options, tuple(brought))
         setting = Setting(
             runner.model_name,
             runner.extra,
@@ -60,10 +62,8 @@ class ClaudeAgent:
             runner.thinking,
             folder=options.workspace,
             tools=own,
-            server=served(brought),
+            server=served(brought, work.fail),
         )
-        time = AgentTime(runner.where, options)
-        work = _AgentWork(runner, messages, time.options, tuple(brought))
         return await time.limit(runner.run(setting, wire, work), work.reply)
 
     async def aclose(self) -> None:
@@ -116,6 +116,11 @@ class _AgentWork:
                 return reply_of(turn, self._brought)
             self.end.set_result(self.reply(limit_reached=bool(turn.message.tool_calls)))
             return None
+
+    def fail(self, error: PortError) -> None:
+        """End the run with an error."""
+        if not self.end.done():
+            self.end.set_exception(error)
 
     def heard(self, message: claude_agent_sdk.Message) -> None:
         """Keep what a tool said, which the next request would tell, too: there may be none."""

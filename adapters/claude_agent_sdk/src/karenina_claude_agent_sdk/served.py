@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from claude_agent_sdk import McpSdkServerConfig
@@ -11,15 +11,15 @@ from mcp_types import CallToolResult, ListToolsResult, TextContent
 from mcp_types import Tool as MCPTool
 
 from karenina_claude_agent_sdk.conversion import SERVER
-from karenina_core.models.ports import ToolCall
+from karenina_core.models.ports import Message, PortError, ToolCall
 from karenina_toolkit.tools import LONGEST_RESULT, run_tool
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Tool
 
 
-def served(tools: Mapping[str, Tool]) -> McpSdkServerConfig | None:
-    """A server that offers `tools`; None where there are none.
+def served(tools: Mapping[str, Tool], lost: Callable[[PortError], None]) -> McpSdkServerConfig | None:
+    """A server that offers `tools`; None where there are none. `lost` is called if a tool is gone.
 
     Calls are answered as those of all other adapters are, so that the same call fails in the same words everywhere.
     """
@@ -39,7 +39,12 @@ def served(tools: Mapping[str, Tool]) -> McpSdkServerConfig | None:
         return ListToolsResult(tools=offered)
 
     async def call_tool(_context: Any, asked: Any) -> CallToolResult:
-        said = await run_tool(ToolCall("", asked.name, asked.arguments or {}), tools)
+        call = ToolCall("", asked.name, asked.arguments or {})
+        try:
+            said = await run_tool(call, tools)
+        except PortError as error:
+            lost(error)
+            said = Message.tool(str(error), call, is_error=True)
         return CallToolResult(content=[TextContent(type="text", text=said.content)], is_error=said.is_error)
 
     server = Server(SERVER, on_list_tools=list_tools, on_call_tool=call_tool)

@@ -254,7 +254,10 @@ class Tool(Protocol):
         """The JSON Schema of its arguments."""
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """The result for the model. `arguments` fit the schema, and null stands where it may. Raises `ToolError`."""
+        """The result for the model. `arguments` fit the schema, and null stands where it may.
+
+        Raises `ToolError`, which the model reads, or `PortError`, which ends the agent's run.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,11 @@ async def connected(
 
 
 class Connection:
-    """One server as long as somebody needs it. Where it ends before, the next call connects anew."""
+    """One server as long as somebody needs it. If it ends before, the next call connects anew.
+
+    A server that ends takes all calls with it that are under way, also those of other items. Each of them is made once
+    more, by the new server and one after the other, so that a call that ends every server takes no other with it.
+    """
 
     def __init__(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
         self.server = server
@@ -65,6 +69,7 @@ class Connection:
         self.listing: list[Tool] = []
         self._workspace = workspace
         self._one_at_a_time = asyncio.Lock()
+        self._repeating = asyncio.Lock()
         self._link: _Link | None = None
 
     async def begin(self) -> None:
@@ -76,12 +81,24 @@ class Connection:
             raise PortError(self._why_not(error), category=ErrorCategory.CONNECTION) from None
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """What the server's tool says, as text. Raises `ToolError`, also where the server is out of order."""
+        """Return what the server's tool says, as text. Raises `ToolError`, and `PortError` if two servers ended."""
+        try:
+            return await self._call_once(tool, arguments)
+        except _ServerGone:
+            async with self._repeating:
+                try:
+                    return await self._call_once(tool, arguments)
+                except _ServerGone as gone:
+                    said = f"the tool {tool!r} was called twice in vain: {gone}"
+                    raise PortError(said, category=ErrorCategory.CONNECTION) from None
+
+    async def _call_once(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Call the tool. Raises `ToolError`, and `_ServerGone` if the server ended or cannot be started."""
         try:
             async with asyncio.timeout(self.server.options.start_timeout):
                 client = await self._client()
         except (_CannotConnect, TimeoutError) as error:
-            raise ToolError(self._why_not(error)) from None
+            raise _ServerGone(self._why_not(error)) from None
         link = self._link
         seconds = self.server.options.call_timeout
         try:
@@ -89,7 +106,7 @@ class Connection:
             async with asyncio.timeout(seconds + _MOMENT):
                 result = await client.call_tool(tool, dict(arguments), seconds)
         except Exception as error:
-            raise ToolError(self._call_failed(error, link)) from None
+            raise self._call_failed(error, link) from None
         said = text_of(result)
         if result.is_error:
             raise ToolError(said or f"{tool} failed, and {self.server} does not say why")
@@ -134,24 +151,27 @@ class Connection:
         said = f"{self.server} cannot be used: {why}" + (f"; it wrote: {words}" if words else "")
         return self._without_secrets(said)
 
-    def _call_failed(self, error: Exception, link: _Link | None) -> str:
+    def _call_failed(self, error: Exception, link: _Link | None) -> Exception:
         if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT):
             said = f"{self.server} did not answer within {self.server.options.call_timeout:g} s"
         elif link is not None and (link.over or _ends(error)):
             link.over = True
             words = link.output.last_words()
             went = f"was disconnected, because {link.output.stopped}" if link.output.stopped else "went away"
-            anew = "reached" if self.server.is_remote else "started"
-            said = f"{self.server} {went} before it answered, and is {anew} anew at the next call"
-            said += f"; it wrote: {words}" if words else ""
+            said = f"{self.server} {went} before it answered" + (f"; it wrote: {words}" if words else "")
+            return _ServerGone(self._without_secrets(said))
         else:
             said = f"{self.server}: {_words(error)}"
-        return self._without_secrets(said)
+        return ToolError(self._without_secrets(said))
 
     def _without_secrets(self, text: str) -> str:
         for secret in self.server.secrets():
             text = text.replace(secret, "***")
         return text
+
+
+class _ServerGone(Exception):
+    """A call that the server did not answer because it ended, or that no server could be started for."""
 
 
 class _CannotConnect(Exception):

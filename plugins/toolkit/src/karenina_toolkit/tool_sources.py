@@ -38,7 +38,8 @@ class ToolSource(Protocol):
 
         The run opens one for each model and workspace and shares it among all agents of that model that work there, at
         the same time too. `workspace` is the folder in which they work; None where they have none. The tools serve
-        until the block ends, whatever happens to what stands behind them: one that is out of order raises `ToolError`
-        when it is called. Raises `PortError` where the tools cannot be had: of category `connection` where another
-        attempt may help, and `permanent` where the configuration is wrong.
+        until the block ends, whatever happens to what stands behind them: a call that fails raises `ToolError`, which
+        the model reads, and one of a tool that is gone raises `PortError`, which ends the agent's run. Raises
+        `PortError` where the tools cannot be had: of category `connection` where another attempt may help, and
+        `permanent` where the configuration is wrong.
         """

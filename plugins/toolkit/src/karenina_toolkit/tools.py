@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.models.ports import Message, Tool, ToolCall
+from karenina_core.models.ports import Message, PortError, Tool, ToolCall
 from karenina_core.wording import nearest, whole
 from karenina_toolkit.structured.fitting import misfits, takes_null
 from karenina_toolkit.tool_errors import ToolError
@@ -50,9 +50,14 @@ def origin(tool: Tool) -> str:
 
 
 async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
-    """The tool message that answers `call`. Whatever goes wrong is told in it and marked as an error."""
+    """Return the tool message that answers `call`; whatever goes wrong is an error in it.
+
+    Raises `PortError` if the tool does: what stands behind it is gone, and the agent cannot go on without it.
+    """
     try:
         said = await _result(call, tools)
+    except PortError:
+        raise
     except ToolError as error:
         return Message.tool(whole(str(error)), call, is_error=True)
     except Exception as error:  # a tool of somebody else's may fail in any way, and the agent goes on

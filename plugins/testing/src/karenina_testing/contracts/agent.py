@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,17 @@ from karenina_testing.contracts.server import Reply, Request
 
 ASK: Final = (Message.system("Look before you speak."), Message.user("What does the note say?"))
 NOTE: Final = "The code is 4711."
+
+
+class _Gone:
+    """A tool whose server has ended."""
+
+    name = "remote"
+    description = "Asks a server."
+    schema: Final = {"type": "object", "properties": {}}
+
+    async def call(self, arguments: Mapping[str, Any]) -> str:
+        raise PortError("the server is gone", category=ErrorCategory.CONNECTION)
 
 
 class AgentContract(CallContract):
@@ -114,6 +126,19 @@ class AgentContract(CallContract):
             ("tool", True),
             ("assistant", False),
         ]
+
+    def test_a_tool_that_is_gone_ends_the_run_and_keeps_the_trace(self) -> None:
+        def calling(request: Request) -> Reply:
+            offered = re.search(r'"(\w*remote)"', request.text)
+            assert offered is not None, "the tool is not offered"
+            return self.saying("I ask.", ToolCall("call_1", offered[1], {}))
+
+        with self.server(calling, self.saying("It is gone.")) as server:
+            error = self.stopped(server.url, tools=(_Gone(),))
+            assert len(server.requests) == 1
+        assert (str(error), error.category) == ("the server is gone", ErrorCategory.CONNECTION)
+        assert error.partial is not None
+        assert [message.role for message in error.partial.trace] == ["assistant"]
 
     @pytest.mark.parametrize("most", [1, 2, 4])
     def test_the_turn_limit_is_exact_and_keeps_the_trace(self, most: int) -> None:
