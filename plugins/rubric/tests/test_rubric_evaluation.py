@@ -109,9 +109,14 @@ def test_a_trait_that_nobody_claims_is_an_error_of_this_trait() -> None:
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores")], "safe"), "neither a score nor an error"),
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", [1])], "safe"), "cannot hold the score"),
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_labels", "a")], "safe"), "cannot hold the score"),
+        (Evaluator(lambda _: [TraitScore("safe", ["own"], 1)], "safe"), "returned a score that cannot be used"),  # type: ignore[arg-type]
+        (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", error={"no": 1})], "safe"), "{'no': 1}"),  # type: ignore[arg-type]
         (Evaluator(lambda _: [], "safe", claims=fails, precedence=-1), None),
     ],
-    ids=["raises", "silent", "another trait's", "nothing", "unfit", "not for scores", "not asked"],
+    ids=[
+        *("raises", "silent", "another trait's", "nothing", "unfit", "not for scores", "no field"),
+        *("odd error", "not asked"),
+    ],
 )
 def test_failure_of_one_evaluator_leaves_the_traits_of_others(theirs: Evaluator, says: str | None) -> None:
     found = score(SAFE, DOI, CLEAR, models=judge({"safe": True, "clear": True}), plugins=[theirs])

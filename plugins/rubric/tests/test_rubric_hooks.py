@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from karenina_core import hookimpl
 from karenina_core.data.rubrics import Rubric, RubricTrait, trait_from_json
 from karenina_core.plugins import Plugins
@@ -23,6 +25,14 @@ class Evaluator:
     def __init__(self, name: str, precedence: int) -> None:
         self.name = name
         self.precedence = precedence
+
+    def claims(self, trait: RubricTrait, context: object) -> bool:
+        """Return False."""
+        return False
+
+    async def evaluate(self, traits: object, text: str, context: object) -> list[Any]:
+        """Return no score."""
+        return []
 
 
 class Haikus:
@@ -55,3 +65,42 @@ def test_evaluators_are_sorted_by_precedence_then_name() -> None:
 
     assert [one.name for one in trait_evaluators(plugins)] == ["c", "a", "b"]
     assert trait_evaluators(plugins)[0] is trait_evaluators(plugins)[0], "one object serves all items"
+
+
+class Offering:
+    """A plugin with one evaluator."""
+
+    def __init__(self, evaluator: object) -> None:
+        self._evaluator = evaluator
+
+    @hookimpl
+    def karenina_trait_evaluators(self) -> list[Any]:
+        """Return the evaluator."""
+        return [self._evaluator]
+
+
+def without(attribute: str) -> object:
+    """An evaluator with one attribute set to None."""
+    found = Evaluator("mine", 0)
+    setattr(found, attribute, None)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "cure"),
+    [
+        (without("name"), "set name to a text"),
+        (without("precedence"), "set precedence to a whole number"),
+        (without("claims"), "lacks the method claims()"),
+        (without("evaluate"), "lacks the method evaluate()"),
+        (Evaluator, "offer an object of it"),
+    ],
+)
+def test_an_evaluator_that_cannot_be_used_is_listed_and_left_out(evaluator: object, cure: str) -> None:
+    plugins = Plugins()
+    plugins.register(Offering(evaluator), distribution="their-package")
+
+    assert trait_evaluators(plugins) == []
+    (info,) = [info for info in plugins.describe() if info.distribution == "their-package"]
+    assert info.state == "failed"
+    assert cure in (info.failure or "")

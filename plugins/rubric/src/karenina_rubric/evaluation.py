@@ -19,7 +19,7 @@ from karenina_core.data.rubrics import (
 from karenina_core.data.trust import Trust
 from karenina_core.errors import told
 from karenina_core.known import install_line
-from karenina_rubric.evaluators import TraitScore
+from karenina_rubric.evaluators import TraitScore, flaw_in
 from karenina_rubric.hookspecs import karenina_trait_evaluators
 from karenina_rubric.merging import ERRORS, METADATA, Merged, deep_judgment
 from karenina_rubric.pattern import problem_with
@@ -175,10 +175,13 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
         scores.update(found)
         errors.update(failed)
     for trait in traits:
-        if trait.name in scores:
-            merged.add(trait, scores[trait.name])
-        else:
+        if trait.name not in scores:
             merged.fail(trait, errors[trait.name])
+            continue
+        try:
+            merged.add(trait, scores[trait.name])
+        except Exception as error:
+            merged.fail(trait, f"its evaluator returned a score that cannot be used: {told(error)}")
     for name, why in merged.fields.get(ERRORS, {}).items():
         context.log.warning("trait %s was not scored: %s", name, why)
     return merged
@@ -224,5 +227,9 @@ def _agentic(trait: RubricTrait) -> bool:
 
 
 def trait_evaluators(plugins: Hooks) -> list[TraitEvaluator]:
-    """Return what plugins bring to score traits, in the order in which each trait is offered to them."""
-    return sorted(plugins.call(karenina_trait_evaluators), key=lambda one: (-one.precedence, one.name))
+    """Return what plugins bring to score traits, in the order in which each trait is offered to them.
+
+    One that cannot be used is listed as failed when plugins are loaded, and left out here.
+    """
+    usable = [one for one in plugins.call(karenina_trait_evaluators) if flaw_in(one) is None]
+    return sorted(usable, key=lambda one: (-one.precedence, one.name))

@@ -46,3 +46,16 @@ class TraitEvaluator(Protocol):
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
         """One score for each trait, in any order. A trait that fails has an error; an exception fails all of them."""
+
+
+def flaw_in(evaluator: object) -> str | None:
+    """Return why an object cannot be used as a trait evaluator, with the cure, or None if it can."""
+    if isinstance(evaluator, type):
+        return f"karenina_trait_evaluators offers the class {evaluator.__name__}: offer an object of it"
+    kind = type(evaluator).__name__
+    if not isinstance(getattr(evaluator, "name", None), str):
+        return f"the trait evaluator {kind} has no name: set name to a text"
+    if not isinstance(getattr(evaluator, "precedence", None), int):
+        return f"the trait evaluator {kind} has no precedence: set precedence to a whole number (the plain ones have 0)"
+    missing = [name for name in ("claims", "evaluate") if not callable(getattr(evaluator, name, None))]
+    return f"the trait evaluator {kind} lacks the method {missing[0]}()" if missing else None

@@ -25,11 +25,16 @@ def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
 
 
 def offered(plugins: Plugins) -> None:
-    """Make the kinds of traits known to benchmarks."""
+    """Make the kinds of traits known to benchmarks, and list evaluators that cannot be used as failed."""
     from karenina_core.data.rubrics import register_trait_kind
+    from karenina_rubric.evaluators import flaw_in
 
     for offer in plugins.offers(karenina_trait_kinds):
         try:
             register_trait_kind(offer.value)
         except ValueError as error:
             plugins.reject(offer, error)
+    for evaluator in plugins.offers(karenina_trait_evaluators):
+        flaw = flaw_in(evaluator.value)
+        if flaw is not None:
+            plugins.reject(evaluator, TypeError(flaw))

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from karenina_core.data.rubrics import RubricTrait
 from karenina_core.data.sections import (
+    ROOT_FIELDS,
     TRAIT_SCORES,
     VerificationResultDeepJudgmentRubric,
     VerificationResultRubric,
@@ -33,7 +34,7 @@ class Merged:
 
     def add(self, trait: RubricTrait, score: TraitScore) -> None:
         """Take in what became of one trait. A value that its field cannot hold fails this trait, and no other."""
-        error = score.error
+        error = None if score.error is None else str(score.error)
         if not any(score.result_field in section.model_fields for section in _SECTIONS):
             self.fields.setdefault(OTHERS, {}).setdefault(score.result_field, {})[trait.name] = score.score
         elif score.result_field in TRAIT_SCORES and fits(score.result_field, trait.name, score.score):
@@ -63,7 +64,12 @@ class Merged:
 
 
 def fits(name: str, trait: str, value: object) -> bool:
-    """Whether the result field `name` can hold `value` under a trait's name; a field that no section has holds all."""
+    """Return whether the result field `name` can hold `value` under a trait's name; one that no section has holds all.
+
+    The fields of the result itself hold no mapping.
+    """
+    if name in ROOT_FIELDS:
+        return False
     for section in _SECTIONS:
         if name in section.model_fields:
             try:
@@ -109,9 +115,11 @@ def deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str])
 
 def _lacks_excerpts(facts: Mapping[str, Any]) -> bool:
     """Whether excerpts were asked for and none was found; a trait that was to have none lacks none."""
-    asked = "excerpt_extraction" in facts.get("stages_completed", ("excerpt_extraction",))
+    completed = facts.get("stages_completed", ("excerpt_extraction",))
+    asked = isinstance(completed, Sequence) and "excerpt_extraction" in completed
     return facts.get("excerpt_validation_failed") is True or (asked and facts.get("had_excerpts") is False)
 
 
 def _total(metadata: Mapping[str, Mapping[str, Any]], key: str) -> int:
-    return sum(int(facts.get(key) or 0) for facts in metadata.values())
+    counts = [facts.get(key) for facts in metadata.values()]
+    return sum(count for count in counts if isinstance(count, int))
