@@ -191,7 +191,7 @@ CASES: Final[dict[str, Case]] = {
     "rubric_evaluation_strategy": Case(
         ("batch", "sequential"), lambda run: len(run.asked("rubric_evaluation")), (1, 2), WITH_RUBRIC
     ),
-    # karenina-deep_judgment
+    # karenina-deep-judgment
     "deep_judgment_enabled": Case((False, True), performed, (False, True)),
     "deep_judgment_mode": Case(
         ("reasoning_only", "full"), lambda run: (performed(run), bool(run.for_excerpts)), ((True, False), (True, True))

@@ -121,7 +121,7 @@ def test_without_the_plugin_its_names_name_it() -> None:
     with plugin_room.using(Plugins.discover(found=points)), pytest.raises(ConfigError) as caught:
         VerificationConfig(deep_judgment_rubric_mode="enable_all", deep_judgment_enabled=True)
     assert len(caught.value.problems) == 2
-    assert all("pip install karenina-deep_judgment" in problem for problem in caught.value.problems)
+    assert all("pip install karenina-deep-judgment" in problem for problem in caught.value.problems)
 
 
 def test_a_search_tool_that_cannot_be_used_ends_the_run_before_anything_is_asked() -> None:
@@ -157,7 +157,7 @@ def test_a_right_value_that_nothing_supports_fails() -> None:
     assert result.deep_judgment.deep_judgment_excerpt_retry_count == 2
     assert "gene" in result.vetoes[0].reason
     assert [one.stage for one in result.revisions] == ["DeepJudgmentAutoFail"]
-    assert result.extensions["karenina-deep_judgment"]["rejected_excerpts"]["gene"]
+    assert result.extensions["karenina-deep-judgment"]["rejected_excerpts"]["gene"]
 
 
 def test_reasoning_alone_asks_for_no_excerpts_and_fails_nobody() -> None:

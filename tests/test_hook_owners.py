@@ -32,7 +32,7 @@ def test_each_distribution_specifies_what_it_opens() -> None:
     others = {hook.name: hook.distribution for hook in HOOKS[17:]}
     assert others["karenina_primitives"] == "karenina-template"
     assert others["karenina_trait_kinds"] == others["karenina_trait_evaluators"] == "karenina-rubric"
-    assert others["karenina_search_tools"] == "karenina-deep_judgment"
+    assert others["karenina_search_tools"] == "karenina-deep-judgment"
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook.name)

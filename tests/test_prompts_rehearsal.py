@@ -152,7 +152,7 @@ def test_the_metric_trait_and_the_examples_are_marked_as_showing_truth(benchmark
 def test_a_task_is_its_owners_whichever_stage_asks(benchmark: Path) -> None:
     both = ("--set", "evaluation_mode=rubric_only", "--set", "deep_judgment_rubric_mode=enable_all")
     owners = {(one["stage"], one["task"]): one["distribution"] for one in prompts(benchmark, *both)["prompts"]}
-    assert owners["RubricEvaluation", "deep_judgment"] == "karenina-deep_judgment"
+    assert owners["RubricEvaluation", "deep_judgment"] == "karenina-deep-judgment"
     assert owners["RubricEvaluation", "rubric_metric"] == "karenina-rubric"
 
 

@@ -54,7 +54,7 @@ OWNED = {
     "karenina-checks": "abstention_enabled sufficiency_enabled",
     "karenina-embedding": "embedding_check_enabled embedding_check_model embedding_check_threshold",
     "karenina-rubric": "rubric_evaluation_strategy",
-    "karenina-deep_judgment": "deep_judgment_enabled deep_judgment_mode deep_judgment_max_excerpts_per_attribute "
+    "karenina-deep-judgment": "deep_judgment_enabled deep_judgment_mode deep_judgment_max_excerpts_per_attribute "
     "deep_judgment_fuzzy_match_threshold deep_judgment_excerpt_retry_attempts deep_judgment_search_enabled "
     "deep_judgment_search_tool deep_judgment_rubric_mode deep_judgment_rubric_global_excerpts "
     "deep_judgment_rubric_config deep_judgment_rubric_max_excerpts_default "

@@ -274,6 +274,19 @@ def test_a_blocked_name_of_a_plugin_takes_its_stage_and_leaves_the_others(places
     assert offers(places.discover(block=["Early"])) == [("Late", "both")]
 
 
+@pytest.mark.parametrize("spelling", ["early_bird", "Early.Bird", "early-bird"])
+def test_a_distribution_is_named_in_any_spelling(
+    places: Places, spelling: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    places.add("early_bird", {STAGES: {"Early": "early_stage"}})
+    places.add("Other", {STAGES: {"Early": "early_stage"}})
+
+    assert offers(places.discover(block=[spelling])) == [("Early", "other")]
+    assert offers(places.discover(only=[spelling])) == [("Early", "early-bird")]
+    assert offers(places.discover(pick={"Early": spelling})) == [("Early", "early-bird")]
+    assert caplog.messages == []
+
+
 # ---- two of one name
 
 
@@ -605,7 +618,7 @@ def test_an_implementation_whose_owner_is_not_there_is_ignored_and_listed() -> N
     (info,) = plugins.describe()
     assert (info.state, offers(plugins)) == ("loaded", [("Early", "this-program")])
     (reason,) = info.ignored
-    assert reason.startswith("karenina_search_tools is ignored: karenina-deep_judgment is ")
+    assert reason.startswith("karenina_search_tools is ignored: karenina-deep-judgment is ")
     listed = karenina("plugins", plugins=plugins, width=40).out
     assert f"Both: {reason}\n" in listed
 

@@ -201,7 +201,7 @@ def test_tavily_without_its_client_names_the_pip_line(monkeypatch: pytest.Monkey
     with plugin_room.using(plugins):
         (need,) = DeepJudgmentParseTemplate().before_run(VerificationConfig(**ON), [], NO_TRUST)
     assert "deep_judgment_search_tool: the search tool 'tavily' cannot be used" in need.problem
-    assert 'pip install "karenina-deep_judgment[tavily]"' in need.problem
+    assert 'pip install "karenina-deep-judgment[tavily]"' in need.problem
 
 
 def test_tavily_without_a_key_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
@@ -34,6 +35,10 @@ class PluginInfo:
     ignored: tuple[str, ...] = ()
     """Hooks that it implements without effect, each with the reason."""
 
+    def among(self, names: Iterable[str]) -> bool:
+        """Return whether one of `names` is its own, or its distribution's in any spelling."""
+        return any(name == self.name or canonical(name) == self.distribution for name in names)
+
     def refused(self, state: State, failure: str) -> PluginInfo:
         """Return it as one that is not used, with the reason."""
         return replace(self, state=state, failure=failure)
@@ -60,7 +65,7 @@ class Selection:
         return cls(
             frozenset(block) | {word[1:] for word in words if word.startswith("-")},
             frozenset(only) | {word for word in words if not word.startswith("-")},
-            tuple(sorted((pick or {}).items())),
+            tuple(sorted((name, canonical(owner)) for name, owner in (pick or {}).items())),
         )
 
     def allows(self, info: PluginInfo) -> bool:
@@ -68,9 +73,8 @@ class Selection:
 
         Nor does it leave out specifications of hooks: without plugins they have no effect.
         """
-        names = {info.name, info.distribution}
         always = info.distribution == CORE or info.kind == "hooks"
-        return not names & self.block and (not self.only or always or bool(names & self.only))
+        return not info.among(self.block) and (not self.only or always or info.among(self.only))
 
 
 def sift(points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> Iterator[tuple[PluginInfo, EntryPoint]]:
@@ -121,6 +125,11 @@ def load(point: EntryPoint) -> object:
     return found[point.name].plugin
 
 
+def canonical(distribution: str) -> str:
+    """Return the name of a distribution as package indexes compare it."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
 def described(error: BaseException) -> str:
     """Return an error as a failure shows it: its type, and its message if it has one."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -154,4 +163,4 @@ def _order(found: tuple[PluginInfo, EntryPoint]) -> tuple[str, str, str]:
 def _info(point: EntryPoint, kind: Kind) -> PluginInfo:
     if point.dist is None:
         return PluginInfo(point.name, kind, "unknown", "0", point.value)
-    return PluginInfo(point.name, kind, point.dist.name, point.dist.version, point.value)
+    return PluginInfo(point.name, kind, canonical(point.dist.name), point.dist.version, point.value)

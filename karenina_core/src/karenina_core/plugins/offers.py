@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from karenina_core.known import CORE, missing_adapter
 from karenina_core.models.adapters import OfferedAdapter
 from karenina_core.plugins import hookspecs
-from karenina_core.plugins.discovery import GROUPS, Kind, Selection
+from karenina_core.plugins.discovery import GROUPS, Kind, Selection, canonical
 from karenina_core.plugins.hookspecs import karenina_adapters, karenina_settings
 from karenina_core.plugins.registry import STAGE_HOOKS, PluginError, Registry
 from karenina_core.plugins.specifications import GROUP, Specifications, installed
@@ -58,7 +58,7 @@ class Plugins(Registry):
             return plugins
         installed_names = {name for info in plugins.describe() for name in (info.name, info.distribution)}
         installed_names |= {CORE, *plugins.specifications.names()}
-        for name in sorted((chosen.block | chosen.only) - installed_names):
+        for name in sorted(one for one in chosen.block | chosen.only if not {one, canonical(one)} & installed_names):
             hint = nearest(name, installed_names)
             logger.warning("the plugin selection names %r, and no installed plugin is called so%s", name, hint)
         plugins._index()

@@ -18,7 +18,7 @@ class TavilySearch:
     def unavailable(self) -> str | None:
         """The client is an extra of this distribution, and the service wants a key."""
         if find_spec("tavily") is None:
-            return 'its client is not installed: pip install "karenina-deep_judgment[tavily]"'
+            return 'its client is not installed: pip install "karenina-deep-judgment[tavily]"'
         if not os.environ.get("TAVILY_API_KEY"):
             return "it has no key: set the environment variable TAVILY_API_KEY"
         return None
