@@ -56,6 +56,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for name in [name for name in os.environ if name.startswith("KARENINA_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("KARENINA_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("KARENINA_PARTIAL_RECORDINGS", "true")
 
 
 @pytest.fixture
@@ -117,6 +118,37 @@ def test_a_template_that_cannot_be_used_ends_its_item_only(case: str, recordings
     assert found["broken"]["outcome"] == "template_error"
     assert said in found["broken"]["metadata"]["error"]
     assert found["good"]["outcome"] == "correct"
+
+
+def test_recordings_that_match_no_question_stop_the_run(recordings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KARENINA_PARTIAL_RECORDINGS")
+    file = written(*(GOOD.replace("good", f"g{number}") for number in range(1, 121)))
+    found = [{"id": "g7"}, {"id": "zzz"}, {"question": "Which?", "id": "yyy"}, {"question": "What is this?"}]
+    recordings.write_text("".join(json.dumps({**one, "answer": "It is BCL2."}) + "\n" for one in found), "utf-8")
+
+    stopped = karenina("run", file, "--recordings", recordings)
+
+    assert stopped.code == 2
+    assert "119 of 120 questions have no recorded answer: 'g1', 'g2', 'g3' and 116 more" in stopped.err
+    assert "3 recordings match no question: 'zzz' (line 2), 'yyy' (line 3), 'What is this?' (line 4)" in stopped.err
+    assert "--partial" in stopped.err
+    assert not Path("genes.results.jsonl").exists()
+
+    done = karenina("run", file, "--recordings", recordings, "--partial", "--json")
+    assert "119 of 120 questions have no recorded answer" in done.err
+    assert "3 recordings match no question" in done.err
+    assert done.items()["g7"]["outcome"] == "correct"
+    assert json.loads(done.out)["summary"]["not_judged"] == 119
+
+
+def test_recordings_of_questions_that_are_left_out_have_a_question(
+    recordings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KARENINA_PARTIAL_RECORDINGS")
+    ids = ("good", "judged", "broken", "other")
+    file = written(*(GOOD.replace("good", id) for id in ids))
+    assert karenina("run", file, "--recordings", recordings, "-q", "judged").code == 0
+    assert karenina("run", file, "--recordings", recordings, "--limit", "1", "--fresh").code == 0
 
 
 def test_an_absent_recording_ends_its_item_only(recordings: Path) -> None:

@@ -105,7 +105,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(site: Site, more: t
 
     with recording_server(never) as server:
         model = f"openai:slow@{server.url}"
-        models = ("-a", model, "-j", model, "--recordings", recorded)
+        models = ("-a", model, "-j", model, "--recordings", recorded, "--partial")
         command = [SCRIPTS / "karenina", "run", file, *models, "-o", "out.jsonl", *more]
         running = subprocess.Popen(command, cwd=site.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:

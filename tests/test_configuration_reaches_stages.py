@@ -92,6 +92,8 @@ ON_WORKERS: Final = ("ray_workers", "ray_address", "ray_patience")
 """Shown in plugins/ray/tests: workers know no model of a test's own process."""
 ON_DISK: Final = ("journal_sync",)
 """Shown in karenina_core/tests/test_journal_writer.py: it takes a journal."""
+ON_RECORDINGS: Final = ("partial_recordings",)
+"""Shown in test_cli_bad_input.py: it takes recordings."""
 
 CASES: Final[dict[str, Case]] = {
     # karenina-core
@@ -279,7 +281,7 @@ def placed(value: Any, root: Path) -> Any:
 
 def test_every_name_has_a_case_and_every_case_a_name() -> None:
     missing = {setting.name: setting.owner for setting in settings().values() if setting.name not in CASES}
-    for name in (*ON_WORKERS, *ON_DISK):
+    for name in (*ON_WORKERS, *ON_DISK, *ON_RECORDINGS):
         missing.pop(name, None)
     assert missing == {}
     from karenina_core.known import known

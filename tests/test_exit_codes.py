@@ -51,7 +51,7 @@ def test_a_run_ends_as_the_table_says(site: Site, answer: str | None, more: tupl
     file = site.write("genes.yaml", QUESTION)
     other = {"id": "first" if answer is not None else "another", "response": answer or "It is BCL2."}
     recorded = site.write("answers.jsonl", json.dumps(other) + "\n")
-    done = site.karenina("run", file, "--recordings", recorded, "-o", "out.jsonl", *more)
+    done = site.karenina("run", file, "--recordings", recorded, "--partial", "-o", "out.jsonl", *more)
     assert done.returncode == code, done.stderr
     nothing = "Nothing was judged: all 1 items ended in an error. `karenina show out.jsonl` says why"
     assert (nothing in done.stderr) == (answer is None)

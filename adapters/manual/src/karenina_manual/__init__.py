@@ -9,6 +9,8 @@ from karenina_core.models.adapters import AdapterSpec
 from karenina_manual.settings import ManualExtra
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import AgentPort, CallInfo, LLMPort
 
@@ -33,6 +35,12 @@ def _check(model: ModelConfig) -> None:
     recordings_of(model).check()
 
 
+def _mismatches(model: ModelConfig, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
+    from karenina_manual.recordings import recordings_of
+
+    return recordings_of(model).mismatches(asked, others)
+
+
 def _needs_agent(model: ModelConfig, info: CallInfo) -> bool:
     from karenina_manual.recordings import is_conversation
 
@@ -52,6 +60,7 @@ SPEC = AdapterSpec(
     extra=ManualExtra,
     from_files=True,
     check=_check,
+    mismatches=_mismatches,
     needs_agent=_needs_agent,
     concurrency=_concurrency,
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.ports import Message
+from karenina_core.models.ports import CallInfo, Message
 from karenina_core.wording import whole_values
 from karenina_toolkit.bounds import has_half
 from karenina_toolkit.traces import TraceFormatError, convert, trace_of_exchanges
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Answer = str | tuple[Message, ...]
 _EXCHANGES: Final = "exchanges"
+_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +106,52 @@ class Index:
             value = {"replicates": row["replicates"]}
         self.add(question_id, text, Recorded(value, place, replicate, model))
 
+    def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Iterator[str]:
+        """Yield, in words, which questions of `asked` have no recorded answer, and which recordings have no question.
+
+        `others` are questions that are not asked now: their recordings are not left over.
+        """
+        left: dict[int, tuple[str, Recorded]] = {}
+        for index in (self._by_id, self._by_text):
+            for name, found in index.items():
+                for one in found:
+                    left.setdefault(id(one), (name, one))
+        questions: dict[str, bool] = {}
+        for info in asked:
+            self._match(info, left)
+            questions[info.question_id] = questions.get(info.question_id, True) and self._has(info)
+        missing = [repr(id) for id, recorded in questions.items() if not recorded]
+        if missing:
+            have = "question has" if len(questions) == 1 else "questions have"
+            yield f"{len(missing)} of {len(questions)} {have} no recorded answer: {_some(missing)}"
+        for info in others:
+            if not left:
+                break
+            self._match(info, left)
+        if left:
+            lines = "recording matches" if len(left) == 1 else "recordings match"
+            yield f"{len(left)} {lines} no question: {_some([self._named(*one) for one in left.values()])}"
+
+    def _match(self, info: CallInfo, left: dict[int, tuple[str, Recorded]]) -> None:
+        for one in (*self._by_id.get(info.question_id, ()), *self._by_text.get(info.question, ())):
+            left.pop(id(one), None)
+
+    def _has(self, info: CallInfo) -> bool:
+        try:
+            self._value(info.question_id, info.question, info.replicate)
+        except Missing:
+            return False
+        return True
+
+    def _named(self, name: str, recorded: Recorded) -> str:
+        place = recorded.place.removeprefix(f"{self.name}, ")
+        return f"{_short(name)} ({place})" if place.startswith(("line", "entry")) else _short(name)
+
     def find(self, question_id: str, text: str, replicate: int) -> Answer:
         """The recording for a question. Raises `Missing`."""
+        return _answer(self._value(question_id, text, replicate))
+
+    def _value(self, question_id: str, text: str, replicate: int) -> Any:
         sought = f"question {question_id!r}" + (f" ({_short(text)})" if text else "")
         found = self._by_id.get(question_id) if question_id else None
         by_text = found is None
@@ -134,7 +179,7 @@ class Index:
         value = _of_replicate(first, replicate, sought)
         if value is None:
             raise Missing(f"the recorded answer for {sought} is null ({first.place})")
-        return _answer(value)
+        return value
 
 
 def _of_replicate(recorded: Recorded, replicate: int, sought: str) -> Any:
@@ -173,6 +218,11 @@ def _answer(value: Any) -> Answer:
     if isinstance(value, Mapping) and isinstance(value.get(_EXCHANGES), list):
         return tuple(trace_of_exchanges(value[_EXCHANGES]))
     return tuple(convert(value))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _short(text: str) -> str:

@@ -12,6 +12,8 @@ from karenina_manual.index import Answer, Index, Missing, Recorded
 from karenina_manual.settings import extra_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import CallInfo
 
@@ -29,6 +31,11 @@ class Recordings:
             wanted, there = extra_of(self.model).model, ", ".join(sorted(index.models))
             of_model = f" of the model {wanted!r} (extra.model); it has those of: {there}" if there else ""
             raise AdapterConfigError(f"model {self.model.id!r}: {index.name} holds no recording{of_model}")
+
+    def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
+        """Return what `Index.mismatches` says of the recordings, each with where they are."""
+        index = self._all()
+        return [f"{index.name}: {problem}" for problem in index.mismatches(asked, others)]
 
     def find(self, info: CallInfo) -> Answer:
         """The text or the conversation that is recorded for the question of `info`. Raises `PortError`."""

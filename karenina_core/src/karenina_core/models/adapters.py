@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
@@ -37,6 +37,8 @@ class AdapterSpec:
 
     - `check(model)` looks, before a run starts and without any request, for what would fail every item (a missing
       key or file) and raises `AdapterConfigError`.
+    - `mismatches(model, asked, others)` yields, before a run, which questions of `asked` have no recording and which
+      recordings match none of them, nor of `others`, which the run leaves out.
     - `unavailable()` gives the reason, with the line that mends it, where something that the adapter needs is not
       installed; it imports nothing heavy.
     - `needs_agent(model, info)` says whether this answer must come through the agent port although the model names no
@@ -71,6 +73,7 @@ class AdapterSpec:
     by_item: bool = False
     extra: type[BaseModel] | None = None
     check: Callable[[ModelConfig], None] | None = None
+    mismatches: Callable[[ModelConfig, Iterable[CallInfo], Iterable[CallInfo]], Iterable[str]] | None = None
     unavailable: Callable[[], str | None] | None = None
     needs_agent: Callable[[ModelConfig, CallInfo], bool] | None = None
     concurrency: Callable[[ModelConfig], int | None] | None = None

@@ -42,6 +42,10 @@ def run(
     recordings: Annotated[
         Path | None, typer.Option(help="Judge the answers in this file instead of asking a model.", show_default=False)
     ] = None,
+    partial: Annotated[
+        bool,
+        typer.Option("--partial", help="Go on if questions have no recorded answer, or answers match no question."),
+    ] = False,
     question: Annotated[
         list[str] | None, typer.Option("--question", "-q", metavar="ID", help="Ask only this question.")
     ] = None,
@@ -126,6 +130,7 @@ def run(
         benchmark = Benchmark.load(file, trust)
         settings = [*(settings or ()), *((f"executor={executor}",) if executor else ())]
         settings += (f"budget={budget}",) if budget is not None else ()
+        settings += ("partial_recordings=true",) if partial else ()
         chosen = configuration(benchmark, config, settings, answering=answering, judges=judge, recordings=recordings)
         if not len(benchmark):
             raise ConfigError([f"{file} holds no question: add some under `questions`, or with Benchmark.add_question"])

@@ -23,6 +23,7 @@ from karenina_engine.scheduling.collecting import rarely_collected
 from karenina_engine.scheduling.loops import run_in_loop
 from karenina_engine.scheduling.planner import Planner
 from karenina_engine.scheduling.prepared import PreparedRun, prepared_run
+from karenina_engine.scheduling.recorded import check_recordings
 from karenina_engine.scheduling.session import RunSession
 from karenina_engine.scheduling.settings import EngineSettings
 
@@ -67,7 +68,10 @@ def prepare(
     that `karenina_engine.scheduling.admission.admit` was called before. `open_run` does all of it.
     """
     offline = journal is not None and journal.replaying
-    return RunSession(checked(request, offline=offline, admitted=admitted), journal=journal, command=command)
+    prepared = checked(request, offline=offline, admitted=admitted)
+    if not offline:
+        check_recordings(prepared, request.benchmark)
+    return RunSession(prepared, journal=journal, command=command)
 
 
 def checked(request: RunRequest, *, offline: bool = False, admitted: bool = False) -> PreparedRun:

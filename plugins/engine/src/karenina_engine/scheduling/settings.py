@@ -113,6 +113,13 @@ class EngineSettings(BaseModel):
         json_schema_extra={"changes_results": False, "from_files": "any"},
     )
 
+    partial_recordings: bool = Field(
+        default=False,
+        description="Run although questions have no recorded answer, which makes errors of their items, or recordings "
+        "match no question.",
+        json_schema_extra=_NO_CHANGE,
+    )
+
     @field_validator("model_concurrency")
     @classmethod
     def _models_exist(cls, value: dict[str, int], info: ValidationInfo) -> dict[str, int]:

@@ -1,0 +1,81 @@
+"""Recordings are compared with the questions before a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import CallInfo
+from karenina_manual import plugin
+
+SPEC = plugin.karenina_adapters()[0]
+QUESTIONS = [CallInfo("q1", "Where?"), CallInfo("q2", "When?")]
+
+
+def mismatches(traces: Any, asked: list[CallInfo] = QUESTIONS, others: tuple[CallInfo, ...] = ()) -> list[str]:
+    assert SPEC.mismatches is not None
+    model = ModelConfig(id="m", interface="manual", model_name="x", manual_traces=traces)
+    return [said.partition(": ")[2] for said in SPEC.mismatches(model, asked, others)]
+
+
+def lines(folder: Path, *rows: dict[str, Any]) -> Path:
+    file = folder / "answers.jsonl"
+    file.write_text("".join(json.dumps({"response": "x", **row}) + "\n" for row in rows), "utf-8")
+    return file
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"id": "q1"}, {"id": "q2"}],
+        [{"question": "Where?"}, {"question": "When?"}],
+        [{"id": "other", "question": "Where?"}, {"id": "q2", "question": "changed"}],
+        [{"id": "q1"}, {"id": "q2", "replicate": 1}, {"id": "q2", "replicate": 2}],
+    ],
+)
+def test_recordings_match_by_id_or_text(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    assert mismatches(lines(tmp_path, *rows)) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"id": "q1"}], ["1 of 2 questions have no recorded answer: 'q2'"]),
+        ([{"id": "q1"}, {"id": "q2", "response": None}], ["1 of 2 questions have no recorded answer: 'q2'"]),
+        (
+            [{"id": "q1"}, {"id": "zzz"}],
+            ["1 of 2 questions have no recorded answer: 'q2'", "1 recording matches no question: 'zzz' (line 2)"],
+        ),
+        (
+            [{"id": "q1"}, {"id": "q2"}, *({"id": f"z{number}"} for number in range(5))],
+            ["5 recordings match no question: 'z0' (line 3), 'z1' (line 4), 'z2' (line 5) and 2 more"],
+        ),
+        (
+            [{"id": "q1"}, {"question": "When?"}, {"question": "When?", "response": "y"}],
+            ["1 of 2 questions have no recorded answer: 'q2'"],
+        ),
+    ],
+)
+def test_what_is_missing_and_what_is_left_over_is_named(
+    rows: list[dict[str, Any]], said: list[str], tmp_path: Path
+) -> None:
+    assert mismatches(lines(tmp_path, *rows)) == said
+
+
+def test_a_replicate_without_a_recording_is_missing(tmp_path: Path) -> None:
+    file = lines(tmp_path, {"id": "q1", "replicate": 1}, {"id": "q2"})
+    asked = [CallInfo(one.question_id, one.question, replicate) for one in QUESTIONS for replicate in (1, 2)]
+    assert mismatches(file, asked) == ["1 of 2 questions have no recorded answer: 'q1'"]
+
+
+def test_recordings_of_questions_that_are_not_asked_are_not_left_over(tmp_path: Path) -> None:
+    file = lines(tmp_path, {"id": "q1"}, {"question": "When?"})
+    assert mismatches(file, QUESTIONS[:1], tuple(QUESTIONS)) == []
+
+
+def test_a_mapping_is_compared_too() -> None:
+    assert mismatches({"q1": "x", "When?": "y", "zzz": "z"}) == ["1 recording matches no question: 'zzz'"]
