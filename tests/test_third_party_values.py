@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Final
 
 import pytest
+from commandline import Given, karenina
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -305,12 +309,46 @@ def test_a_value_that_json_cannot_hold_costs_no_result(plugins: Plugins, value: 
     check_run(plugins, {"answer": {Keys.AGENT_METRICS: {"odd": value}, Keys.TRACE_MESSAGES: [value]}})
 
 
+@given(script=SCRIPTS)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_commands_end_without_a_traceback(plugins: Plugins, script: Mapping[str, Any]) -> None:
+    check_commands(plugins, script)
+
+
+@pytest.mark.parametrize("value", AWKWARD.values(), ids=AWKWARD)
+def test_the_commands_print_what_json_cannot_hold(plugins: Plugins, value: Any) -> None:
+    acts = [("set", name, value) for name in ("own", "evaluation_input", "trait_errors", "llm_trait_scores")]
+    scores = [TraitScore("clear", "llm_trait_scores", value), TraitScore("named", "own", value)]
+    check_commands(plugins, {"acts": acts, "scores": scores, "answer": {Keys.TRACE_MESSAGES: [value]}})
+
+
 def check_run(plugins: Plugins, script: Mapping[str, Any]) -> None:
     """Run the benchmark while the plugin follows the script. Raises `AssertionError` for a result that is not whole."""
-    for name, quiet in QUIET.items():
-        setattr(Script, name, script.get(name, quiet))
+    follow(script)
     with plugin_room.using(plugins):
         results = benchmark().run_verification(VerificationConfig(**CONFIG))
     assert sorted(result.question_id for result in results) == list(QUESTIONS)
     for result in results:
         assert VerificationResult.model_validate_json(result.model_dump_json()) == result
+
+
+def check_commands(plugins: Plugins, script: Mapping[str, Any]) -> None:
+    """Give the commands that write and read results. Raises `AssertionError` if one of them fails by itself."""
+    follow(script)
+    with TemporaryDirectory() as folder:
+        file, config, results, journal = (Path(folder, name) for name in ("b.jsonld", "c.json", "r.jsonl", "r.journal"))
+        benchmark().save(file)
+        config.write_text(json.dumps(CONFIG), "utf-8")
+        given: Given = karenina("run", file, "-c", config, "-o", results, "--journal", journal, plugins=plugins)
+        assert given.code in (0, 4), given.err
+        assert len(results.read_text("utf-8").splitlines()) == len(QUESTIONS)
+        for command in (["show", results], ["show", results, "--json"], ["status", journal]):
+            read = karenina(*command, plugins=plugins)
+            assert read.code == 0, read.err
+            assert "Traceback" not in read.err
+
+
+def follow(script: Mapping[str, Any]) -> None:
+    """Have the plugin do what the script says, and nothing odd besides."""
+    for name, quiet in QUIET.items():
+        setattr(Script, name, script.get(name, quiet))
