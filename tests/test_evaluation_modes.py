@@ -16,7 +16,7 @@ from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait
 from karenina_core.models.ports import AgentReply, CallInfo, Message
 from karenina_core.planning.plan import Plan, make_plan
 from karenina_core.plugins import Plugins
-from karenina_core.stages.stage import OfferedStage
+from karenina_core.stages.stage import OfferedStage, offered_stages
 from karenina_engine.offline.placeholder import fitting
 from karenina_testing import ScriptedModels
 
@@ -46,7 +46,7 @@ SWITCHES: Final[dict[Slot, dict[str, Any]]] = {
 }
 """What brings the stage of an optional slot into the plan."""
 
-INSTALLED = {one.stage.slot for one in plugin_room.current().stages() if one.stage.slot is not None}
+INSTALLED = {one.stage.slot for one in offered_stages(plugin_room.current()) if one.stage.slot is not None}
 if find_spec("sentence_transformers") is None:
     INSTALLED.discard(Slot.EMBEDDING_CHECK)
 CELLS = [(slot, mode, cell) for slot, row in TABLE.items() for mode, cell in zip(MODES, row, strict=True)]
@@ -66,7 +66,9 @@ def slots(plan: Plan) -> set[Slot | None]:
 
 def real_plan(mode: EvaluationMode, **switches: Any) -> Plan:
     question = QUESTION if Slot.RUBRIC_EVALUATION in INSTALLED else QUESTION.changed(rubric=None)
-    return make_plan(plugin_room.current().stages(), VerificationConfig(evaluation_mode=mode, **switches), question)
+    return make_plan(
+        offered_stages(plugin_room.current()), VerificationConfig(evaluation_mode=mode, **switches), question
+    )
 
 
 REAL_CELLS = [one for one in CELLS if one[0] in INSTALLED]
@@ -95,7 +97,7 @@ def test_a_plan_of_stages_that_always_want_to_run_follows_the_table(
 def test_what_the_mode_leaves_out_is_named_with_the_mode(mode: EvaluationMode) -> None:
     absent = {slot for slot, row in TABLE.items() if row[MODES.index(mode)] == "no"} & INSTALLED
     left_out = {one.name: one.why for one in real_plan(mode).left_out}
-    stages = [one.stage for one in plugin_room.current().stages() if one.stage.slot in absent]
+    stages = [one.stage for one in offered_stages(plugin_room.current()) if one.stage.slot in absent]
     assert {left_out[stage.name] for stage in stages} == {
         f"slot {slot.config_name} does not exist in {mode}" for slot in absent
     }

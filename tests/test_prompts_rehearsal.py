@@ -15,6 +15,7 @@ from karenina_cli.app import build_app
 from karenina_core import plugins as plugin_room
 from karenina_core.data.rubrics import LLMRubricTrait, MetricRubricTrait
 from karenina_core.plugins import Plugins
+from karenina_core.stages.stage import offered_stages
 from karenina_engine.offline.placeholder import fitting
 
 ANSWER = "It is BCL2, which keeps cells alive."
@@ -43,7 +44,7 @@ def installed(names: dict[str, Any]) -> bool:
 
     return set(names) <= set(settings()) and (
         "evaluation_mode" not in names
-        or "RubricEvaluation" in {one.stage.name for one in plugin_room.current().stages()}
+        or "RubricEvaluation" in {one.stage.name for one in offered_stages(plugin_room.current())}
     )
 
 
@@ -167,7 +168,7 @@ def test_an_answer_that_is_recorded_is_asked_of_nobody(benchmark: Path, tmp_path
 
 def test_tasks_are_listed_with_their_words_and_owners_without_a_benchmark() -> None:
     tasks = prompts()["tasks"]
-    declared = {task for one in plugin_room.current().stages() for task in one.stage.prompts}
+    declared = {task for one in offered_stages(plugin_room.current()) for task in one.stage.prompts}
     assert {(one["task"], one["instructions"], one["shows_truth"]) for one in tasks} == {
         (task.name, task.instructions, task.shows_truth) for task in declared
     }

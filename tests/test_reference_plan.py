@@ -13,9 +13,9 @@ from karenina_core import plugins as plugin_room
 from karenina_core.planning.plan import Plan, arrange, make_plan
 from karenina_core.planning.selection import Selected
 from karenina_core.plugins import Plugins
-from karenina_core.stages.stage import OfferedStage
+from karenina_core.stages.stage import OfferedStage, offered_stages
 
-SHIPPED = {offered.stage.name: offered.stage for offered in plugin_room.current().stages()}
+SHIPPED = {offered.stage.name: offered.stage for offered in offered_stages(plugin_room.current())}
 BY_NAME = {one.name: one for one in CONTRACTS}
 SWITCHED_ON = {"abstention_enabled": True, "sufficiency_enabled": True}
 ALWAYS_PLANNED = [
@@ -88,7 +88,7 @@ def test_the_plan_of_all_stages_is_that_of_the_reference_for_every_order_of_disc
 
 
 def test_the_plan_of_what_is_installed_is_that_of_the_reference_for_every_order_of_discovery() -> None:
-    stages = list(plugin_room.current().stages())
+    stages = list(offered_stages(plugin_room.current()))
     config = VerificationConfig(**SWITCHED_ON)
     planned = make_plan(stages, config, Question(question="Which?")).names()
     assert set(ALWAYS_PLANNED) <= set(planned)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from karenina.templates import known_primitives
 from karenina_core import plugins
-from karenina_core.config import settings
+from karenina_core.config import offered_adapters, settings
 from karenina_core.data.rubrics import trait_kinds
 from karenina_core.models.model import ModelConfig
+from karenina_core.stages.stage import offered_stages
 from karenina_testing.contracts import MarksContract
 
 _PLUGINS = plugins.current()
@@ -20,11 +21,14 @@ class TestSettings(MarksContract):
 
 
 class TestModels(MarksContract):
-    models = [ModelConfig, *(offered.spec.extra for offered in _PLUGINS.adapters() if offered.spec.extra is not None)]
+    models = [
+        ModelConfig,
+        *(offered.spec.extra for offered in offered_adapters(_PLUGINS) if offered.spec.extra is not None),
+    ]
 
 
 class TestTraits(MarksContract):
-    owned = {offered.stage.trait_settings for offered in _PLUGINS.stages()}
+    owned = {offered.stage.trait_settings for offered in offered_stages(_PLUGINS)}
     models = [*trait_kinds().values(), *(model for model in owned if model is not None)]
 
 
@@ -33,4 +37,4 @@ class TestPrimitives(MarksContract):
 
 
 def test_each_adapter_says_whether_a_benchmark_may_choose_it() -> None:
-    assert [one.spec.interface for one in _PLUGINS.adapters() if one.spec.from_files is None] == []
+    assert [one.spec.interface for one in offered_adapters(_PLUGINS) if one.spec.from_files is None] == []

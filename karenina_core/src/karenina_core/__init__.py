@@ -8,7 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from karenina_core.owners import provide
 from karenina_core.version import __version__
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from karenina_core.models.adapters import AdapterSpec, AgentTier
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import AgentPort, LLMPort, Message, ParserPort, Usage
-    from karenina_core.owners import Owners
     from karenina_core.stages.context import VerificationContext
     from karenina_core.stages.stage import AutoFailStage, CheckStage, Detection, Skip, Stage
 
@@ -83,15 +81,6 @@ __all__ = [
     "hookimpl",
     "hookspec",
 ]
-
-
-def _owners() -> Owners:
-    from karenina_core.plugins import current
-
-    return current()
-
-
-provide(_owners)
 
 
 def __getattr__(name: str) -> object:

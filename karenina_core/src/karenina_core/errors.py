@@ -12,6 +12,10 @@ class KareninaError(Exception):
     """The base of the core's own errors."""
 
 
+class PluginError(KareninaError):
+    """Something that the configuration needs comes from a plugin that cannot be used."""
+
+
 class RunError(KareninaError):
     """An error that ends the whole run, and not one item: a stage lets it pass."""
 
@@ -118,3 +122,8 @@ def told(error: BaseException) -> str:
     if text and isinstance(error, (KareninaError, PortError, StructuredError)):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def described(error: BaseException) -> str:
+    """Return an error as a failure shows it: its type, and its message if it has one."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

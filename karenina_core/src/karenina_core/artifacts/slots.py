@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from karenina_core.artifacts.artifact import AnyKey
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
+from karenina_core.errors import PluginError
 
 EvaluationMode = Literal["template_only", "template_and_rubric", "rubric_only"]
 
@@ -38,6 +39,9 @@ class Slot(Enum):
     def hook(self) -> str:
         """The hook through which stages for this slot are offered."""
         return f"karenina_{self.config_name}"
+
+
+STAGE_HOOKS: Final[dict[str, Slot | None]] = {**{slot.hook: slot for slot in Slot}, "karenina_extra_stages": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +85,14 @@ SLOT_RULES: Final[dict[Slot, SlotRule]] = {
 def slot_named(name: str) -> Slot | None:
     """The slot that a configuration calls `name`, or None."""
     return Slot.__members__.get(name.upper())
+
+
+def name_offered(stage: Any, hook: str, plugin: object) -> str:
+    """Return the name of a stage that `plugin` offers through `hook`. Raises `PluginError` if it is not its slot's."""
+    name = getattr(stage, "name", None)
+    if name is None:
+        raise PluginError(f"{plugin!r} offers {stage!r} through {hook}, which is no stage with a name")
+    if stage.slot is not STAGE_HOOKS[hook]:
+        home = "karenina_extra_stages" if stage.slot is None else stage.slot.hook
+        raise PluginError(f"stage {name} is offered through {hook}, but says slot = {stage.slot}: use {home}")
+    return str(name)

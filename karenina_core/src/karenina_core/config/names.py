@@ -13,7 +13,8 @@ from karenina_core.config.core import CoreSettings
 from karenina_core.errors import ConfigError
 from karenina_core.known import CORE, known
 from karenina_core.models.from_files import FromFiles, mark_of
-from karenina_core.owners import owners
+from karenina_core.plugins import Plugins, current
+from karenina_core.plugins.hookspecs import karenina_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def settings() -> dict[str, Setting]:
     """
     found = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []
-    for model, distribution in owners().settings_models():
+    for model, distribution in settings_models(current()):
         for name, info in model.model_fields.items():
             other = found.get(name)
             if other is None:
@@ -93,13 +94,20 @@ def settings() -> dict[str, Setting]:
     return found
 
 
+def settings_models(plugins: Plugins) -> list[tuple[type[BaseModel], str]]:
+    """Return the settings models of no stage, of stages and of owners of hooks, each with its distribution."""
+    found = [(offer.value, offer.distribution) for offer in plugins.offers(karenina_settings)]
+    found += [(one.value.settings, one.distribution) for one in plugins.named("stage") if one.value.settings]
+    return [*found, *plugins.settings.items()]
+
+
 def prompt_tasks() -> frozenset[str]:
     """The keys that `prompt_config` takes: names of prompt tasks and of their families.
 
     Tasks of the plugins in force, and of members of this project that are not installed: instructions for a stage that
     is not there do no more harm than those for one that is switched off.
     """
-    tasks = owners().prompt_tasks()
+    tasks = [task for one in current().named("stage") for task in one.value.prompts]
     families = {task.family for task in tasks if task.family is not None}
     return frozenset({*known()["prompts"], *(task.name for task in tasks), *families})
 

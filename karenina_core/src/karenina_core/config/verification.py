@@ -14,7 +14,7 @@ from karenina_core.config.names import Setting, prompt_tasks, settings
 from karenina_core.errors import ConfigError
 from karenina_core.known import CORE, known
 from karenina_core.models.model import SECRECY
-from karenina_core.owners import owners
+from karenina_core.plugins import current
 from karenina_core.wording import nearest
 
 S = TypeVar("S", bound=BaseModel)
@@ -120,7 +120,7 @@ class VerificationConfig(BaseModel):
 def _unknown(name: str, owned: Mapping[str, Setting]) -> str:
     distribution = known()["settings"].get(name)
     if distribution is not None:
-        return f"{name}: it belongs to a plugin that is not there: {owners().why_absent(distribution)}"
+        return f"{name}: it belongs to a plugin that is not there: {current().why_absent(distribution)}"
     return f"{name}: there is no such configuration name{nearest(name, owned)}"
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
+from karenina_core.errors import described
 from karenina_core.known import CORE
 
+T = TypeVar("T")
 Kind = Literal["stage", "adapter", "other", "hooks"]
 State = Literal["found", "loaded", "failed", "blocked", "conflict"]
 
@@ -21,7 +23,7 @@ GROUPS: Final[dict[str, Kind]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class PluginInfo:
     """One entry point, and what became of it."""
 
@@ -84,7 +86,7 @@ def sift(points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> Iter
     depend on which is found first. Neither is a name whose pick does not offer it. The order of `points` has no effect.
     """
     allowed: dict[str, dict[str, tuple[PluginInfo, EntryPoint]]] = {}
-    for info, point in sorted(((_info(point, kind), point) for point in points), key=_order):
+    for info, point in sorted((_info(point, kind), point) for point in points):
         if selection.allows(info):
             allowed.setdefault(info.name, {}).setdefault(info.distribution, (info, point))
         else:
@@ -96,11 +98,16 @@ def sift(points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> Iter
             yield _judged(info, rivals, picked.get(name)), point
 
 
-def load_all(points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> Iterator[tuple[PluginInfo, object]]:
-    """Yield what the entry points of one group name; None for those that may not or cannot be loaded."""
+def load_all(
+    points: Iterable[EntryPoint], kind: Kind, selection: Selection, accept: Callable[[object, PluginInfo], T]
+) -> Iterator[tuple[PluginInfo, T | None]]:
+    """Import what the entry points of one group name, and yield what `accept` makes of it.
+
+    None for those that may not be loaded, that cannot be loaded, and that `accept` refuses by raising an error.
+    """
     for info, point in sift(points, kind, selection):
         try:
-            found = (info, load(point) if info.state == "found" else None)
+            found = (info, accept(load(point), info) if info.state == "found" else None)
         except (Exception, SystemExit) as error:
             found = (info.refused("failed", described(error)), None)
         yield found
@@ -130,11 +137,6 @@ def canonical(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
-def described(error: BaseException) -> str:
-    """Return an error as a failure shows it: its type, and its message if it has one."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
 def _judged(info: PluginInfo, rivals: list[PluginInfo], picked: str | None) -> PluginInfo:
     """Return `info` if its offer stands among those of its name, else with the reason why it does not."""
     owners = [one.distribution for one in rivals]
@@ -154,10 +156,6 @@ def _judged(info: PluginInfo, rivals: list[PluginInfo], picked: str | None) -> P
         f"two distributions offer the {info.kind} {info.name}: {both}; pick one in the configuration: "
         f'[plugins.pick] {info.name} = "{owners[0]}"',
     )
-
-
-def _order(found: tuple[PluginInfo, EntryPoint]) -> tuple[str, str, str]:
-    return found[0].name, found[0].distribution, found[0].target
 
 
 def _info(point: EntryPoint, kind: Kind) -> PluginInfo:

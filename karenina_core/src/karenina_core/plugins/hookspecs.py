@@ -1,15 +1,14 @@
-"""The hooks of the core.
+"""The hooks of the core for adapters, prompts and settings.
 
 A plugin is any object (a class, a module, an instance) whose functions carry `@hookimpl` and are named like a hook. An
 entry point in one of the groups `karenina.stages`, `karenina.adapters` or `karenina.plugins` names it. An
 implementation may take fewer arguments than its specification.
 
-The thirteen slot hooks each offer stage classes for one slot, in the order in which the slots are passed.
-
-Other hooks belong to the distribution that opens the extension point. It specifies them with `@hookspec` in a module
-that imports `karenina_core.hooks` and nothing else at run time, and names the module in the entry-point group
-`karenina.hookspecs`. The module may define `offered(plugins)`, which is called after plugins that implement one of its
-hooks were loaded or registered, and may set `karenina_api`. `karenina plugins --hooks` lists all hooks.
+The hooks for stages are in `karenina_core.stages.hookspecs`. Others belong to the distribution that opens the extension
+point. It specifies them with `@hookspec` in a module that imports `karenina_core.hooks` and nothing else at run time,
+and names the module in the entry-point group `karenina.hookspecs`. The module may define `offered(plugins)`, which is
+called after plugins that implement one of its hooks were loaded or registered, and may set `karenina_api`.
+`karenina plugins --hooks` lists all hooks.
 """
 
 from __future__ import annotations
@@ -24,77 +23,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from karenina_core.models.adapters import AdapterSpec
-    from karenina_core.stages.stage import Stage
-
-
-@hookspec
-def karenina_validate_template() -> Sequence[type[Stage]]:
-    """Offer stages for slot 1, which turns a question's template into classes that the judge and the check can use."""
-
-
-@hookspec
-def karenina_generate_answer() -> Sequence[type[Stage]]:
-    """Offer stages for slot 2, which gets the answer of the model under test."""
-
-
-@hookspec
-def karenina_recursion_limit_auto_fail() -> Sequence[type[Stage]]:
-    """Offer stages for slot 3, which fails answers of agents that ran into their turn limit."""
-
-
-@hookspec
-def karenina_trace_validation_auto_fail() -> Sequence[type[Stage]]:
-    """Offer stages for slot 4, which fails conversations that do not end in an answer."""
-
-
-@hookspec
-def karenina_abstention_check() -> Sequence[type[Stage]]:
-    """Offer stages for slot 5, which finds refusals."""
-
-
-@hookspec
-def karenina_sufficiency_check() -> Sequence[type[Stage]]:
-    """Offer stages for slot 6, which finds answers that cannot fill the template."""
-
-
-@hookspec
-def karenina_parse_template() -> Sequence[type[Stage]]:
-    """Offer stages for slot 7, which has a judge fill the template from the answer."""
-
-
-@hookspec
-def karenina_verify_template() -> Sequence[type[Stage]]:
-    """Offer stages for slot 8, which compares the filled template with the truth."""
-
-
-@hookspec
-def karenina_embedding_check() -> Sequence[type[Stage]]:
-    """Offer stages for slot 9, which may reverse a failure where truth and value mean the same."""
-
-
-@hookspec
-def karenina_deep_judgment_auto_fail() -> Sequence[type[Stage]]:
-    """Offer stages for slot 10, which fails extracted values that nothing in the answer supports."""
-
-
-@hookspec
-def karenina_rubric_evaluation() -> Sequence[type[Stage]]:
-    """Offer stages for slot 11, which scores rubric traits."""
-
-
-@hookspec
-def karenina_deep_judgment_rubric_auto_fail() -> Sequence[type[Stage]]:
-    """Offer stages for slot 12, which fails trait scores that nothing in the answer supports."""
-
-
-@hookspec
-def karenina_finalize_result() -> Sequence[type[Stage]]:
-    """Offer stages for slot 13, which makes the `VerificationResult`, whatever happened before."""
-
-
-@hookspec
-def karenina_extra_stages() -> Sequence[type[Stage]]:
-    """Offer stages without a slot; each stands where its artifacts and its `after` and `before` put it."""
 
 
 @hookspec

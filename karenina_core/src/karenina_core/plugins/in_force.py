@@ -6,13 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING
 
 from karenina_core.plugins.discovery import Selection
-from karenina_core.plugins.offers import Plugins
-
-if TYPE_CHECKING:
-    from karenina_core.config.verification import VerificationConfig
+from karenina_core.plugins.registry import Plugins
 
 _current: ContextVar[Plugins | None] = ContextVar("karenina_plugins", default=None)
 
@@ -34,14 +30,6 @@ def current() -> Plugins:
 def selected(selection: Selection) -> Plugins:
     """The installed plugins under a selection, discovered once a process."""
     return Plugins.discover(selection)
-
-
-def plugins_of(config: VerificationConfig) -> Plugins:
-    """Return the plugins under the selection of the configuration; those in force if it selects nothing."""
-    chosen = config.core.plugins
-    if not (chosen.block or chosen.only or chosen.pick):
-        return current()
-    return selected(Selection.of(chosen.block, chosen.only, chosen.pick))
 
 
 @contextmanager

@@ -1,36 +1,41 @@
-"""Load plugins, register them, and call their hooks. A failure is data: it is listed, and stops only who needs it."""
+"""`Plugins`: what is loaded or registered, and what it offers, hook by hook.
+
+A failure is data: it is listed, and stops only who needs it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 import pluggy
 
-from karenina_core.artifacts.slots import Slot
-from karenina_core.errors import KareninaError
+from karenina_core.artifacts.slots import STAGE_HOOKS, name_offered
+from karenina_core.errors import PluginError, described
 from karenina_core.known import install_line, known
-from karenina_core.plugins.discovery import Kind, PluginInfo, Selection, described, load_all
-from karenina_core.plugins.specifications import Specifications, installed, other_version
+from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, load_all
+from karenina_core.plugins.specifications import GROUP, Specifications, installed, other_version
+from karenina_core.wording import nearest
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-
-    from karenina_core.stages.stage import Stage
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-STAGE_HOOKS: Final[dict[str, Slot | None]] = {**{slot.hook: slot for slot in Slot}, "karenina_extra_stages": None}
+logger = logging.getLogger("karenina")
 
-
-class PluginError(KareninaError):
-    """Something that the configuration needs comes from a plugin that cannot be used."""
+_NAMED: Final[dict[Kind, tuple[Iterable[str], Callable[[Any, str, object], str]]]] = {
+    "stage": (STAGE_HOOKS, name_offered),
+    "adapter": (["karenina_adapters"], lambda spec, *_: str(spec.interface)),
+}
+"""For a kind: the hooks through which plugins offer what its entry points name, and the name of one offer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +48,46 @@ class Offer(Generic[T_co]):
     plugin: object
 
 
-class Registry:
-    """The plugins that are registered, what became of every entry point, and whose each offer is."""
+class Plugins:
+    """The plugins of one process: those found through entry points, and those registered by hand.
+
+    `discover()` makes the usual one; `Plugins()` is empty, for tests and for programs that choose for themselves.
+    """
 
     def __init__(self, specifications: Specifications | None = None) -> None:
         self.specifications = specifications if specifications is not None else installed(Selection())
+        self.settings: dict[type[BaseModel], str] = {}
+        """Settings models that owners of hooks have found in offers, each with its distribution."""
         self._manager = self.specifications.manager()
         self._infos: dict[tuple[Kind, str, str], PluginInfo] = {}
         self._plugins: dict[int, tuple[object, str, str]] = {}
         self._offered: dict[str, list[Any]] = {}
-        self._settings: list[tuple[type[BaseModel], str]] = []
         for info in self.specifications.problems:
             self._note(info)
+
+    @classmethod
+    def discover(
+        cls,
+        selection: Selection | None = None,
+        found: Sequence[EntryPoint] | None = None,
+        kinds: Collection[Kind] | None = None,
+    ) -> Plugins:
+        """Find what is installed, read the names, and load what the selection allows.
+
+        `found` replaces the installed entry points (for tests). The order in which they come has no effect. With
+        `kinds` only plugins of these are found, and templates and benchmarks learn nothing from them.
+        """
+        chosen = selection if selection is not None else Selection.of()
+        specified = [point for point in found or () if point.group == GROUP]
+        plugins = cls(installed(Selection(block=chosen.block, pick=chosen.pick), *specified))
+        for group, kind in GROUPS.items():
+            if kinds is None or kind in kinds:
+                points = entry_points(group=group) if found is None else [one for one in found if one.group == group]
+                plugins._add_group(points, kind, chosen)
+        if kinds is None:
+            plugins._warn_of_strangers(chosen)
+            plugins._index()
+        return plugins
 
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
         """Add a plugin that no entry point names. Raises `PluginError` where it does not fit the specifications."""
@@ -62,18 +95,12 @@ class Registry:
         if failure is not None:
             raise PluginError(f"the plugin {plugin!r} cannot be registered: {failure}")
         name = getattr(plugin, "__name__", type(plugin).__name__)
-        info = PluginInfo(name, "other", distribution, version, repr(plugin), "loaded")
-        self._note(replace(info, ignored=self._ignored(plugin)))
+        self._note_loaded(PluginInfo(name, "other", distribution, version, repr(plugin)), plugin)
         self._index(plugin)
 
     def describe(self) -> list[PluginInfo]:
         """Every entry point with its state, sorted by kind and name."""
         return sorted(self._infos.values(), key=lambda info: (info.kind, info.name, info.distribution))
-
-    def problem_with(self, kind: Kind, name: str) -> str | None:
-        """Why `name` is not usable although an entry point of it was found, or None."""
-        bad = [info for info in self.describe() if (info.kind, info.name) == (kind, name) and info.state != "loaded"]
-        return "; ".join(f"{info.distribution} {info.version}: {info.failure}" for info in bad) or None
 
     def why_absent(self, distribution: str) -> str:
         """Return why what `distribution` offers is not there, with the cure."""
@@ -113,14 +140,13 @@ class Registry:
 
         A hook without arguments is called once, and again after a plugin was registered.
         """
-        kept: list[Offer[T]] | None = self._offered.get(hook.__name__)
-        if kept is not None and not kwargs:
-            return kept
-        offers = [
-            Offer(one, found.distribution, found.version, found.plugin)
-            for found in self.each(hook, *args, **kwargs)
-            for one in found.value or ()
-        ]
+        offers: list[Offer[T]] | None = self._offered.get(hook.__name__)
+        if offers is None or kwargs:
+            offers = [
+                Offer(one, found.distribution, found.version, found.plugin)
+                for found in self.each(hook, *args, **kwargs)
+                for one in found.value or ()
+            ]
         if not kwargs:
             self._offered[hook.__name__] = offers
         return offers
@@ -135,9 +161,32 @@ class Registry:
             if info.distribution == offer.distribution and info.state == "loaded":
                 self._note(info.refused("failed", described(error)))
 
+    def named(self, kind: Kind) -> list[Offer[Any]]:
+        """Return what is offered and can be named by entry points of `kind`, sorted by name and distribution.
+
+        Left out is what has an entry point that was blocked or is in conflict. Raises `PluginError` for a stage that
+        is offered for the wrong slot.
+        """
+        if kind not in self._offered:
+            hooks, name_of = _NAMED[kind]
+            found = []
+            for hook in hooks:
+                for one in self.offers(getattr(self._manager.hook, hook).spec.function):
+                    name = name_of(one.value, hook, one.plugin)
+                    info = self._infos.get((kind, name, one.distribution))
+                    if info is None or info.state == "loaded":
+                        found.append((name, one.distribution, one))
+            self._offered[kind] = [one for *_, one in sorted(found, key=lambda entry: entry[:2])]
+        return self._offered[kind]
+
+    def prompt_instructions(self, task: str, interface: str) -> tuple[str, ...]:
+        """What plugins add to the prompt of `task` for judges of `interface`, in the order of the plugins' names."""
+        found = self._manager.hook.karenina_prompt_instructions(task=task, interface=interface)
+        return tuple(sorted(text for text in found if text))
+
     def _add_group(self, points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> None:
         loaded: dict[int, tuple[object, list[PluginInfo]]] = {}
-        for info, plugin in load_all(points, kind, selection):
+        for info, plugin in load_all(points, kind, selection, lambda plugin, _: plugin):
             if info.state == "found":
                 loaded.setdefault(id(plugin), (plugin, []))[1].append(info)
             else:
@@ -150,59 +199,40 @@ class Registry:
         fresh = id(plugin) not in self._plugins
         failure = self._register(plugin, infos[0].distribution, infos[0].version)
         named = offered = {info.name for info in infos}
-        if failure is None and kind != "other":
+        if failure is None and kind in _NAMED:
+            hooks, name_of = _NAMED[kind]
             try:
-                offered = set(self._offered_names(plugin, kind))
+                offered = {name_of(one, hook, plugin) for hook in hooks for one in self._call_one(plugin, hook) or ()}
             except Exception as error:
                 failure = described(error)
         if fresh and id(plugin) in self._plugins and (failure is not None or not offered & named):
-            self._forget(plugin)
-        what = ", ".join(sorted(offered)) or "nothing"
+            self._manager.unregister(plugin)
+            del self._plugins[id(plugin)]
         for info in infos:
-            problem = failure
-            if failure is None and info.name not in offered:
-                problem = (
-                    f"the entry point is named {info.name!r}, but {info.target} offers {what}: "
-                    f"name it after the {kind} that it offers"
-                )
-            if problem is not None:
-                self._note(info.refused("failed", problem))
+            if failure is not None:
+                self._note(info.refused("failed", failure))
+            elif info.name in offered:
+                self._note_loaded(info, plugin)
             else:
-                self._note(replace(info, state="loaded", ignored=self._ignored(plugin)))
+                what = ", ".join(sorted(offered)) or "nothing"
+                problem = f"the entry point is named {info.name!r}, but {info.target} offers {what}"
+                self._note(info.refused("failed", f"{problem}: name it after the {kind} that it offers"))
 
-    def _admitted(self, kind: Kind, name: str, plugin: object) -> bool:
-        """Whether an offer stands: its entry point, where it has one, was neither blocked nor in conflict."""
-        info = self._infos.get((kind, name, self._plugins[id(plugin)][1]))
-        return info is None or info.state == "loaded"
-
-    def _offered_names(self, plugin: object, kind: Kind) -> list[str]:
-        if kind == "adapter":
-            return [spec.interface for spec in self._call_one(plugin, "karenina_adapters") or ()]
-        names = []
-        for hook, slot in STAGE_HOOKS.items():
-            for stage in self._call_one(plugin, hook) or ():
-                self._check_stage(stage, slot, hook, plugin)
-                names.append(stage.name)
-        return names
-
-    @staticmethod
-    def _check_stage(stage: type[Stage], slot: Slot | None, hook: str, plugin: object) -> None:
-        if getattr(stage, "name", None) is None:
-            raise PluginError(f"{plugin!r} offers {stage!r} through {hook}, which is no stage with a name")
-        if stage.slot is not slot:
-            home = "karenina_extra_stages" if stage.slot is None else stage.slot.hook
-            raise PluginError(f"stage {stage.name} is offered through {hook}, but says slot = {stage.slot}: use {home}")
+    def _warn_of_strangers(self, selection: Selection) -> None:
+        """Warn of names in the selection that no installed plugin and no distribution has."""
+        infos = [*self.describe(), *(owner.info for owner in self.specifications.owners)]
+        installed_names = {name for info in infos for name in (info.name, info.distribution)}
+        for name in sorted(selection.block | selection.only):
+            if not {name, canonical(name)} & installed_names:
+                hint = nearest(name, installed_names)
+                logger.warning("the plugin selection names %r, and no installed plugin is called so%s", name, hint)
 
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
         """Register with pluggy; the reason where that is refused."""
         hashing: object = plugin.__hash__
-        if hashing is None:
-            return "it is not hashable; give its class eq=False"
-        failure = other_version(plugin)
-        if failure is not None:
+        failure = "it is not hashable; give its class eq=False" if hashing is None else other_version(plugin)
+        if failure is not None or id(plugin) in self._plugins:
             return failure
-        if id(plugin) in self._plugins:
-            return None
         try:
             self._manager.register(plugin, name=f"{distribution} {id(plugin)}")
             self._manager.check_pending()
@@ -214,21 +244,17 @@ class Registry:
         self._offered.clear()
         return None
 
-    def _forget(self, plugin: object) -> None:
-        self._manager.unregister(plugin)
-        del self._plugins[id(plugin)]
-
     def _call_one(self, plugin: object, hook: str, **arguments: object) -> Any:
         others = [other for other, *_ in self._plugins.values() if other is not plugin]
         results = self._manager.subset_hook_caller(hook, others)(**arguments)
         return results[0] if results else None
 
-    def _ignored(self, plugin: object) -> tuple[str, ...]:
-        """The hooks of this project that the plugin implements and nobody specifies, each with the reason."""
+    def _note_loaded(self, info: PluginInfo, plugin: object) -> None:
+        """List it as loaded, with the hooks of this project that it implements and no owner specifies."""
         names = [one.name for one in self._manager.get_hookcallers(plugin) or () if not one.has_spec()]
-        return tuple(
-            f"{name} is ignored: {self.specifications.why_missing(name)}" for name in names if name in known()["hooks"]
-        )
+        why = self.specifications.why_missing
+        ignored = tuple(f"{name} is ignored: {why(name)}" for name in names if name in known()["hooks"])
+        self._note(replace(info, state="loaded", ignored=ignored))
 
     def _index(self, plugin: object = None) -> None:
         """Let the owners of hooks index what is offered: all owners, or those whose hooks `plugin` implements."""

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib import import_module
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from types import ModuleType
 from typing import Final
@@ -14,10 +15,14 @@ import pluggy
 
 from karenina_core.hooks import API_VERSION, PROJECT
 from karenina_core.known import CORE, install_line, known
-from karenina_core.plugins import hookspecs
-from karenina_core.plugins.discovery import PluginInfo, Selection, described, load_all
+from karenina_core.plugins.discovery import PluginInfo, Selection, load_all
+from karenina_core.version import __version__
 
 GROUP: Final = "karenina.hookspecs"
+
+_CORE: Final = PluginInfo("core", "hooks", CORE, __version__, "", "loaded")
+_CORE_MODULES: Final = ("karenina_core.stages.hookspecs", "karenina_core.plugins.hookspecs")
+"""Loaded by name like those of others, so that the rooms that open extension points can stand above this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +59,18 @@ class Specifications:
     @classmethod
     def load(cls, points: Iterable[EntryPoint], selection: Selection) -> Specifications:
         """Import the modules that `points` name. A hook that two of them specify takes both out, except the core's."""
-        problems: list[PluginInfo] = []
-        found = [_core()]
-        for info, module in load_all(points, "hooks", selection):
-            if info.state != "found":
-                problems.append(info)
-                continue
-            try:
-                found.append(_owner(module, info))
-            except (TypeError, ImportError) as error:
-                problems.append(info.refused("failed", described(error)))
-        accepted = found[:1]
-        for one in found[1:]:
-            rivals = [other for other in found if other is not one and set(one.hooks) & set(other.hooks)]
+        loaded = list(load_all(points, "hooks", selection, _owner))
+        problems = [info for info, owner in loaded if owner is None]
+        found = [owner for _, owner in loaded if owner is not None]
+        accepted = [HookOwner(import_module(name), replace(_CORE, target=name)) for name in _CORE_MODULES]
+        everything = [*accepted, *found]
+        for one in found:
+            rivals = [other for other in everything if other is not one and set(one.hooks) & set(other.hooks)]
             if rivals:
                 problems.append(one.info.refused("conflict", _conflict(one, rivals[0])))
             else:
                 accepted.append(one)
         return cls(tuple(accepted), tuple(problems))
-
-    def names(self) -> set[str]:
-        """Return by which names the modules and their distributions can be blocked."""
-        infos = [*self.problems, *(owner.info for owner in self.owners)]
-        return {name for info in infos for name in (info.name, info.distribution)}
 
     def hooks(self) -> list[Hook]:
         """All hooks, those of the core first, each module's in its order."""
@@ -107,9 +101,9 @@ class Specifications:
 
 
 @cache
-def installed(selection: Selection) -> Specifications:
+def installed(selection: Selection, *more: EntryPoint) -> Specifications:
     """Return the specifications of what is installed, found once a process. `selection` may block some of them."""
-    return Specifications.load(entry_points(group=GROUP), selection)
+    return Specifications.load([*entry_points(group=GROUP), *more], selection)
 
 
 def other_version(thing: object) -> str | None:
@@ -132,13 +126,8 @@ class _Manager(pluggy.PluginManager):
         return options
 
 
-def _core() -> HookOwner:
-    from karenina_core.version import __version__
-
-    return HookOwner(hookspecs, PluginInfo("core", "hooks", CORE, __version__, hookspecs.__name__, "loaded"))
-
-
 def _owner(module: object, info: PluginInfo) -> HookOwner:
+    """Return the owner. Raises `TypeError` or `ImportError` for what does not specify hooks as this core needs it."""
     if not isinstance(module, ModuleType):
         raise TypeError(f"{info.target} is not a module")
     failure = other_version(module)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.prompts import PromptTask
     from karenina_core.models.source_folder import SourceFolder
+    from karenina_core.plugins import Plugins
     from karenina_core.stages.context import VerificationContext
 
 Scope = Literal["item", "answer"]
@@ -181,6 +182,11 @@ class OfferedStage:
     stage: type[Stage]
     distribution: str
     version: str
+
+
+def offered_stages(plugins: Plugins) -> tuple[OfferedStage, ...]:
+    """Return all stages that are offered, sorted by name and distribution."""
+    return tuple(OfferedStage(one.value, one.distribution, one.version) for one in plugins.named("stage"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.files import read_text, replace
 from karenina_benchmark.formats import format_of, formats, known_suffixes
 from karenina_core import plugins
-from karenina_core.errors import KareninaError
+from karenina_core.errors import KareninaError, described
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,6 +67,6 @@ def _failed(path: Path, offer: Offer[Format], error: Exception) -> CheckpointErr
     return CheckpointError(
         path,
         "",
-        f"reading {offer.value.name} failed in {offer.distribution} {offer.version}: {plugins.described(error)}",
+        f"reading {offer.value.name} failed in {offer.distribution} {offer.version}: {described(error)}",
         f"report it to the authors of {offer.distribution}",
     )

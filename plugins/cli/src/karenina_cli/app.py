@@ -87,6 +87,7 @@ def build_app(wanted: str | None = None) -> typer.Typer:
     still work.
     """
     from karenina_core import plugins
+    from karenina_core.errors import PluginError
 
     app = _core_app(wanted)
     own = {_name(command) for command in app.registered_commands} | GROUPS.keys()
@@ -94,7 +95,7 @@ def build_app(wanted: str | None = None) -> typer.Typer:
     try:
         for _ in plugins.for_commands().each(karenina_commands, app=app):
             pass  # one that fails is listed, and does not stop the others
-    except plugins.PluginError as error:
+    except PluginError as error:
         typer.echo(f"Warning: no plugin can add a command: {error}", err=True)
     for command in app.registered_commands[first:]:
         if _name(command) in own:

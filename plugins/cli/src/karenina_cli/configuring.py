@@ -149,10 +149,12 @@ def _with_programs_below(model: Any, folder: Path) -> Any:
 def _path_settings(interface: Any) -> frozenset[str]:
     """Return the names of the adapter's own settings that are paths."""
     from karenina_core import plugins
+    from karenina_core.config import adapter_named
+    from karenina_core.errors import PluginError
 
     try:
-        kind = plugins.current().adapter(str(interface)).spec.extra
-    except plugins.PluginError:  # the run names the adapter that is missing
+        kind = adapter_named(plugins.current(), str(interface)).spec.extra
+    except PluginError:  # the run names the adapter that is missing
         return frozenset()
     fields = kind.model_fields.items() if kind is not None else ()
     return frozenset(name for name, info in fields if Path in (info.annotation, *get_args(info.annotation)))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     """Print what the run would ask and cost. Nothing is asked, and nothing is written."""
-    from karenina_core.plugins import plugins_of
+    from karenina_core.config import plugins_of
     from karenina_engine.cost.pricing import Prices
     from karenina_engine.offline.estimate import estimate
     from karenina_engine.scheduling.running import admitting, chosen_questions, with_own_settings

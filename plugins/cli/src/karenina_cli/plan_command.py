@@ -49,9 +49,9 @@ def _plans(
 ) -> list[tuple[Plan, list[str]]]:
     """The different plans, each with the ids of the questions that have it; most questions share one."""
     from karenina_benchmark import Benchmark
+    from karenina_core.config import plugins_of
     from karenina_core.data.question import Question
     from karenina_core.errors import ConfigError
-    from karenina_core.plugins import plugins_of
     from karenina_engine.scheduling.planner import Planner
     from karenina_engine.scheduling.plugin_checks import check_required, warn_of_broken_plugins
     from karenina_engine.scheduling.running import chosen_questions

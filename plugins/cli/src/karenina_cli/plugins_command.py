@@ -79,10 +79,12 @@ def described() -> list[dict[str, Any]]:
     Adapters of this project that are not installed have the state `not installed`, and no version.
     """
     from karenina_core import plugins
+    from karenina_core.config import offered_adapters
+    from karenina_core.stages.stage import offered_stages
 
     current = plugins.current()
-    current.stages()
-    adapters = {(one.spec.interface, one.distribution): one.spec for one in current.adapters()}
+    offered_stages(current)
+    adapters = {(one.spec.interface, one.distribution): one.spec for one in offered_adapters(current)}
     found = []
     for info in current.describe():
         one = _described(info)

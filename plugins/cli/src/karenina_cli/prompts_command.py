@@ -65,9 +65,9 @@ def prompts(
     screen = screen_of(ctx)
     with screen.telling_errors():
         from karenina_benchmark import Benchmark
+        from karenina_core.config import plugins_of
         from karenina_core.data.trust import Trust
         from karenina_core.errors import ConfigError
-        from karenina_core.plugins import plugins_of
         from karenina_engine.journal.trust_store import stored_trust
         from karenina_engine.scheduling.admission import admit
 

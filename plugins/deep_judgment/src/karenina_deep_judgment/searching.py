@@ -6,9 +6,9 @@ import logging
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from karenina_core.config import plugins_of
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import PortError
-from karenina_core.plugins import plugins_of
 from karenina_core.stages.stage import ServiceNeed
 from karenina_core.wording import nearest, whole
 from karenina_deep_judgment.hookspecs import karenina_search_tools

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, ClassVar
 
+from karenina_core.config import adapter_named
 from karenina_core.errors import ConfigError
 from karenina_engine.scheduling.executors import Executor
 from karenina_engine.scheduling.settings import EngineSettings
@@ -76,7 +77,7 @@ def _useful(run: PreparedRun, workers: int) -> int:
     core, concurrency = run.config.core, run.config.section(EngineSettings).concurrency()
     places = [concurrency.most] if concurrency.most is not None else []
     for model in (*core.answering_models, *core.parsing_models):
-        declared = run.plugins.adapter(model.interface).spec.concurrency
+        declared = adapter_named(run.plugins, model.interface).spec.concurrency
         places.append(concurrency.bounds(model, declared(model) if declared is not None else None).ceiling)
     fewest = min(places)
     answers = run.matrix.answers

@@ -10,10 +10,10 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from karenina_core.config import VerificationConfig
+from karenina_core.config import VerificationConfig, plugins_of
 from karenina_core.data.question import Question
 from karenina_core.data.result import VerificationResult
-from karenina_core.plugins import Plugins, plugins_of
+from karenina_core.plugins import Plugins
 from karenina_core.version import __version__
 from karenina_engine.calls.calls import Tally
 from karenina_engine.journal.tasks import AnswerTask

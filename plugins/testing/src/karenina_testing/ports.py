@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from karenina_core.config import adapter_named
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.models.ports import CallInfo
 from karenina_toolkit.services import ask_service
@@ -73,7 +74,7 @@ class PlainPorts:
         self._opened.clear()
 
     def _spec(self, model: ModelConfig) -> AdapterSpec:
-        return self.plugins.adapter(model.interface).spec
+        return adapter_named(self.plugins, model.interface).spec
 
     def _port(self, kind: str, model: ModelConfig) -> Any:
         key = (kind, id(model))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from anyio import to_thread
 
-from karenina_core.errors import ConfigError
+from karenina_core.config import adapter_named
+from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.adapters import AgentTier
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import (
@@ -33,7 +34,6 @@ from karenina_core.models.ports import (
     TurnGuard,
 )
 from karenina_core.models.source_folder import digest_of
-from karenina_core.plugins import PluginError
 from karenina_core.wording import whole, whole_values
 from karenina_engine.calls.calls import (
     Call,
@@ -197,7 +197,7 @@ class PortHub:
 
     def _offered(self, model: ModelConfig) -> OfferedAdapter:
         if model.interface not in self._adapters:
-            self._adapters[model.interface] = self.plugins.adapter(model.interface)
+            self._adapters[model.interface] = adapter_named(self.plugins, model.interface)
         return self._adapters[model.interface]
 
     def _port(self, kind: PortKind, model: ModelConfig, wrap: Callable[[Any, Calls, Target], Any]) -> Any:
@@ -283,7 +283,7 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
     for role, model in models:
         where = f"{role} {model.id!r}"
         try:
-            offered = plugins.adapter(model.interface)
+            offered = adapter_named(plugins, model.interface)
         except PluginError as error:
             problems.append(f"{where}: {error}")
             continue

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from karenina_core.config import offered_adapters
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_engine.calls.hookspecs import karenina_tool_sources
 
@@ -147,7 +148,9 @@ def tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> It
     if model.mcp_urls_dict and not wanted:
         yield _missing(plugins)
     if (wanted or model.mcp_urls_dict) and spec.agent is None:
-        able = sorted(one.spec.interface for one in plugins.adapters() if one.spec.agent and not one.spec.recorded)
+        able = sorted(
+            one.spec.interface for one in offered_adapters(plugins) if one.spec.agent and not one.spec.recorded
+        )
         yield (
             f"it is to have tools, and the adapter {spec.interface!r} has no agent port, by which alone it could use "
             f"them; these have one: {', '.join(able) or 'no installed adapter'}"

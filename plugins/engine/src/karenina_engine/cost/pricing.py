@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from karenina_core.config import adapter_named
 from karenina_engine.cost.hookspecs import karenina_prices
 from karenina_engine.cost.prices import FREE, OwnPrice, Tariff
 from karenina_toolkit.hosts import shown_url
@@ -76,7 +77,7 @@ class Prices:
         for name in (model.id, model.model_name):
             if name in self.own:
                 return Price(self.own[name].tariff(), f"your own price of {name!r}")
-        spec = self.plugins.adapter(model.interface).spec
+        spec = adapter_named(self.plugins, model.interface).spec
         if spec.recorded:
             return Price(FREE, "free: its answers are recorded")
         if spec.free:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from anyio import to_thread
 
-from karenina_core.config import settings
+from karenina_core.config import adapter_named, settings
 from karenina_core.models.source_folder import digest_of
 from karenina_core.version import __version__
 from karenina_engine.calls.digests import json_digest, recordings_digest
@@ -103,7 +103,7 @@ class Fingerprints:
 
     def _model(self, model: ModelConfig) -> bytes:
         if id(model) not in self._models:
-            offered = self._plugins.adapter(model.interface)
+            offered = adapter_named(self._plugins, model.interface)
             identity = model.model_dump(mode="json", exclude=_OF_NO_RESULT, exclude_none=True)
             if offered.spec.extra is not None:
                 identity["extra"] = offered.spec.extra.model_validate(model.extra).model_dump(mode="json")

@@ -17,14 +17,14 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_core import to_jsonable_python
 
 from karenina_core import plugins as plugin_room
-from karenina_core.config import settings
+from karenina_core.config import adapter_named, settings
 from karenina_core.data.rubrics import LLMRubricTrait, Rubric, trait_kinds
 from karenina_core.data.rubrics.llm import owned_trait_fields
 from karenina_core.data.trust import Trust
-from karenina_core.errors import ConfigError
+from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.from_files import FromFiles, is_plain_name, mark_of, restricted_fields, stays_below
 from karenina_core.models.model import SECRECY, ModelConfig
-from karenina_core.plugins import PluginError
+from karenina_core.stages.stage import offered_stages
 from karenina_engine.journal.trust_store import stored_trust
 from karenina_template.questions import primitive_kinds, primitives_in
 
@@ -258,7 +258,7 @@ class _Finder:
 
     def _adapter(self, interface: object) -> AdapterSpec | None:
         try:
-            return self._plugins.adapter(str(interface)).spec
+            return adapter_named(self._plugins, str(interface)).spec
         except PluginError:
             return None
 
@@ -306,7 +306,7 @@ def _restricting_primitives() -> frozenset[str]:
 
 def _trait_fields() -> dict[str, type[BaseModel]]:
     """Return the fields of traits that installed plugins own, each with the model that declares it."""
-    models = (one.stage.trait_settings for one in plugin_room.current().stages())
+    models = (one.stage.trait_settings for one in offered_stages(plugin_room.current()))
     return {name: model for model in models if model is not None for name in model.model_fields}
 
 

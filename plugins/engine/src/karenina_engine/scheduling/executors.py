@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from karenina_core.errors import PluginError
 from karenina_core.known import known
-from karenina_core.plugins import PluginError
 from karenina_core.wording import nearest
 from karenina_engine.scheduling.hookspecs import karenina_executors
 

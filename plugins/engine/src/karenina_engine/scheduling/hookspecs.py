@@ -94,4 +94,4 @@ def offered(plugins: Plugins) -> None:
     """Make the settings of the executors names of the configuration."""
     for offer in plugins.offers(karenina_executors):
         if offer.value.settings is not None:
-            plugins.add_settings(offer.value.settings, offer.distribution)
+            plugins.settings.setdefault(offer.value.settings, offer.distribution)

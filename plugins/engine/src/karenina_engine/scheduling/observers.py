@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.errors import KareninaError, told
-from karenina_core.plugins import Offer, PluginError, Plugins, described
+from karenina_core.errors import KareninaError, PluginError, described, told
+from karenina_core.plugins import Offer, Plugins
 from karenina_engine.scheduling import hookspecs
 from karenina_engine.scheduling.events import AnswerStarted, CallStarted, StageStarted
 

@@ -11,7 +11,7 @@ from weakref import ref
 from karenina_core.artifacts.slots import SLOT_RULES
 from karenina_core.pipeline import Pipeline
 from karenina_core.planning.plan import Plan, make_plan
-from karenina_core.stages.stage import Skip, Stage
+from karenina_core.stages.stage import Skip, Stage, offered_stages
 from karenina_engine.scheduling.observers import NOBODY, Observers
 from karenina_engine.scheduling.settings import EngineSettings
 
@@ -50,7 +50,7 @@ class Planner:
         self._pipelines: dict[int, Pipeline] = {}
         self._recent: dict[int, tuple[ref[Question], Pipeline]] = {}
         self._by_claims: dict[Hashable, Pipeline] = {}
-        stages = [offered.stage() for offered in plugins.stages()]
+        stages = [offered.stage() for offered in offered_stages(plugins)]
         self._choosers = [one for one in stages if type(one).included is not Stage.included]
         self._scorers = [one for one in stages if one.slot is not None and SLOT_RULES[one.slot].scores_rubric]
         bad = [info for info in plugins.describe() if info.failure is not None]
@@ -120,7 +120,7 @@ class Planner:
 
     def _made(self, question: Question) -> Pipeline:
         plan = make_plan(
-            self._plugins.stages(),
+            offered_stages(self._plugins),
             self._config,
             question,
             failures=self._failures,

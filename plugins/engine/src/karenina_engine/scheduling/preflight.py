@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from karenina_core.config import adapter_named, offered_adapters
 from karenina_core.errors import ConfigError
-from karenina_core.stages.stage import ModelNeed, ServiceNeed, Stage
+from karenina_core.stages.stage import ModelNeed, ServiceNeed, Stage, offered_stages
 from karenina_engine.calls.ports import check_models
 from karenina_engine.scheduling.planner import Asked
 
@@ -26,7 +27,7 @@ def check_any_run(plugins: Plugins, config: VerificationConfig) -> None:
     Raises `ConfigError` with all problems.
     """
     problems: list[str] = []
-    for offered in plugins.stages():
+    for offered in offered_stages(plugins):
         if offered.stage.before_any_run is Stage.before_any_run:
             continue
         try:
@@ -95,9 +96,11 @@ def _unmet(
 
 
 def _ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
-    return plugins.adapter(model.interface).spec.ports
+    return adapter_named(plugins, model.interface).spec.ports
 
 
 def _who_has(plugins: Plugins, port: str) -> str:
-    able = sorted(one.spec.interface for one in plugins.adapters() if port in one.spec.ports and not one.spec.recorded)
+    able = sorted(
+        one.spec.interface for one in offered_adapters(plugins) if port in one.spec.ports and not one.spec.recorded
+    )
     return f"; these have it: {', '.join(able)}" if able else "; no installed adapter has it"

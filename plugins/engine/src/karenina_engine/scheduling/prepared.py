@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from karenina_core.errors import ConfigError
-from karenina_core.plugins import PluginError
+from karenina_core.config import adapter_named, offered_adapters
+from karenina_core.errors import ConfigError, PluginError
 from karenina_engine.calls.ports import check_models
 from karenina_engine.cost.prices import picodollars
 from karenina_engine.cost.pricing import Prices
@@ -159,9 +159,9 @@ def _warn_of_traits(config: VerificationConfig, questions: int, with_traits: int
 
 def _refuse_live(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
     """Refuse models that would be asked in a run that only judges answers of earlier. Raises `ConfigError`."""
-    live = [model for model in models if not plugins.adapter(model.interface).spec.recorded]
+    live = [model for model in models if not adapter_named(plugins, model.interface).spec.recorded]
     if live:
-        recorded = ", ".join(sorted(one.spec.interface for one in plugins.adapters() if one.spec.recorded))
+        recorded = ", ".join(sorted(one.spec.interface for one in offered_adapters(plugins) if one.spec.recorded))
         raise ConfigError(
             [
                 f"parsing_only is true, and the answering model {model.id!r} would be asked: its interface "

@@ -12,11 +12,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from karenina_core.config import settings
+from karenina_core.config import plugins_of, settings
 from karenina_core.errors import ConfigError, RunError, told
 from karenina_core.models.from_files import stays_below
 from karenina_core.outside import from_outside
-from karenina_core.plugins import plugins_of
 from karenina_core.wording import nearest
 from karenina_engine.scheduling.admission import admit
 from karenina_engine.scheduling.collecting import rarely_collected

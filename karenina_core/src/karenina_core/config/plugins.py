@@ -1,0 +1,50 @@
+"""What the configuration chooses of the plugins: which are in force, and which adapter serves a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core.errors import PluginError
+from karenina_core.known import missing_adapter
+from karenina_core.models.adapters import OfferedAdapter
+from karenina_core.plugins import Selection, current, selected
+
+if TYPE_CHECKING:
+    from karenina_core.config.verification import VerificationConfig
+    from karenina_core.plugins import Plugins
+
+
+def plugins_of(config: VerificationConfig) -> Plugins:
+    """Return the plugins under the selection of the configuration; those in force if it selects nothing."""
+    chosen = config.core.plugins
+    if not (chosen.block or chosen.only or chosen.pick):
+        return current()
+    return selected(Selection.of(chosen.block, chosen.only, chosen.pick))
+
+
+def offered_adapters(plugins: Plugins) -> tuple[OfferedAdapter, ...]:
+    """Return all adapters that are offered, sorted by interface and distribution."""
+    return tuple(OfferedAdapter(one.value, one.distribution, one.version) for one in plugins.named("adapter"))
+
+
+def adapter_named(plugins: Plugins, interface: str) -> OfferedAdapter:
+    """Return the adapter of that interface name.
+
+    Raises `PluginError` if there is none (with the distribution that has it, or the nearest name), if it failed to
+    load, and if two distributions offer it.
+    """
+    offered = offered_adapters(plugins)
+    found = [one for one in offered if one.spec.interface == interface]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = " and ".join(f"{one.distribution} {one.version}" for one in found)
+        raise PluginError(
+            f"two plugins offer the adapter {interface!r}: {names}; block one of them: "
+            f'[plugins] block = ["{found[-1].distribution}"]'
+        )
+    bad = [info for info in plugins.describe() if (info.kind, info.name) == ("adapter", interface)]
+    problem = "; ".join(f"{one.distribution} {one.version}: {one.failure}" for one in bad if one.state != "loaded")
+    if problem:
+        raise PluginError(f"the adapter {interface!r} cannot be used: {problem}")
+    raise PluginError(missing_adapter(interface, [one.spec.interface for one in offered]))

@@ -1,0 +1,82 @@
+"""The hooks of the core for stages: thirteen that each offer stage classes for one slot, and one for other stages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_core.hooks import hookspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karenina_core.stages.stage import Stage
+
+
+@hookspec
+def karenina_validate_template() -> Sequence[type[Stage]]:
+    """Offer stages for slot 1, which turns a question's template into classes that the judge and the check can use."""
+
+
+@hookspec
+def karenina_generate_answer() -> Sequence[type[Stage]]:
+    """Offer stages for slot 2, which gets the answer of the model under test."""
+
+
+@hookspec
+def karenina_recursion_limit_auto_fail() -> Sequence[type[Stage]]:
+    """Offer stages for slot 3, which fails answers of agents that ran into their turn limit."""
+
+
+@hookspec
+def karenina_trace_validation_auto_fail() -> Sequence[type[Stage]]:
+    """Offer stages for slot 4, which fails conversations that do not end in an answer."""
+
+
+@hookspec
+def karenina_abstention_check() -> Sequence[type[Stage]]:
+    """Offer stages for slot 5, which finds refusals."""
+
+
+@hookspec
+def karenina_sufficiency_check() -> Sequence[type[Stage]]:
+    """Offer stages for slot 6, which finds answers that cannot fill the template."""
+
+
+@hookspec
+def karenina_parse_template() -> Sequence[type[Stage]]:
+    """Offer stages for slot 7, which has a judge fill the template from the answer."""
+
+
+@hookspec
+def karenina_verify_template() -> Sequence[type[Stage]]:
+    """Offer stages for slot 8, which compares the filled template with the truth."""
+
+
+@hookspec
+def karenina_embedding_check() -> Sequence[type[Stage]]:
+    """Offer stages for slot 9, which may reverse a failure where truth and value mean the same."""
+
+
+@hookspec
+def karenina_deep_judgment_auto_fail() -> Sequence[type[Stage]]:
+    """Offer stages for slot 10, which fails extracted values that nothing in the answer supports."""
+
+
+@hookspec
+def karenina_rubric_evaluation() -> Sequence[type[Stage]]:
+    """Offer stages for slot 11, which scores rubric traits."""
+
+
+@hookspec
+def karenina_deep_judgment_rubric_auto_fail() -> Sequence[type[Stage]]:
+    """Offer stages for slot 12, which fails trait scores that nothing in the answer supports."""
+
+
+@hookspec
+def karenina_finalize_result() -> Sequence[type[Stage]]:
+    """Offer stages for slot 13, which makes the `VerificationResult`, whatever happened before."""
+
+
+@hookspec
+def karenina_extra_stages() -> Sequence[type[Stage]]:
+    """Offer stages without a slot; each stands where its artifacts and its `after` and `before` put it."""
