@@ -275,6 +275,25 @@ def test_a_broken_adapter_stops_only_the_runs_with_its_models(site: Site, wheels
     assert "broken-bird 0.1" in stopped.stderr
 
 
+# ---- what a run was made with
+
+
+def test_journal_and_results_name_the_distributions(site: Site, wheels: Wheels) -> None:
+    site.install(wheels.example("my-package"), wheels.example("parrot"))
+    benchmark, config = site.write("capitals.yaml", BENCHMARK), site.write("run.toml", MODELS)
+
+    printed = site.printed("run", benchmark, "--config", config)["distributions"]
+    written = (site.folder / "capitals.results.jsonl").read_text("utf-8")
+    exported = site.karenina("export", "capitals.journal").stdout
+    shown = site.printed("show", "capitals.results.jsonl")
+
+    assert (printed["my-package"], "karenina-core" in printed, "karenina-engine" in printed) == ("1.2.3", True, True)
+    assert site.printed("status", "capitals.journal")["distributions"] == printed
+    assert json.loads(written.splitlines()[0]) == {"run": {"distributions": printed}}
+    assert exported == written
+    assert len(shown["results"]) == 1
+
+
 # ---- two of one name
 
 

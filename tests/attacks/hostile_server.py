@@ -256,6 +256,6 @@ def run_against(
     ended = preloaded.run(
         command, folder=site.folder, environment={**environment, "COLUMNS": "400"}, timeout=240, script=script
     )
-    found = [json.loads(line) for line in output.read_text("utf-8").splitlines()] if output.exists() else []
+    found = [json.loads(line) for line in output.read_text("utf-8").splitlines()[1:]] if output.exists() else []
     results = {one["metadata"]["question_id"]: one for one in found if "metadata" in one}
     return Done(ended.returncode, ended.stderr, results, ended.megabytes, time.monotonic() - began)

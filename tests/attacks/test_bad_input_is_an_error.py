@@ -318,7 +318,7 @@ def test_closed_streams_change_nothing_of_a_run(tmp_path: Path) -> None:
     ended = karenina(tmp_path, *arguments, shell="<&- >&- 2>&-")
 
     assert (ended.code, ended.out, ended.err) == (0, "", "")
-    assert len((tmp_path / "good.results.jsonl").read_text("utf-8").splitlines()) == 1
+    assert len((tmp_path / "good.results.jsonl").read_text("utf-8").splitlines()) == 2
     assert karenina(tmp_path, "status", tmp_path / "good.journal").code == 0
 
 

@@ -113,7 +113,7 @@ def attacked(
     seconds = time.monotonic() - began
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
-    results = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+    results = [json.loads(line) for line in output.read_text("utf-8").splitlines()[1:]]
     return [result for result in results if "metadata" in result], seconds
 
 

@@ -149,5 +149,5 @@ def said(results: VerificationResultSet) -> list[tuple[Any, ...]]:
 
 
 def lines(path: Path) -> list[str]:
-    """The lines of a file."""
-    return path.read_text("utf-8").splitlines()
+    """The lines of the results in a file, without its header."""
+    return [line for line in path.read_text("utf-8").splitlines() if not line.startswith('{"run":')]

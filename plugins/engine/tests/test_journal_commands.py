@@ -167,7 +167,7 @@ def test_results_are_exported_in_order_and_equal_the_output(tmp_path: Path) -> N
 
     assert karenina("export", "words.journal").out == Path("words.results.jsonl").read_text()
     written = karenina("export", "words.journal", "-o", "all.jsonl")
-    assert "3 lines are in all.jsonl" in written.err
+    assert "3 results are in all.jsonl" in written.err
     assert Path("all.jsonl").read_bytes() == Path("words.results.jsonl").read_bytes()
 
 

@@ -42,7 +42,7 @@ def test_the_file_has_the_lines_of_the_journal_also_of_a_run_that_goes_on(tmp_pa
     World().run(words("a"), journal=journal)
     results = World().run(words("a", "b"), journal=journal, output=output)  # some are kept, and some are new
 
-    written = output.read_text(encoding="utf-8").splitlines()
+    written = lines(output)
     with closing(sqlite3.connect(journal)) as database:
         kept = dict(database.execute("SELECT place, result FROM results"))
     assert written == [kept[place] for place in range(4)]

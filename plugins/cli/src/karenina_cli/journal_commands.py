@@ -111,17 +111,20 @@ def export(
             moved = make_room(output)
             count = 0
             with lines_file(output) as add:
-                for count, line in enumerate(lines, 1):  # noqa: B007 - it is the number of lines afterwards
+                for count, line in enumerate(lines, int(form is Form.RECORDING)):  # noqa: B007 - how many there are but for the header
                     add([line])
         earlier = f" (an earlier file is kept in {moved})" if moved is not None else ""
-        screen.note(f"{count} lines are in {output}{earlier}.")
+        screen.note(f"{count} {'results' if form is Form.RESULTS else 'answers'} are in {output}{earlier}.")
 
 
 def _exported(view: JournalView, form: Form, model: str | None) -> Iterator[str]:
+    from karenina_engine.results.header import header_line
+
     if form is Form.RECORDING:
         for answer in view.recordings(model):
             yield whole(json.dumps(answer, ensure_ascii=False))
         return
+    yield header_line(view.status().distributions)
     yield from view.results(model)
 
 

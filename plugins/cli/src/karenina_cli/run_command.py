@@ -181,6 +181,7 @@ def have_run(screen: Screen, request: RunRequest, *, fail_under: float | None, a
     results: Results = StoredResults(output, len(totals)) if len(totals) else VerificationResultSet()
     if as_json:
         rest = {**summary_json(totals), "output": str(output), "calls": _calls_json(prepared)}
+        rest["distributions"] = prepared.distributions
         rest |= {"not_run": missing, "stopped": prepared.stopped, "interrupted": interrupted}
         screen.json_list("results", map(result_json, results), {**rest, "money": money_json(prepared)})
     else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from karenina_core.data.result import VerificationResult
 from karenina_engine.journal.command import same_run
 from karenina_engine.offline.spared import helped
+from karenina_engine.results.header import header_line
 from karenina_engine.results.output import ResultFile, make_room
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.results.totals import Totals
@@ -34,10 +35,10 @@ async def carry_out(
 ) -> Totals:
     """Run, and count the results; none of them is kept here. With `output` each is written to that JSONL file.
 
-    It is written as it ends, and at the end the file is in the order of the matrix. An earlier file of that name is
-    kept under another one, save where the same run wrote it, which goes on now: then all that it holds is written
-    again. `computed` is what `helped` gave, if that was entered before. Raises `ConfigError` where the file cannot be
-    written.
+    Its first line names the distributions that the run was made with (`karenina_engine.results.header`). A result is
+    written as it ends, and at the end the file is in the order of the matrix. An earlier file of that name is kept
+    under another one, save where the same run wrote it, which goes on now: then all that it holds is written again.
+    `computed` is what `helped` gave, if that was entered before. Raises `ConfigError` where the file cannot be written.
     """
     pairs = len(run.prepared.config.core.answering_models) * len(run.prepared.matrix.judges)
     totals = Totals(per_question=run.prepared.config.core.replicate_count, pairs=pairs)
@@ -45,6 +46,8 @@ async def carry_out(
         helped(run) if computed is None else nullcontext(computed) as ready,
         _result_file(run, Path(output)) if output is not None else nullcontext() as file,
     ):
+        if file is not None:
+            file.write(-1, header_line(run.distributions))
         async with aclosing(run.placed(ready)) as results:
             async for place, result, line in results:
                 totals.add(result)

@@ -54,7 +54,10 @@ def command_of(request: RunRequest) -> dict[str, Any]:
 
 
 def same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two commands ask for the same results: settings on which none depends, such as a budget, may differ."""
+    """Whether two commands ask for the same results: what is no part of the request may differ.
+
+    That is settings on which no result depends, such as a budget, and the versions of what is installed.
+    """
     return _asked(one) == _asked(other)
 
 
@@ -64,7 +67,8 @@ def _asked(command: Mapping[str, Any]) -> dict[str, Any]:
     of_no_result = {name for name, setting in settings().items() if not setting.changes_results}
     config = command.get("config")
     asked = config if isinstance(config, Mapping) else {}
-    return {**command, "config": {name: value for name, value in asked.items() if name not in of_no_result}}
+    kept = {name: value for name, value in command.items() if name != "distributions"}
+    return {**kept, "config": {name: value for name, value in asked.items() if name not in of_no_result}}
 
 
 def content_digest(benchmark: QuestionSource) -> str:

@@ -39,6 +39,7 @@ from karenina_engine.journal.rows import (
 )
 from karenina_engine.journal.schema import LAST_RUN, is_intact, sealed
 from karenina_engine.journal.writer import GATHERING, JournalWriter
+from karenina_engine.results.header import is_header
 
 if TYPE_CHECKING:
     import sqlite3
@@ -415,13 +416,15 @@ class Journal:
         return KeptResult(row[0], row[11], bool(row[9]), row[1], row[2])
 
     def wrote(self, file: Path) -> bool:
-        """Return whether all lines of `file` are results of the last run, so that none is lost with it."""
+        """Return whether all lines of `file` but its header are results of the last run, so that none is lost."""
         with telling(self.path, "read"):
             rows = self._database.execute("SELECT result FROM results WHERE run = (SELECT max(id) FROM runs)")
             known = {_digest(text.encode("utf-8", "replace")) for (text,) in rows if isinstance(text, str)}
         cut_off = b""
         with file.open("rb") as lines:
             for line in lines:
+                if is_header(line):
+                    continue
                 if not line.endswith(b"\n"):
                     cut_off = line
                 elif _digest(line[:-1]) not in known:

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -35,7 +35,9 @@ class Status:
     `done` of `items` have a result; `again` of them would run again, because a call failed or a stage broke.
     `failures` counts kept calls that failed, by `ErrorCategory`; `unusable` are replies that were cut off, or belong
     to a workspace that is gone. `calls` and tokens are those of all kept replies. `pid` is that of the process that
-    works on it now (0 where it is not known), None where none does. `spent` is what all runs together have spent.
+    works on it now (0 where it is not known), None where none does. `version` is that of the core that made it, and
+    `distributions` are those that the last run was made with, each with its version. `spent` is what all runs together
+    have spent.
     """
 
     items: int
@@ -52,6 +54,7 @@ class Status:
     ended: float | None
     pid: int | None
     version: str
+    distributions: Mapping[str, str] = field(default_factory=dict)
     spent: Sequence[Line] = ()
 
 
@@ -118,6 +121,7 @@ class JournalView:
             ended=run.ended if run is not None else None,
             pid=(worker(self.path) or 0) if is_held(self.path) else None,
             version=str(version[0]) if version is not None else "",
+            distributions=_distributions(run.command) if run is not None else {},
             spent=self.spent(),
         )
 
@@ -235,6 +239,11 @@ class JournalView:
     def _all(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with telling(self.path, "read"):
             return self._database.execute(query, values).fetchall()
+
+
+def _distributions(command: Mapping[str, Any]) -> dict[str, str]:
+    found = command.get("distributions")
+    return {name: str(version) for name, version in found.items()} if isinstance(found, dict) else {}
 
 
 def _named(answer: tuple[str, str, int]) -> dict[str, Any]:

@@ -22,14 +22,17 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import VerificationResultRubric
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import ErrorCategory, NotReplayed, PortError
+from karenina_core.plugins import plugins_of
 from karenina_engine.calls.labels import ModelLabel
 from karenina_engine.journal.journal import Journal
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.journal.rows import damaged
 from karenina_engine.journal.view import JournalView
+from karenina_engine.results.header import header_line
 from karenina_engine.results.output import lines_file, make_room
 from karenina_engine.results.summary import OutcomeTally, Summary
 from karenina_engine.scheduling.forked import Forked, Work, can_fork
+from karenina_engine.scheduling.plugin_checks import loaded_distributions
 from karenina_engine.scheduling.settings import EngineSettings
 
 if TYPE_CHECKING:
@@ -172,6 +175,7 @@ def rescore(
             if moved is not None:
                 logger.warning("%s held earlier results: they are kept in %s", output, moved)
             add = stack.enter_context(lines_file(Path(output)))
+            add([header_line(loaded_distributions(plugins_of(config)))])
         job = _Job(RunRequest(benchmark, config, trust=trust), Path(journal), ask, add is not None, ids, by_id)
         for part in _parts(job, 1 if ask else processes):
             for question, was, was_granular, now, now_granular in part.scores:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from karenina_core.data.result import SCHEMA_VERSION, VerificationResult
 from karenina_core.errors import KareninaError
 from karenina_core.models.ports import Usage
+from karenina_engine.results.header import is_header
 from karenina_engine.results.summary import Summary
 from karenina_engine.results.totals import Totals
 from karenina_toolkit import files
@@ -102,7 +103,7 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
     try:
         with files.open_file(Path(path), any_size=True) as opened:
             for number, line in enumerate(files.lines_of(opened, Path(path), any_size=True), 1):
-                if line.strip():
+                if line.strip() and not is_header(line):
                     yield _result(line, path, number)
     except files.FileError as error:
         raise ResultFileError(f"the result file {error.path} cannot be read: {error.what}; {error.cure}") from error

@@ -46,6 +46,13 @@ def broken_plugins(plugins: Plugins) -> list[tuple[str, list[str], str]]:
     return [(owner, list(dict.fromkeys(names)), failure) for (owner, failure), names in found.items()]
 
 
+def loaded_distributions(plugins: Plugins) -> dict[str, str]:
+    """Return the distributions whose plugins and hooks are in use, each with its version, sorted by name."""
+    owners = [owner.info for owner in plugins.specifications.owners]
+    found = [*owners, *(info for info in plugins.describe() if info.state == "loaded")]
+    return dict(sorted({info.distribution: info.version for info in found}.items()))
+
+
 def _unmet(plugins: Plugins, name: str) -> list[str]:
     """Return why the plugin or distribution `name` is not there, or not wholly; nothing if it is."""
     found = plugins.describe()

@@ -21,6 +21,7 @@ from karenina_engine.scheduling.answering import Answering
 from karenina_engine.scheduling.crew import Crew
 from karenina_engine.scheduling.events import RunFinished, RunStarted
 from karenina_engine.scheduling.placed import Placed
+from karenina_engine.scheduling.plugin_checks import loaded_distributions
 from karenina_engine.scheduling.settings import EngineSettings
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ class RunSession:
     ) -> None:
         self.prepared: Final = prepared
         self.journal: Final = journal
-        self.command: Final = dict(command or {})
+        self.distributions: Final = loaded_distributions(prepared.plugins)
+        self.command: Final = {**command, "distributions": self.distributions} if command else {}
         self.replies: Final = replies if replies is not None else journal
         if results is None and journal is not None:
             results = Continuing(journal, Fingerprints(prepared.config, prepared.plugins, prepared.trust))
