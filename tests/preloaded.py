@@ -185,6 +185,7 @@ def serve(connection: socket.socket) -> None:
 
 
 def _import_all() -> None:
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # else numpy, which openpyxl imports, starts threads
     for name in IMPORTED_LATE:
         import_module(name)
     for package in pkgutil.iter_modules():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import platform
 import shutil
 import socket
 import threading
@@ -313,6 +314,22 @@ def test_what_took_the_place_of_a_workspace_is_not_removed(root: Path, tmp_path:
         workspace.remove()
     kept = {"a link": mine / "thesis.txt", "another folder": workspace.path / "thesis.txt"}
     assert kept.get(replaced_by, workspace.path).read_text() == "mine"
+
+
+def test_a_folder_that_claims_to_be_left_by_a_killed_run_is_not_removed(site: Site, root: Path) -> None:
+    """Attack: bring a folder with a name as runs give it, and a note of it with its true device and inode."""
+    mine = root / "task_run_20260101T000000_pid1_0123abcd"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work")
+    found = mine.stat()
+    noted = {"path": str(mine), "device": found.st_dev, "inode": found.st_ino, "machine": platform.node()}
+    for folder in (root, mine, root / "task", root.parent):
+        (folder / "workspaces").mkdir()
+        for file in (folder / "workspaces/1-0123456789abcdef.jsonl", folder / "1-0123456789abcdef.jsonl"):
+            file.write_text(json.dumps(noted) + "\n")
+            file.chmod(0o600)
+    attack(site, root, "task")
+    assert (mine / "thesis.txt").read_text() == "years of work"
 
 
 def test_a_workspace_behind_a_link_is_not_emptied(root: Path, tmp_path: Path) -> None:

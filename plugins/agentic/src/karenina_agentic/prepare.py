@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVarTuple, cast
 
@@ -17,6 +18,7 @@ from karenina_agentic.folders import (
     is_made_here,
     slug,
 )
+from karenina_agentic.left_folders import NOTES, remove_left_folders
 from karenina_agentic.own_folder import OwnFolder
 from karenina_agentic.settings import (
     AgenticSettings,
@@ -27,7 +29,9 @@ from karenina_agentic.settings import (
 )
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.data.trust import Trust
 from karenina_core.models.source_folder import SourceFolder
+from karenina_core.stages.stage import ModelNeed
 
 Ts = TypeVarTuple("Ts")
 
@@ -74,6 +78,14 @@ class PrepareWorkspace(Stage):
         except WorkspaceError:
             return ()
 
+    def before_run(
+        self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+    ) -> Iterable[ModelNeed]:
+        """Remove the copies that killed runs have left in the workspace root."""
+        with suppress(WorkspaceError):  # each item says what is wrong with the root
+            remove_left_folders(existing_root(config.section(AgenticSettings).workspace_root))
+        return ()
+
     async def execute(self, context: VerificationContext) -> None:
         """Find, copy, and see to the removal."""
         settings = cast("AgenticSettings", context.settings)
@@ -112,7 +124,7 @@ class PrepareWorkspace(Stage):
     @staticmethod
     def _made(context: VerificationContext, settings: AgenticSettings, path: Path) -> Path:
         """Make the folder, and have it removed after the last judge: also where copying into it is cut short."""
-        folder = made_folder(path)
+        folder = made_folder(path, noted=settings.workspace_cleanup)
         if settings.workspace_cleanup:
             context.at_end(removal(context, folder))
         else:
@@ -120,12 +132,15 @@ class PrepareWorkspace(Stage):
         return path
 
 
-def made_folder(path: Path) -> OwnFolder:
-    """A new folder. Raises `WorkspaceError`."""
+def made_folder(path: Path, *, noted: bool = True) -> OwnFolder:
+    """A new folder, which is `noted` if a later run has to remove it after a kill. Raises `WorkspaceError`."""
     try:
-        return OwnFolder.make(path)
+        folder = OwnFolder.make(path)
     except OSError as error:
         raise WorkspaceError(f"the workspace {path} cannot be made: {error.strerror}") from None
+    if noted:
+        NOTES.add(folder)
+    return folder
 
 
 def _is_for_judges(config: VerificationConfig, question: Question) -> bool:
@@ -151,5 +166,7 @@ def removal(context: VerificationContext, folder: OwnFolder) -> Callable[[], Awa
             await to_the_end(context, folder.remove)
         except OSError as error:
             context.log.warning("the workspace %s could not be removed: %s", folder.path, error)
+        else:
+            NOTES.discard(folder)
 
     return clean_up

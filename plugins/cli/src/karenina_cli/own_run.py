@@ -12,8 +12,9 @@ from karenina_core.errors import ConfigError
 from karenina_engine.calls.labels import Labels, run_line
 from karenina_engine.journal.command import same_benchmark_config, trusted_content, with_secrets
 from karenina_engine.journal.request import RunRequest
-from karenina_engine.journal.user_state import UserStateError, own_command
+from karenina_engine.journal.user_state import own_command
 from karenina_engine.journal.view import JournalView
+from karenina_toolkit.state_folder import UserStateError
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark

@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import re
-import stat
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,23 +19,22 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from karenina_core.errors import ConfigError
 from karenina_engine.results.private_files import replace_private
+from karenina_toolkit.state_folder import (
+    MOST_BYTES,
+    UserStateError,
+    check_own_folder,
+    flaw_of_file,
+    make_own_folder,
+    state_folder,
+)
 
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 _VERSION: Final = 1
-_MOST_BYTES: Final = 100_000_000
 _UNREACHABLE: Final = 30 * 86400.0
 """Seconds for which a command is kept although the folder of its journal is not there: a drive may be mounted again."""
 
 logger = logging.getLogger("karenina")
-
-
-class UserStateError(ConfigError):
-    """A file of the state folder that cannot be trusted or read."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__([problem])
 
 
 class _Command(BaseModel):
@@ -73,24 +71,8 @@ def is_id(value: object) -> bool:
 
 
 def runs_folder() -> Path:
-    """Return the folder of the commands.
-
-    It is `runs` in `KARENINA_STATE_HOME`, else in `karenina` in `XDG_STATE_HOME`, else in `~/.local/state/karenina`.
-    Raises `UserStateError` if `KARENINA_STATE_HOME` is not an absolute path; a relative `XDG_STATE_HOME` is ignored, as
-    its specification says.
-    """
-    own = os.environ.get("KARENINA_STATE_HOME")
-    if own:
-        if not Path(own).is_absolute():
-            raise UserStateError(f"KARENINA_STATE_HOME is {own!r}: set an absolute path")
-        return Path(own) / "runs"
-    shared = os.environ.get("XDG_STATE_HOME")
-    if shared and Path(shared).is_absolute():
-        return Path(shared) / "karenina" / "runs"
-    try:
-        return Path.home() / ".local" / "state" / "karenina" / "runs"
-    except RuntimeError as error:
-        raise UserStateError(f"there is no folder for the state of this user ({error}): set XDG_STATE_HOME") from error
+    """Return the folder of the commands. Raises `UserStateError`."""
+    return state_folder() / "runs"
 
 
 def keep_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
@@ -100,9 +82,7 @@ def keep_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
     """
     try:
         folder = runs_folder()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _own_folder(folder)
-        folder.chmod(0o700)
+        make_own_folder(folder)
         path = os.path.realpath(journal)
         text = json.dumps({"version": _VERSION, "journal": path, "command": command})
         replace_private(folder / f"{id}.json", text)
@@ -141,7 +121,7 @@ def _read(file: Path) -> dict[str, Any] | None:
     """Return what a state file holds; None if there is none. Raises `UserStateError`."""
     cure = "delete it, and give the whole `karenina run` command again"
     try:
-        _own_folder(file.parent)
+        check_own_folder(file.parent)
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
@@ -149,11 +129,11 @@ def _read(file: Path) -> dict[str, Any] | None:
         why = "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
         raise UserStateError(f"the state file {file} is not used: {why}; {cure}") from error
     with os.fdopen(handle, "rb") as opened:
-        flaw = _not_private(os.fstat(handle))
+        flaw = flaw_of_file(os.fstat(handle))
         if flaw is not None:
             raise UserStateError(f"the state file {file} is not used: {flaw}; {cure}")
         try:
-            data = json.loads(opened.read(_MOST_BYTES + 1))
+            data = json.loads(opened.read(MOST_BYTES + 1))
         except (OSError, ValueError, RecursionError) as error:
             raise UserStateError(f"the state file {file} is broken ({error}): {cure}") from error
     try:
@@ -164,35 +144,6 @@ def _read(file: Path) -> dict[str, Any] | None:
             f"{cure}"
         ) from None
     return dict(data)
-
-
-def _own_folder(folder: Path) -> None:
-    """Check that only the user can put files into the folder. Raises `UserStateError`, and `FileNotFoundError`."""
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
-        raise UserStateError(f"the state folder {folder} is not a folder: remove it")
-    if found.st_uid != os.geteuid():
-        raise UserStateError(f"the state folder {folder} belongs to another user: remove it, or set XDG_STATE_HOME")
-    if found.st_mode & 0o022:
-        mode = stat.S_IMODE(found.st_mode)
-        raise UserStateError(
-            f"the state folder {folder} can be written by others (mode {mode:04o}): look into it, and `chmod 700` it"
-        )
-
-
-def _not_private(found: os.stat_result) -> str | None:
-    """Return why a file may hold what others wrote; None if it is the user's alone."""
-    if not stat.S_ISREG(found.st_mode):
-        return "it is not a regular file"
-    if found.st_uid != os.geteuid():
-        return "it belongs to another user"
-    if found.st_nlink != 1:
-        return "it has another name elsewhere (a hard link)"
-    if found.st_mode & 0o077:
-        return f"others can read or write it (mode {stat.S_IMODE(found.st_mode):04o}, not 0600)"
-    if found.st_size > _MOST_BYTES:
-        return f"it has {found.st_size:,} bytes, and none of Karenina's has more than {_MOST_BYTES:,}"
-    return None
 
 
 def _sweep(folder: Path, id: str, journal: str) -> None:

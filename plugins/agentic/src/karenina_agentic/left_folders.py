@@ -1,0 +1,198 @@
+"""Folders that runs made and could not remove because they were killed, and their removal by a later run.
+
+Each process notes the folders that it makes in a file of the user's state folder, and holds a lock on the file as long
+as it lives. What is removed later rests on such a note alone, which no agent, workspace or journal can bring: the same
+path, device and inode, with a name that Karenina gives, below the workspace root of the later run.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import platform
+import secrets
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from karenina_agentic.folders import is_made_here, shown
+from karenina_agentic.own_folder import NotOurs, OwnFolder
+from karenina_toolkit.state_folder import (
+    MOST_BYTES,
+    UserStateError,
+    check_own_folder,
+    flaw_of_file,
+    make_own_folder,
+    state_folder,
+)
+
+_READ_AND_WRITE: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+logger = logging.getLogger("karenina")
+
+
+def _folder() -> Path:
+    return state_folder() / "workspaces"
+
+
+class FolderNotes:
+    """The note of the folders that this process has made and has to remove."""
+
+    def __init__(self) -> None:
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin_in_child)
+
+    def add(self, folder: OwnFolder) -> None:
+        """Note a folder. If that fails, it stays if the process is killed, and a warning says so."""
+        with self._lock:
+            self._made.add(folder.path)
+            self._write(
+                {
+                    "path": os.fspath(folder.path),
+                    "device": folder.device,
+                    "inode": folder.inode,
+                    "machine": platform.node(),
+                }
+            )
+
+    def discard(self, folder: OwnFolder) -> None:
+        """Note that a folder was removed."""
+        with self._lock:
+            if folder.path not in self._made:
+                return
+            self._made.discard(folder.path)
+            if self._handle is None:
+                return
+            if self._made:
+                self._write({"removed": os.fspath(folder.path)})
+            else:
+                self._close()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._made: set[Path] = set()
+        self._handle: int | None = None
+        self._file: Path | None = None
+        self._warned = False
+
+    def _begin_in_child(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)  # the lock stays with the parent
+        self._begin()
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        try:
+            if self._handle is None:
+                self._open()
+            assert self._handle is not None
+            os.write(self._handle, (json.dumps(line) + "\n").encode())
+        except (OSError, UserStateError) as error:
+            if not self._warned:
+                self._warned = True
+                logger.warning("if this run is killed, its workspaces stay: they cannot be noted (%s)", error)
+
+    def _open(self) -> None:
+        folder = _folder()
+        make_own_folder(folder)
+        name = f"{os.getpid()}-{secrets.token_hex(8)}"
+        file, new = folder / f"{name}.jsonl", folder / f"{name}.new"
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            new.rename(file)  # only now others look at it
+        except BaseException:
+            os.close(handle)
+            new.unlink(missing_ok=True)
+            raise
+        self._handle, self._file = handle, file
+
+    def _close(self) -> None:
+        assert self._handle is not None
+        assert self._file is not None
+        with suppress(OSError):
+            self._file.unlink(missing_ok=True)
+        os.close(self._handle)
+        self._handle = self._file = None
+
+
+NOTES: Final = FolderNotes()
+
+
+def remove_left_folders(root: Path) -> None:
+    """Remove the folders below `root`, a resolved path, that processes noted and left because they were killed.
+
+    What cannot be removed is logged as a warning.
+    """
+    try:
+        check_own_folder(_folder())
+        files = sorted(_folder().glob("*.jsonl"))
+    except FileNotFoundError:
+        return
+    except (OSError, UserStateError) as error:
+        logger.warning("the workspaces of killed runs are not removed: %s", error)
+        return
+    for file in files:
+        try:
+            _remove_noted(file, root)
+        except FileNotFoundError:
+            continue  # its process has ended meanwhile
+        except OSError as error:
+            logger.warning("the workspaces that %s notes are not removed: %s", file, error)
+
+
+def _remove_noted(file: Path, root: Path) -> None:
+    handle = os.open(file, _READ_AND_WRITE)
+    with os.fdopen(handle, "r+b") as opened:
+        flaw = flaw_of_file(os.fstat(handle))
+        if flaw is not None:
+            raise OSError(flaw)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return  # the process lives
+        lines = opened.read(MOST_BYTES).splitlines()
+        left = [noted for noted in _noted(lines) if not _removed(noted, root)]
+        if not left:
+            file.unlink(missing_ok=True)
+            return
+        opened.seek(0)
+        opened.truncate()
+        opened.write("".join(json.dumps(noted) + "\n" for noted in left).encode())
+
+
+def _noted(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+    """Return the folders that were made and not removed; a line that was cut off is left out."""
+    found: dict[str, dict[str, Any]] = {}
+    for line in lines:
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            noted = json.loads(line)
+            if "removed" in noted:
+                found.pop(noted["removed"], None)
+                continue
+            path, numbers = noted["path"], (noted["device"], noted["inode"])
+            if isinstance(path, str) and Path(path).is_absolute() and all(type(one) is int for one in numbers):
+                found[path] = noted
+    return list(found.values())
+
+
+def _removed(noted: Mapping[str, Any], root: Path) -> bool:
+    """Remove a folder if it is one of a killed run below `root`. Return whether its note is of no more use."""
+    path = Path(noted["path"])
+    if noted.get("machine") != platform.node() or not is_made_here(path.name):
+        return False
+    try:
+        if not path.parent.resolve().is_relative_to(root):
+            return False
+        OwnFolder(path, noted["device"], noted["inode"]).remove()
+    except NotOurs as error:
+        logger.warning("the workspace %s of a killed run is not removed: %s", shown(path), error)
+    except (OSError, ValueError, RuntimeError) as error:
+        logger.warning("the workspace %s of a killed run could not be removed: %s", shown(path), error)
+        return False
+    else:
+        logger.info("the workspace %s of a killed run is removed", shown(path))
+    return True

@@ -1,0 +1,77 @@
+"""The folder in which Karenina keeps what one user's runs leave behind, and checks that nobody else wrote into it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from karenina_core.errors import ConfigError
+
+MOST_BYTES: Final = 100_000_000
+"""Bytes of a file in the folder; none of Karenina's has more."""
+
+
+class UserStateError(ConfigError):
+    """A file of the state folder that cannot be trusted or read."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__([problem])
+
+
+def state_folder() -> Path:
+    """Return the state folder of the user, which need not exist.
+
+    It is `KARENINA_STATE_HOME`, else `karenina` in `XDG_STATE_HOME`, else `~/.local/state/karenina`. Raises
+    `UserStateError` if `KARENINA_STATE_HOME` is not an absolute path; a relative `XDG_STATE_HOME` is ignored, as its
+    specification says.
+    """
+    own = os.environ.get("KARENINA_STATE_HOME")
+    if own:
+        if not Path(own).is_absolute():
+            raise UserStateError(f"KARENINA_STATE_HOME is {own!r}: set an absolute path")
+        return Path(own)
+    shared = os.environ.get("XDG_STATE_HOME")
+    if shared and Path(shared).is_absolute():
+        return Path(shared) / "karenina"
+    try:
+        return Path.home() / ".local" / "state" / "karenina"
+    except RuntimeError as error:
+        raise UserStateError(f"there is no folder for the state of this user ({error}): set XDG_STATE_HOME") from error
+
+
+def make_own_folder(folder: Path) -> None:
+    """Make a folder below the state folder, for the user alone. Raises `UserStateError` and `OSError`."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_own_folder(folder)
+    folder.chmod(0o700)
+
+
+def check_own_folder(folder: Path) -> None:
+    """Check that only the user can put files into the folder. Raises `UserStateError`, and `FileNotFoundError`."""
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise UserStateError(f"the state folder {folder} is not a folder: remove it")
+    if found.st_uid != os.geteuid():
+        raise UserStateError(f"the state folder {folder} belongs to another user: remove it, or set XDG_STATE_HOME")
+    if found.st_mode & 0o022:
+        mode = stat.S_IMODE(found.st_mode)
+        raise UserStateError(
+            f"the state folder {folder} can be written by others (mode {mode:04o}): look into it, and `chmod 700` it"
+        )
+
+
+def flaw_of_file(found: os.stat_result) -> str | None:
+    """Return why an open file may hold what others wrote; None if it is the user's alone."""
+    if not stat.S_ISREG(found.st_mode):
+        return "it is not a regular file"
+    if found.st_uid != os.geteuid():
+        return "it belongs to another user"
+    if found.st_nlink != 1:
+        return "it has another name elsewhere (a hard link)"
+    if found.st_mode & 0o077:
+        return f"others can read or write it (mode {stat.S_IMODE(found.st_mode):04o}, not 0600)"
+    if found.st_size > MOST_BYTES:
+        return f"it has {found.st_size:,} bytes, and none of Karenina's has more than {MOST_BYTES:,}"
+    return None

@@ -1,0 +1,69 @@
+"""`karenina resume` removes the copies of workspaces that its killed run has left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import SCRIPTS
+from servers import recording_server
+
+BENCHMARK = """karenina: 1
+name: Files
+questions:
+  - {id: one, question: "Which code?", workspace_path: task, answer: {code: {description: The code, ground_truth: QX1}}}
+"""
+READ = {"name": "read_file", "arguments": json.dumps({"path": "code.txt"})}
+
+
+class _Judge:
+    """A judge that stays silent when it has looked into its workspace, until it is `released`."""
+
+    def __init__(self) -> None:
+        self.looked, self.released = threading.Event(), threading.Event()
+
+    def __call__(self, body: Mapping[str, Any]) -> Any:
+        if "response_format" in body:
+            return json.dumps({"code": "QX1"})
+        if "tools" not in body:
+            return "I do not know."
+        if body["messages"][-1]["role"] != "tool":
+            return {"content": None, "tool_calls": [{"id": "c1", "type": "function", "function": READ}]}
+        self.looked.set()
+        self.released.wait(120)
+        return "The file says QX1."
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "root"
+    (folder / "task").mkdir(parents=True)
+    (folder / "task/code.txt").write_text("QX1")
+    return folder
+
+
+def test_resume_removes_the_workspaces_of_a_killed_run(tmp_path: Path, root: Path) -> None:
+    (tmp_path / "files.yaml").write_text(BENCHMARK)
+    judge = _Judge()
+    with recording_server(judge) as server:
+        model = f"openai:m@{server.url}"
+        options = ["-a", model, "-j", model, "--set", "agentic_parsing=true", "--set", f"workspace_root={root}"]
+        command = [SCRIPTS / "karenina", "run", "files.yaml", *options]
+        with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) as process:
+            assert judge.looked.wait(60)
+            os.kill(process.pid, signal.SIGKILL)
+        left = sorted(one.name.partition("_2")[0] for one in root.iterdir())
+        judge.released.set()
+        command = [SCRIPTS / "karenina", "resume", "files.journal", "--json"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert left == ["task", "task_judge", "task_run"]
+    assert json.loads(done.stdout)["results"][0]["outcome"] == "correct", done.stderr
+    assert [one.name for one in root.iterdir()] == ["task"]
+    assert (root / "task/code.txt").read_text() == "QX1"
