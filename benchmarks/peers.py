@@ -1,7 +1,7 @@
 """Other frameworks beside ours: which there are here, the server that all of them ask, and what they say of themselves.
 
 The peers are the scripts `bench_NAME.py` of a folder (`--peers`), each run by the interpreter that `--peer-python
-NAME=PATH` or the variable `KARENINA_PEER_NAME` gives; those without one are named and left out. Each prints a line
+NAME=PATH` or the variable `PEER_NAME` gives; those without one are named and left out. Each prints a line
 `RESULT {...}`: CPU milliseconds a question (`cpu_ms_per_q`), ideal time to wall time (`eff`), and the memory before and
 after (`rss0_mb`, `rss1_mb`).
 """
@@ -79,7 +79,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def interpreters(given: argparse.Namespace) -> dict[str, str]:
     """The interpreters of the peers that are here, by name; the others are named. Raises `SystemExit`."""
-    found = {name: os.environ.get(f"KARENINA_PEER_{name.upper()}", "") for name in PEERS}
+    found = {name: os.environ.get(f"PEER_{name.upper()}", "") for name in PEERS}
     for text in given.peer_python:
         name, _, path = text.partition("=")
         if name not in PEERS:

@@ -6,6 +6,7 @@ Every member is imported from what is installed, so install all of them first (`
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tomllib
 from importlib.metadata import EntryPoint, distribution
@@ -33,6 +34,16 @@ def members(checkout: Path) -> list[str]:
     return sorted(tomllib.loads(file.read_text("utf-8"))["project"]["name"] for file in files if file.is_file())
 
 
+def variables(checkout: Path) -> dict[str, str]:
+    """Return the environment variables `KARENINA_...` that the members read by name, each with its member."""
+    found = {}
+    for project in sorted(checkout.glob("*/pyproject.toml")) + sorted(checkout.glob("*/*/pyproject.toml")):
+        owner = tomllib.loads(project.read_text("utf-8"))["project"]["name"]
+        for file in project.parent.glob("src/**/*.py"):
+            found.update(dict.fromkeys(re.findall(r'"(KARENINA_[A-Z_]*[A-Z])"', file.read_text("utf-8")), owner))
+    return found
+
+
 def survey(names: list[str]) -> Known:
     """What the distributions `names` own: stages, adapters, artifacts, prompts, tool sources, executors, settings."""
     points: list[EntryPoint] = [point for name in names for point in distribution(name).entry_points]
@@ -52,6 +63,7 @@ def survey(names: list[str]) -> Known:
         "executors": {},
         "hooks": {},
         "settings": {},
+        "variables": variables(Path(__file__).parents[1]),
         "trait_fields": {},
     }
     for settings, owner in settings_models(plugins):

@@ -196,6 +196,29 @@ def test_a_copy_leaves_to_the_owner_what_nobody_gave() -> None:
             VerificationConfig(oven_mode="off").with_values(oven_on=True)
 
 
+@pytest.mark.parametrize(
+    ("variable", "problem"),
+    [
+        ("KARENINA_TASTE_TRESHOLD", "there is no such configuration name; did you mean 'taste_threshold'?"),
+        ("KARENINA_", "there is no such configuration name"),
+        ("KARENINA_ABSTENTION_ENABLED", "karenina-checks is not installed"),
+    ],
+)
+def test_a_variable_that_sets_no_name_is_refused(variable: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "1")
+    with pytest.raises(ConfigError) as caught:
+        VerificationConfig(run_name=1)
+    (found,) = [one for one in caught.value.problems if one.startswith(f"{variable}: ")]
+    assert problem in found
+    assert len(caught.value.problems) == 2, "the problems of other values come with it"
+
+
+@pytest.mark.parametrize("variable", ["KARENINA_STATE_HOME", "KARENINA_PLUGINS", "TASTE_THRESHOLD", "KARENINAS"])
+def test_variables_that_set_something_else_are_no_names(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "0.1")
+    VerificationConfig()
+
+
 def test_every_setting_has_a_meaning_and_an_environment_variable() -> None:
     for setting in settings().values():
         assert setting.meaning, setting.name

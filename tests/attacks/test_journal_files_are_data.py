@@ -42,7 +42,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "recording": ("export", "JOURNAL", "--format", "recording"),
     "repair": ("journal", "repair", "JOURNAL"),
 }
-MUTATIONS = int(os.environ.get("KARENINA_TESTS_MUTATIONS", "20"))
+MUTATIONS = int(os.environ.get("TESTS_MUTATIONS", "20"))
 """Mutated journals; more of them for a longer test."""
 WELL_BUT_Q2 = ["q1 llm", "q1 parser", "q3 llm", "q3 parser"]
 WELL = [*WELL_BUT_Q2, "q2 llm", "q2 parser"]

@@ -92,11 +92,11 @@ def test_commands_see_neither_the_key_nor_the_environment_and_end_with_the_run(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
     monkeypatch.setenv("HTTPS_PROXY", "http://user:word@proxy.example")
-    monkeypatch.setenv("KARENINA_TEST_PASSED", "passed on")
+    monkeypatch.setenv("TEST_PASSED", "passed on")
     look = "env; cat /proc/$PPID/environ | tr '\\0' '\\n'; ps -ef; cat \"$HOME\"/config/* \"$CLAUDE_CONFIG_DIR\"/.*"
     stay = "(setsid sleep 300 >/dev/null 2>&1 & echo $! > pid) ; echo started"
     calls = call("Bash", "look", command=look), call("Bash", "stay", command=stay)
-    extra = {"tools": ["Bash"], "pass_env": ["KARENINA_TEST_PASSED"]}
+    extra = {"tools": ["Bash"], "pass_env": ["TEST_PASSED"]}
     with SERVER.server(SERVER.saying("", *calls), SERVER.saying("Done.")) as server:
         reply = run(server, workspace, extra)
         assert KEY in server.requests[0].whole

@@ -1,7 +1,7 @@
 """The contract of all adapters, with the real CLI talking HTTP to a scripted server.
 
 Each test is a run of the CLI, half a second of a processor. What all ports share stands in one module, so it is held
-through one port; KARENINA_WHOLE_CONTRACT=1 holds it through all three.
+through one port; TESTS_WHOLE_CONTRACT=1 holds it through all three.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TestAgent(Claude, AgentContract):
     pass
 
 
-if not os.environ.get("KARENINA_WHOLE_CONTRACT"):
+if not os.environ.get("TESTS_WHOLE_CONTRACT"):
     for _name in [name for name in vars(CallContract) if name.startswith("test_")]:
         setattr(TestParser, _name, None)
         if _name not in _THROUGH_THE_AGENT_TOO:

@@ -28,7 +28,7 @@ class AdapterDetails(TypedDict):
 
 class Known(TypedDict):
     """Distribution by name, for each kind; adapters have what they say of themselves beside it. `recorders` are the
-    adapters that replay what was recorded."""
+    adapters that replay what was recorded; `variables` are environment variables that set no configuration name."""
 
     stages: dict[str, str]
     stage_slots: dict[str, str | None]
@@ -41,6 +41,7 @@ class Known(TypedDict):
     tool_sources: dict[str, str]
     executors: dict[str, str]
     settings: dict[str, str]
+    variables: dict[str, str]
     trait_fields: dict[str, str]
 
 

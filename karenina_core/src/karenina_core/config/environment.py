@@ -9,19 +9,25 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
-from karenina_core.config.names import settings
+from karenina_core.config.names import PREFIX, settings
+from karenina_core.known import known
 
 
 def from_environment() -> Iterator[tuple[str, Any]]:
     """The names that environment variables set, with their values read as the owner's type asks.
 
     Text that is no JSON is taken as it stands: `KARENINA_RUN_NAME=nightly` and `KARENINA_REPLICATE_COUNT=3` both work.
+    A variable `KARENINA_...` that sets no name is yielded itself, so that the configuration refuses it.
     """
+    strange = {variable for variable in os.environ if variable.startswith(PREFIX)}
     for name, setting in settings().items():
+        strange.difference_update(setting.environment)
         for variable in setting.environment:
             if variable in os.environ and variable != "KARENINA_PLUGINS":
                 yield name, _read_value(os.environ[variable], setting.info.annotation)
                 break
+    if strange:
+        yield from ((variable, os.environ[variable]) for variable in sorted(strange - known()["variables"].keys()))
 
 
 def read_value(name: str, text: str) -> Any:

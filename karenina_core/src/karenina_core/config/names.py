@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -15,6 +15,9 @@ from karenina_core.known import CORE, known
 from karenina_core.models.from_files import FromFiles, mark_of
 from karenina_core.plugins import Plugins, current
 from karenina_core.plugins.hookspecs import karenina_settings
+
+PREFIX: Final = "KARENINA_"
+"""How the environment variables begin that set a configuration name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Setting:
         """The environment variables that set it, the first one winning."""
         extra = self.info.json_schema_extra
         own = extra.get("env") if isinstance(extra, dict) else None
-        usual = f"KARENINA_{self.name.upper()}"
+        usual = f"{PREFIX}{self.name.upper()}"
         return (usual, str(own)) if own else (usual,)
 
     @property

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_
 
 from karenina_core.config.core import CoreSettings
 from karenina_core.config.environment import from_environment
-from karenina_core.config.names import Setting, prompt_tasks, settings
+from karenina_core.config.names import PREFIX, Setting, prompt_tasks, settings
 from karenina_core.errors import ConfigError
 from karenina_core.known import CORE, known
 from karenina_core.models.model import SECRECY
@@ -118,10 +118,11 @@ class VerificationConfig(BaseModel):
 
 
 def _unknown(name: str, owned: Mapping[str, Setting]) -> str:
-    distribution = known()["settings"].get(name)
+    plain = name.removeprefix(PREFIX).lower() if name.startswith(PREFIX) else name
+    distribution = known()["settings"].get(plain)
     if distribution is not None:
         return f"{name}: it belongs to a plugin that is not there: {current().why_absent(distribution)}"
-    return f"{name}: there is no such configuration name{nearest(name, owned)}"
+    return f"{name}: there is no such configuration name{nearest(plain, owned)}"
 
 
 def _strange_tasks(names: Iterable[str]) -> list[str]:
