@@ -91,15 +91,6 @@ def test_a_member_is_laid_out_like_the_others(member: str) -> None:
     assert project(member)["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == [f"src/{package}"]
 
 
-@pytest.mark.parametrize("member", MEMBERS)
-def test_versions_are_in_lockstep(member: str) -> None:
-    version = project(".")["project"]["version"]
-
-    assert project(member)["project"]["version"] == version
-    pins = {str(need.specifier) for need in requirements(member) if canonicalize_name(need.name) in NAMES}
-    assert pins <= {f"=={version}"}
-
-
 def test_the_core_knows_its_version() -> None:
     assert karenina_core.__version__ == project("karenina_core")["project"]["version"]
 

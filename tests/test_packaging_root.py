@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("hatch_build.py", "pyproject.toml", "README.md")
+SOURCES = ("hatch_build.py", "pyproject.toml", "README.md", "LICENSE")
 EXTRAS = {"karenina-benchmark": {"excel"}, "karenina-engine": {"fast"}}
 BUILD_SYSTEM = """
 [build-system]
@@ -133,7 +133,7 @@ def test_a_release_pins_versions(tmp_path: Path) -> None:
 
 def test_it_has_no_code(tmp_path: Path) -> None:
     with ZipFile(built("wheel", ROOT, tmp_path)) as wheel:
-        assert {Path(name).name for name in wheel.namelist()} == {"METADATA", "WHEEL", "RECORD"}
+        assert {Path(name).name for name in wheel.namelist()} == {"METADATA", "WHEEL", "RECORD", "LICENSE"}
 
 
 def test_a_source_distribution_pins_and_becomes_the_wheel_of_a_release(tmp_path: Path) -> None:

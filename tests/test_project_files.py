@@ -1,0 +1,92 @@
+"""The files that come with every project and every distribution: licence, READMEs, changelog, citation."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PATTERNS = ("karenina_core", "karenina", "plugins/*", "adapters/*")
+MEMBERS = sorted(
+    file.parent.relative_to(ROOT).as_posix() for pattern in PATTERNS for file in ROOT.glob(f"{pattern}/pyproject.toml")
+)
+LICENCE = (ROOT / "LICENSE").read_text("utf-8")
+
+
+def pyproject(member: str) -> dict[str, Any]:
+    """What a member declares."""
+    return tomllib.loads((ROOT / member / "pyproject.toml").read_text("utf-8"))
+
+
+def install_command(member: str) -> str:
+    """The command that installs a member for a user."""
+    extra = pyproject(member).get("tool", {}).get("karenina", {}).get("extra")
+    return f"pip install 'karenina[{extra}]'" if extra else "pip install karenina"
+
+
+@pytest.mark.parametrize("member", [".", *MEMBERS])
+def test_every_distribution_carries_the_licence(member: str) -> None:
+    project = pyproject(member)["project"]
+
+    assert project["license"] == "Apache-2.0"
+    assert project["license-files"] == ["LICENSE"]
+    assert (ROOT / member / "LICENSE").read_text("utf-8") == LICENCE
+    assert "Apache License" in LICENCE
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_every_distribution_has_a_readme_of_ten_lines(member: str) -> None:
+    project = pyproject(member)["project"]
+    text = (ROOT / member / project["readme"]).read_text("utf-8")
+    lines = [line for line in text.splitlines() if line]
+
+    assert lines[0] == f"# {project['name']}"
+    assert f"    {install_command(member)}" in lines
+    assert 6 <= len(lines) <= 10
+    assert [line for line in lines if len(line) > 120] == []
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_a_readme_names_what_the_distribution_offers(member: str) -> None:
+    project = pyproject(member)["project"]
+    text = (ROOT / member / project["readme"]).read_text("utf-8")
+    offered = [*project.get("entry-points", {}).get("karenina.stages", {})]
+    offered += project.get("entry-points", {}).get("karenina.adapters", {})
+
+    assert [name for name in offered if f"`{name}`" not in text] == []
+
+
+def test_the_changelog_begins_with_what_is_unreleased() -> None:
+    headings = re.findall(r"^## .*$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+
+    assert headings[0] == "## Unreleased"
+    assert all(re.fullmatch(r"## \d+(\.\w+)+ \(\d{4}-\d\d-\d\d\)", heading) for heading in headings[1:])
+
+
+def test_moved_names_are_where_the_changelog_says() -> None:
+    rows = re.findall(
+        r"^\| (`karenina_core\.\S.*) \| (.*) \|$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
+    )
+    names = [name for _, now in rows for name in re.findall(r"`([\w.]+)`", now)]
+
+    assert len(rows) > 10
+    for name in names:
+        module, _, last = name.rpartition(".")
+        if last[:1].isupper():
+            assert hasattr(import_module(module), last)
+        else:
+            import_module(name)
+
+
+def test_the_citation_has_what_its_format_requires() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+
+    assert {"cff-version", "message", "title", "authors", "version", "license"} <= set(citation)
+    assert citation["license"] == pyproject(".")["project"]["license"]
+    assert str(citation["version"]) == pyproject(".")["project"]["version"]
