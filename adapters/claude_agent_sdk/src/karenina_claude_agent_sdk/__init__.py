@@ -41,6 +41,7 @@ SPEC = AdapterSpec(
     parser=_parser,
     agent=_agent,
     extra=ClaudeAgentExtra,
+    uses=("endpoint_base_url", "endpoint_api_key", "temperature", "max_tokens"),
     from_files=False,
     check=check,
     unavailable=unavailable,

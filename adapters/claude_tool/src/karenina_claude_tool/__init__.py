@@ -40,6 +40,7 @@ SPEC = AdapterSpec(
     parser=_parser,
     agent=_agent,
     extra=ClaudeExtra,
+    uses=("endpoint_base_url", "endpoint_api_key", "temperature", "max_tokens"),
     from_files=True,
     check=check,
     unavailable=unavailable,

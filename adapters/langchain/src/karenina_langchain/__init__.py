@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from karenina_core import hookimpl
 from karenina_core.models.adapters import AdapterSpec
@@ -41,6 +41,9 @@ def _agent(model: ModelConfig) -> AgentPort:
     return LangchainAgent(model)
 
 
+_USES: Final = frozenset({"endpoint_base_url", "endpoint_api_key", "temperature", "max_tokens"})
+
+
 def _spec(interface: str, description: str) -> AdapterSpec:
     return AdapterSpec(
         interface=interface,
@@ -49,6 +52,7 @@ def _spec(interface: str, description: str) -> AdapterSpec:
         parser=_parser,
         agent=_agent,
         extra=LangchainExtra,
+        uses=_USES | {"model_provider"} if interface == "langchain" else _USES,
         from_files=True,
         check=check,
         unavailable=partial(unavailable, interface),

@@ -72,6 +72,7 @@ SPEC: Final = AdapterSpec(
     agent=_agent,
     free=True,
     extra=LocalSettings,
+    uses=("temperature", "max_tokens"),
     from_files=True,
     restricts=_restricts,
     check=check,

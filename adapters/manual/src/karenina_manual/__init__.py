@@ -58,6 +58,7 @@ SPEC = AdapterSpec(
     llm=_llm,
     agent=_agent,
     extra=ManualExtra,
+    uses=("manual_traces",),
     from_files=True,
     check=_check,
     mismatches=_mismatches,

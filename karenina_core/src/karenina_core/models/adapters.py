@@ -56,6 +56,8 @@ class AdapterSpec:
       trust: True if it starts no program and sends requests only where the user's own environment points to. Without
       it, a file may not. `restricts(model)` names more fields of a model that a file may not set freely, such as a
       `model_name` that is a path. The fields of `extra` have marks of their own (`karenina_core.models.from_files`).
+    - `uses` are those of `model_provider`, `endpoint_base_url`, `endpoint_api_key`, `temperature`, `max_tokens` and
+      `manual_traces` that the adapter looks at: a run warns of others that are set. None warns of nothing.
     - `concurrency(model)` is how many calls may be under way at once, where that is known (the slots of a server of
       one's own, processes of an agent). Without it, or where it is None, the run finds out how many the server bears.
     """
@@ -72,6 +74,7 @@ class AdapterSpec:
     starts_tools: bool = False
     by_item: bool = False
     extra: type[BaseModel] | None = None
+    uses: Collection[str] | None = None
     check: Callable[[ModelConfig], None] | None = None
     mismatches: Callable[[ModelConfig, Iterable[CallInfo], Iterable[CallInfo]], Iterable[str]] | None = None
     unavailable: Callable[[], str | None] | None = None

@@ -48,14 +48,14 @@ def check_stages(
     survey: Mapping[str, tuple[Stage, array[int]]],
     *,
     offline: bool = False,
-) -> list[ModelConfig]:
+) -> list[ModelNeed]:
     """Ask each stage once for what would fail its items (`Stage.before_run`), and check the models that it names.
 
-    `survey` says which of the questions each stage looks at (`Planner.survey`). Returns the models that stages name.
-    Raises `ConfigError` with all problems.
+    `survey` says which of the questions each stage looks at (`Planner.survey`). Returns the models that stages name,
+    with what they need them for. Raises `ConfigError` with all problems.
     """
     problems: list[str] = []
-    named: list[ModelConfig] = []
+    found: list[ModelNeed] = []
     for name, (stage, places) in survey.items():
         asked = questions if len(places) == len(questions) else Asked(questions, places)
         try:
@@ -68,10 +68,10 @@ def check_stages(
             models = [need for need in needs if isinstance(need, ModelNeed)]
             problems += [need.problem for need in needs if isinstance(need, ServiceNeed) and not offline]
             problems += _unmet(plugins, config, name, models, offline=offline)
-            named += [need.model for need in models]
+            found += models
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
-    return named
+    return found
 
 
 def _unmet(

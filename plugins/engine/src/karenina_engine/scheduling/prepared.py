@@ -19,6 +19,7 @@ from karenina_engine.scheduling.planner import Planner
 from karenina_engine.scheduling.plugin_checks import check_required, warn_of_broken_plugins
 from karenina_engine.scheduling.preflight import check_any_run, check_stages
 from karenina_engine.scheduling.settings import EngineSettings
+from karenina_engine.scheduling.unused_fields import warn_of_unused_fields
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -94,7 +95,9 @@ def prepared_run(
     planner = Planner(config, plugins, seen_by)
     survey = planner.survey(questions)
     _warn_of_traits(config, len(questions), survey.with_traits)
-    named = check_stages(plugins, config, questions, trust, survey.stages, offline=offline)
+    needs = check_stages(plugins, config, questions, trust, survey.stages, offline=offline)
+    warn_of_unused_fields(plugins, config, needs)
+    named = [need.model for need in needs]
     prices = Prices(plugins, settings.prices)
     budget = _budget(settings, prices, [*core.answering_models, *core.parsing_models, *named]) if not offline else None
     prepared = PreparedRun(

@@ -1,0 +1,77 @@
+"""Warnings of fields of models that are set and change nothing in this run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.config import adapter_named
+from karenina_core.models.adapters import AdapterSpec, AgentTier
+from karenina_core.models.model import ModelConfig
+from karenina_engine.calls.labels import ModelLabel
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.plugins import Plugins
+    from karenina_core.stages.stage import ModelNeed
+
+_OF_ADAPTERS: Final = (
+    "model_provider",
+    "endpoint_base_url",
+    "endpoint_api_key",
+    "temperature",
+    "max_tokens",
+    "manual_traces",
+)
+_OF_AGENTS: Final = ("agent_timeout", "agent_max_turns")
+
+logger = logging.getLogger("karenina")
+
+
+def warn_of_unused_fields(plugins: Plugins, config: VerificationConfig, needs: Sequence[ModelNeed]) -> None:
+    """Warn of fields of the configured models that are set and without effect: `needs` are what the stages need."""
+    core = config.core
+    for model in core.answering_models:
+        if not isinstance(model, ModelLabel):
+            spec = adapter_named(plugins, model.interface).spec
+            _warn("answering model", model, [*_unknown_to(spec, model), *_without_agent(spec, model)])
+    agents = [need.model for need in needs if "agent" in need.ports]
+    for judge in core.parsing_models:
+        if not isinstance(judge, ModelLabel) and judge not in core.answering_models:
+            spec = adapter_named(plugins, judge.interface).spec
+            is_agent = any(judge is model for model in agents)
+            _warn("judge", judge, [*_unknown_to(spec, judge), *_of_judge(judge, is_agent=is_agent)])
+
+
+def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> None:
+    for name, why in unused:
+        logger.warning("%s %r: %s is set and has no effect: %s; remove it", role, model.id, name, why)
+
+
+def _unknown_to(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
+    if spec.uses is None:
+        return
+    for name in _OF_ADAPTERS:
+        if name not in spec.uses and getattr(model, name) is not None:
+            yield name, f"the adapter {spec.interface!r} does not use it"
+
+
+def _without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
+    may_be_agent = model.mcp_urls_dict or spec.tier is AgentTier.DEEP_AGENT or spec.needs_agent is not None
+    if not may_be_agent or spec.recorded:
+        for name in _set(model):
+            yield name, "without mcp_urls_dict the model answers without an agent"
+
+
+def _of_judge(judge: ModelConfig, *, is_agent: bool) -> Iterator[tuple[str, str]]:
+    for name in _set(judge):
+        yield name, "it limits answers; a judge that is an agent keeps to the limits of its stage"
+    if judge.mcp_urls_dict and not is_agent:
+        yield "mcp_urls_dict", "no stage of this run has a judge that uses tools (agentic_parsing, agentic traits)"
+
+
+def _set(model: ModelConfig) -> Iterator[str]:
+    for name in _OF_AGENTS:
+        if getattr(model, name) != ModelConfig.model_fields[name].default:
+            yield name
