@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel
 
+from karenina_core.config import plugins_of
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import VerificationResultRubric
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import ErrorCategory, NotReplayed, PortError
-from karenina_core.plugins import plugins_of
 from karenina_engine.calls.labels import ModelLabel
 from karenina_engine.journal.journal import Journal
 from karenina_engine.journal.request import RunRequest
