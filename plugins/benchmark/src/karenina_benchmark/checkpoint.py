@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import CheckpointError, explain
 from karenina_benchmark.ratings import (
+    REFERENCE_PROPERTY,
     Properties,
     check_unread_of_traits,
     property_value,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 """The version of our form; a newer one is refused."""
 FORMAT_PROPERTY = "karenina_format_version"
-REFERENCE_PROPERTY = "benchmark_format_version"
 REFERENCE_MAJOR = 3
 
 CONTEXT: dict[str, Any] = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from karenina_benchmark import notes
 from karenina_benchmark.checkpoint import checkpoint_text, read_checkpoint
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import CheckpointError
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
 
     from karenina_benchmark.format import CheckPaths
 
-logger = logging.getLogger("karenina")
-
 
 def _read_checkpoint(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
     benchmark = read_checkpoint(_text(path), path)
-    _warn_of_unread(benchmark, _unread(benchmark), path)
+    notes.warn(benchmark, path, benchmark)
     return benchmark
 
 
@@ -30,7 +28,7 @@ def _read_yaml(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
     from karenina_benchmark.readable import read_readable
 
     benchmark = read_readable(_text(path), path, check_paths)
-    _warn_of_unread(benchmark, _unread(benchmark), path)
+    notes.warn(benchmark, path, benchmark)
     return benchmark
 
 
@@ -38,7 +36,7 @@ def _read_lines(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
     from karenina_benchmark.lines import read_lines
 
     benchmark, ids = read_lines(path)
-    _warn_of_unread(benchmark, [f"`unread` of question {id}" for id in ids], path)
+    notes.warn(benchmark, path, (), ids)
     return benchmark
 
 
@@ -73,18 +71,6 @@ def _text(path: Path) -> str:
     if not text.strip():
         raise CheckpointError(path, "", "the file is empty", "save a benchmark to it, or write one by hand as YAML")
     return text
-
-
-def _unread(benchmark: BenchmarkContent) -> list[str]:
-    return [f"{name} (question {one.id})" for one in benchmark for name in one.unread]
-
-
-def _warn_of_unread(benchmark: BenchmarkContent, of_questions: Sequence[str], path: Path) -> None:
-    """Warn of what a file holds that this version does not know: it is kept, and it has no effect."""
-    found = [*benchmark.unread, *of_questions]
-    if found:
-        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-        logger.warning("%s: not known, kept, and without effect: %s%s", path, ", ".join(found[:5]), more)
 
 
 FORMATS: Final = (

@@ -16,6 +16,8 @@ from karenina_toolkit.patterns import check_pattern
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+REFERENCE_PROPERTY = "benchmark_format_version"
+"""The property by which files of the reference project state the version of their form."""
 _PREFIX = "karenina:"
 _SCOPES = ("QuestionSpecific", "Global")
 _WORDS = {
@@ -33,7 +35,9 @@ _KINDS = {word: kind for kind, word in _WORDS.items()} | {
 _DYNAMIC = "DynamicRubricTrait"
 _OWN_KEYS = {"@type", "name", "description", "additionalType", "additionalProperty"}
 _RANGE_KEYS = {"bestRating", "worstRating"}
-_LISTS = ("metrics", "tp_instructions", "tn_instructions")
+_ENCODED = ("metrics", "tp_instructions", "tn_instructions", "classes")
+"""What older files hold as JSON in a text."""
+_SCALED = ("llm", "agentic", "callable")
 
 
 class Properties:
@@ -93,6 +97,7 @@ def _rating_of(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any]:
     values: dict[str, Any] = trait_to_json(trait)
     for key in ("type", "name", "description"):
         values.pop(key, None)
+    values.pop("unscorable", None)  # found out anew when it is read
     unread: dict[str, Any] = values.pop("unread", {})
     rating: dict[str, Any] = {"@type": "Rating", "name": trait.name}
     if trait.description is not None:
@@ -120,16 +125,18 @@ def _rating_of(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any]:
 
 
 def traits_of(ratings: Sequence[Mapping[str, Any]]) -> tuple[list[RubricTrait], list[RubricTrait]]:
-    """The static and the dynamic traits of a list of `Rating`s. Raises `ValueError`, naming the trait."""
+    """Return the static and the dynamic traits of a list of `Rating`s.
+
+    A trait whose values do not fit is among them as an `UnknownTrait` with the reason. Raises `ValueError` for what is
+    not a `Rating` with a name.
+    """
     static: list[RubricTrait] = []
     dynamic: list[RubricTrait] = []
     for position, rating in enumerate(ratings):
-        if not isinstance(rating, dict) or not isinstance(rating.get("name"), str):
-            raise ValueError(f"rating {position + 1} is no Rating with a name")  # noqa: TRY004
-        try:
-            trait, is_dynamic = _trait_of(rating)
-        except ValueError as error:
-            raise ValueError(f"trait {rating['name']!r}: {explain(error)}") from error
+        name = rating.get("name") if isinstance(rating, dict) else None
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"rating {position + 1} is not a Rating with a name")
+        trait, is_dynamic = _trait_of(rating)
         (dynamic if is_dynamic else static).append(trait)
     return static, dynamic
 
@@ -152,18 +159,44 @@ def _trait_of(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
         if known is None or name in fields or (kind == "callable" and name == "callable_code"):
             data[name] = properties.take(name)
     own = _OWN_KEYS | (_RANGE_KEYS if kind in _WORDS else set())
-    if kind in _WORDS:
-        _as_ours(kind, data, rating)
     unread: dict[str, Any] = {}
-    if properties.rest:
-        unread["properties"] = properties.rest
     others = {key: value for key, value in rating.items() if key not in own}
     if others:
         unread["rating"] = others
-    trait = trait_from_json({**data, "unread": unread} if unread else data)
-    if isinstance(trait, RegexRubricTrait):
-        _check(trait)
-    return trait, is_dynamic
+    wrong: str | None = None
+    if kind in _WORDS:
+        try:
+            _as_ours(kind, data, rating)
+        except (ValueError, RecursionError) as error:
+            wrong = f"a list or mapping in it cannot be read: {error}"
+        properties.rest += [property_value(name, data.pop(name)) for name in _without_effect(kind, data)]
+    if properties.rest:
+        unread["properties"] = properties.rest
+    if unread:
+        data["unread"] = unread
+    return _scorable(data, wrong, needs_concept=is_dynamic), is_dynamic
+
+
+def _scorable(data: Mapping[str, Any], wrong: str | None, *, needs_concept: bool) -> RubricTrait:
+    """Return the trait of these values, or one that cannot be scored, with the reason: what is `wrong`, or misfits."""
+    if wrong is None:
+        try:
+            trait = trait_from_json(data)
+            if isinstance(trait, RegexRubricTrait):
+                _check(trait)
+            if needs_concept and not (trait.summary or trait.description):
+                raise ValueError("it has neither summary nor description, so no one can say whether an answer has it")
+        except ValueError as error:
+            wrong = explain(error)
+        else:
+            return trait
+    try:
+        return trait_from_json({**data, "unscorable": wrong})
+    except ValueError:  # not even what all traits have fits
+        bare = {"type": data["type"], "name": data["name"], "unscorable": wrong}
+        rest = [property_value(name, value) for name, value in data.items() if name not in (*bare, "unread")]
+        unread: dict[str, Any] = data.get("unread", {})
+        return trait_from_json({**bare, "unread": {**unread, "properties": [*unread.get("properties", ()), *rest]}})
 
 
 def _check(trait: RegexRubricTrait) -> None:
@@ -174,14 +207,28 @@ def _check(trait: RegexRubricTrait) -> None:
         raise ValueError(f"pattern: {error}") from error
 
 
+def _without_effect(kind: str, data: Mapping[str, Any]) -> list[str]:
+    """Return the values that have no meaning for the trait: bounds without a scale, unwanted things in `tp_only`."""
+    if kind == "metric":
+        full = data.get("evaluation_mode") == "full_matrix"
+        return [] if full or not data.get("tn_instructions") else ["tn_instructions"]
+    bounds = [name for name in ("min_score", "max_score") if data.get(name) is not None]
+    if kind not in _SCALED or data.get("kind") == "score":
+        return []
+    classes = data.get("classes")
+    if isinstance(classes, dict) and [data.get(name) for name in bounds] == [0, len(classes) - 1][: len(bounds)]:
+        return []
+    return bounds
+
+
 def _as_ours(kind: str, data: dict[str, Any], rating: Mapping[str, Any]) -> None:
     """Bring the values of a built-in kind, as older files have them, into our form."""
-    for name in _LISTS:
+    for name in _ENCODED:
         if isinstance(data.get(name), str):
             data[name] = json.loads(data[name])
     if "callable_code" in data:
         set_callable_code(data)
-    if kind not in ("llm", "agentic", "callable"):
+    if kind not in _SCALED:
         return
     best, worst = rating.get("bestRating"), rating.get("worstRating")
     if "kind" not in data:
@@ -194,6 +241,8 @@ def _as_ours(kind: str, data: dict[str, Any], rating: Mapping[str, Any]) -> None
 def set_callable_code(data: dict[str, Any]) -> None:
     """Say in our words what `callable_code` holds: base64 is a pickle, which is kept and never loaded; else source."""
     code = data.pop("callable_code")
+    if not code:
+        return
     try:
         base64.b64decode(str(code), validate=True)
     except binascii.Error:

@@ -121,9 +121,11 @@ class RubricEvaluation(Stage):
         question = context.question
         check_dynamic_names(question.rubric, question.dynamic_rubric)
         text = judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text
-        dynamic = _dynamic(question)
+        dynamic = [one for one in _dynamic(question) if one.summary or one.description]
         presence = await find_present(dynamic, text, context) if dynamic else Presence()
-        traits = [*_static(question), *presence.promoted]
+        # The others cannot be scored, whether their concept is present or not.
+        without_concept = [one for one in _dynamic(question) if one not in dynamic]
+        traits = [*_static(question), *without_concept, *presence.promoted]
         merged = await score_all(traits, text, context)
         if presence.error is not None:
             for trait in dynamic:
@@ -160,6 +162,9 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
     evaluators = trait_evaluators(context.plugins)
     errors: dict[str, str] = {}
     for trait in traits:
+        if isinstance(trait, UnknownTrait) and trait.unscorable:
+            errors[trait.name] = trait.unscorable
+            continue
         try:
             claimer = next((at for at, one in enumerate(evaluators) if one.claims(trait, context)), None)
         except Exception as error:

@@ -41,13 +41,16 @@ class RubricTrait(BaseModel):
 
 
 class UnknownTrait(RubricTrait):
-    """A trait of a kind that nobody registered, kept with all its fields as they were read.
+    """A trait that cannot be scored, kept with all its fields as they were read.
 
-    It is what a file holds whose plugin is not installed. No evaluator claims it, so its score is reported as an
-    error instead of being left out.
+    Its kind is not registered, since its plugin is not installed, or its fields do not fit its kind: `unscorable` says
+    why then. Its score is reported as an error instead of being left out.
     """
 
+    from_files: ClassVar[FromFiles] = "any"
     model_config = ConfigDict(extra="allow", frozen=True)
+
+    unscorable: str | None = Field(default=None, description="Why it cannot be scored, if its kind is known.")
 
 
 _KINDS: dict[str, type[RubricTrait]] = {}
@@ -83,13 +86,15 @@ def trait_kinds() -> Mapping[str, type[RubricTrait]]:
 def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
     """The trait that `trait_to_json` gave `data` for.
 
-    A `type` that nobody registered gives an `UnknownTrait`, so nothing that a file holds is lost. Raises
-    `ValueError` (pydantic's `ValidationError` is one) for a missing `type` and for fields that do not fit the kind.
+    A `type` that nobody registered gives an `UnknownTrait`, so nothing that a file holds is lost, and so does
+    `unscorable`. Raises `ValueError` (pydantic's `ValidationError` is one) for a missing `type` and for fields that do
+    not fit the kind.
     """
     name = data.get("type")
     if not isinstance(name, str) or not name:
         raise ValueError(f"a trait needs a `type`, one of {', '.join(_KINDS)}; this one has {sorted(data)}")
-    return _KINDS.get(name, UnknownTrait).model_validate(dict(data))
+    kind = UnknownTrait if data.get("unscorable") else _KINDS.get(name, UnknownTrait)
+    return kind.model_validate(dict(data))
 
 
 def trait_to_json(trait: RubricTrait) -> dict[str, JsonValue]:

@@ -131,7 +131,7 @@ class DynamicRubric(Rubric):
     @model_validator(mode="after")
     def _concepts(self) -> Self:
         for trait in self.traits:
-            if not (trait.summary or trait.description):
+            if not (trait.summary or trait.description or getattr(trait, "unscorable", None)):
                 raise ValueError(
                     f"the dynamic trait {trait.name!r} has neither summary nor description, so no one can say "
                     "whether an answer is about it; add a summary"
