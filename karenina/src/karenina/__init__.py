@@ -13,6 +13,7 @@ from karenina_core import __version__
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
+    from karenina_benchmark.sources import read_config, save_config
     from karenina_core import ModelConfig, Outcome, Question, VerificationConfig, VerificationResult
     from karenina_engine.results.result_set import VerificationResultSet
 
@@ -24,6 +25,8 @@ _HOMES = {
     "VerificationConfig": "karenina_core",
     "VerificationResult": "karenina_core",
     "VerificationResultSet": "karenina_engine.results.result_set",
+    "read_config": "karenina_benchmark.sources",
+    "save_config": "karenina_benchmark.sources",
 }
 
 __all__ = [
@@ -35,6 +38,8 @@ __all__ = [
     "VerificationResult",
     "VerificationResultSet",
     "__version__",
+    "read_config",
+    "save_config",
 ]
 
 

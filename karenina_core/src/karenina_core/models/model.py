@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, cast
+from typing import Annotated, Any, ClassVar, Final, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
 from karenina_core.models.from_files import FromFiles
+from karenina_core.models.secrets import refuse_mask
 
 ManualTraces = Path | dict[str, Any]
 MAX_REPLY_BYTES: Final = 64_000_000
@@ -45,7 +46,7 @@ class ModelConfig(BaseModel):
         description="Base URL of the server, with its /v1.",
         json_schema_extra={"from_files": "never"},
     )
-    endpoint_api_key: SecretStr | None = Field(
+    endpoint_api_key: Annotated[SecretStr, BeforeValidator(refuse_mask)] | None = Field(
         default=None,
         description="API key; else the adapter's environment variable.",
         json_schema_extra={"secrecy": "key", "from_files": "never"},
@@ -64,7 +65,7 @@ class ModelConfig(BaseModel):
     mcp_tool_description_overrides: dict[str, str] | None = Field(
         default=None, description="Other descriptions for tools."
     )
-    mcp_server_options: dict[str, dict[str, Any]] = Field(
+    mcp_server_options: Annotated[dict[str, dict[str, Any]], BeforeValidator(refuse_mask)] = Field(
         default_factory=dict,
         repr=False,
         description="Settings of single MCP servers, by the server's name.",
@@ -94,7 +95,7 @@ class ModelConfig(BaseModel):
         description="Recorded answers: a file, or recordings by question id or text.",
         json_schema_extra={"from_files": "below"},
     )
-    extra: dict[str, Any] = Field(
+    extra: Annotated[dict[str, Any], BeforeValidator(refuse_mask)] = Field(
         default_factory=dict,
         repr=False,
         description="Settings of this one adapter.",

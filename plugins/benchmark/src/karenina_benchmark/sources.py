@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+from pydantic_core import PydanticSerializationError, to_json
 
 from karenina_core.config import VerificationConfig, from_environment
 from karenina_core.errors import ConfigError
+from karenina_core.models.model import SECRECY
 from karenina_toolkit import files
 from karenina_toolkit.bounds import MAX_DIGITS, trouble_in
+
+_SECRET_NAME: Final = re.compile(
+    r"headers|(^|[_-])(key|token|secret|password|authorization|credential)s?$", re.IGNORECASE
+)
+
+logger = logging.getLogger("karenina")
 
 
 class Layers:
@@ -43,6 +54,48 @@ class Layers:
 def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
     """Return the configuration in a TOML, YAML or JSON file; the environment, then `arguments`, go over it."""
     return VerificationConfig(**{**read_table(path), **dict(from_environment()), **arguments})
+
+
+def save_config(config: VerificationConfig, path: str | Path) -> None:
+    """Write the values that somebody gave to a JSON file, which `read_config` and every command (`--config`) read.
+
+    Keys and all that may hold a secret are left out, and a warning names them. Raises `ConfigError` for a name that
+    does not end in `.json`, for a value that no file can hold, and for a file that cannot be written.
+    """
+    file = Path(path)
+    if file.suffix != ".json":
+        raise ConfigError([f"{file}: a configuration is saved as JSON: name it {file.stem or 'karenina'}.json"])
+    values, left_out = config.given(), list[str]()
+    for name in ("answering_models", "parsing_models"):
+        models: list[dict[str, Any]] = []
+        for model in values.get(name, ()):
+            kept, secrets = _without_secrets(model.model_dump(mode="json", exclude_unset=True), f"{name}.{model.id}")
+            models.append(kept)
+            left_out += secrets
+        values.update({name: models} if name in values else {})
+    try:
+        file.write_bytes(to_json(values, indent=2))
+    except (PydanticSerializationError, OSError) as error:
+        raise ConfigError([f"the configuration cannot be saved in {file}: {error}"]) from error
+    if left_out:
+        logger.warning("%s holds no secrets: left out are %s", file, ", ".join(left_out))
+
+
+def _without_secrets(
+    values: dict[str, Any], place: str, secrecy: Mapping[str, str] = SECRECY
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the JSON values of a model, or of a part without marks, without secrets; and the places of those."""
+    kept: dict[str, Any] = {}
+    left_out: list[str] = []
+    for name, value in values.items():
+        if value and (secrecy.get(name) in ("key", "whole") or (not secrecy and _SECRET_NAME.search(name))):
+            left_out.append(f"{place}.{name}")
+        elif isinstance(value, dict) and (not secrecy or name in secrecy):
+            kept[name], more = _without_secrets(value, f"{place}.{name}", {})
+            left_out += more
+        else:
+            kept[name] = value
+    return kept, left_out
 
 
 def read_table(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:

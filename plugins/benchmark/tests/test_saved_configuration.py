@@ -1,0 +1,65 @@
+"""Configurations that are saved: without secrets, and never with a mask in their place."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from karenina_benchmark.sources import read_config, save_config
+from karenina_core import VerificationConfig
+from karenina_core.errors import ConfigError
+
+MODEL = {"id": "a", "interface": "openai", "model_name": "m"}
+SECRET = "sk-very-secret"
+SECRETS = {
+    "endpoint_api_key": SECRET,
+    "mcp_urls_dict": {"t": f"http://127.0.0.1:1/{SECRET}"},
+    "extra": {"headers": {"Authorization": SECRET}, "body": {"api_key": SECRET, "max_tokens_field": "x"}},
+}
+
+
+def test_a_saved_configuration_is_read_again(tmp_path: Path) -> None:
+    config = VerificationConfig(answering_models=[{**MODEL, "temperature": 0.5}], replicate_count=3)
+    save_config(config, tmp_path / "c.json")
+    assert read_config(tmp_path / "c.json").given() == config.given()
+
+
+def test_secrets_are_left_out_and_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    config = VerificationConfig(answering_models=[{**MODEL, **SECRETS}])
+    with caplog.at_level(logging.WARNING):
+        save_config(config, tmp_path / "c.json")
+    text = (tmp_path / "c.json").read_text("utf-8")
+    assert SECRET not in text
+    assert json.loads(text)["answering_models"] == [{**MODEL, "extra": {"body": {"max_tokens_field": "x"}}}]
+    (warning,) = caplog.messages
+    for place in ("endpoint_api_key", "mcp_urls_dict", "extra.headers", "extra.body.api_key"):
+        assert f"answering_models.a.{place}" in warning
+    assert SECRET not in warning
+
+
+def test_a_dump_with_masked_secrets_is_refused() -> None:
+    dumped = json.loads(VerificationConfig(answering_models=[{**MODEL, "endpoint_api_key": SECRET}]).model_dump_json())
+    with pytest.raises(ConfigError, match=r"endpoint_api_key: a masked secret .* remove it"):
+        VerificationConfig(**{name: value for name, value in dumped.items() if value is not None})
+
+
+@pytest.mark.parametrize(
+    "extra", [{"headers": {"Authorization": "Bearer **********"}}, {"body": {"keys": ["**********"]}}]
+)
+def test_a_mask_anywhere_in_the_settings_of_an_adapter_is_refused(extra: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match="extra: a masked secret"):
+        VerificationConfig(answering_models=[{**MODEL, "extra": extra}])
+
+
+@pytest.mark.parametrize("name", ["c.toml", "c.yaml", "c"])
+def test_other_files_than_json_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"saved as JSON: name it c\.json"):
+        save_config(VerificationConfig(), tmp_path / name)
+
+
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be saved"):
+        save_config(VerificationConfig(), tmp_path / "nowhere" / "c.json")
