@@ -62,6 +62,7 @@ def test_a_verdict_rests_on_what_a_server_said_and_one_process_serves_the_run(in
         "iterations": 3,
         "tool_calls": 2,
         "tools_used": ["convert_time"],
+        "tool_call_counts": {"convert_time": 2},
         "suspect_failed_tool_calls": 1,
         "suspect_failed_tools": ["convert_time"],
     }

@@ -191,6 +191,7 @@ def test_the_same_conversation_is_the_same_trace_with_the_same_metrics(port: str
         "iterations": sum(message.role == "assistant" for message in trace),
         "tool_calls": 2,
         "tools_used": ["echo", "fail"],
+        "tool_call_counts": {"echo": 1, "fail": 1},
         "suspect_failed_tool_calls": 1,
         "suspect_failed_tools": ["fail"],
     }

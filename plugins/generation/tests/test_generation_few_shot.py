@@ -56,6 +56,11 @@ def shown(config: dict[str, Any] | None, question: Question = QUESTION) -> str:
         ({"question_configs": {"q": {"mode": "none"}}}, ""),
         ({"mode": "none", "question_configs": {"q": {"mode": "k-shot", "k": 5}}}, "abcde"),
         ({"question_configs": {"q": {"external_examples": [OTHER, EXAMPLES[0]]}}}, "abcdef"),
+        ({"source": "disabled", "global_examples": [OTHER]}, ""),
+        ({"source": "question_pool", "pool_mode": "all", "global_examples": [OTHER]}, "abcde"),
+        ({"source": "global", "pool_mode": "all", "global_examples": [OTHER]}, "f"),
+        ({"source": "both", "pool_mode": "k-shot", "pool_k": 9, "global_examples": [OTHER]}, "abcdef"),
+        ({"pool_mode": "custom", "question_configs": {"q": {"mode": "custom", "selected_examples": [3]}}}, "d"),
         ({"question_configs": {"another": {"mode": "none"}}}, "abcde"),
     ],
 )

@@ -115,7 +115,7 @@ def test_an_error_of_a_tool_that_the_server_ran_is_an_error() -> None:
         ([{"role": "user", "content": [{"text": "x"}]}], "no type"),
         ([{"role": "assistant", "content": None, "tool_calls": [{"name": "f", "args": {}}]}], "no function"),
         ([OPENAI[2], {"role": "user", "content": [RESULT]}], "entry 1 is of OpenAI.*entry 2 of Anthropic"),
-        ([{"role": "tool", "content": [RESULT]}], "its role is 'tool'"),
+        ([{"role": "tool", "content": [RESULT, {"type": "text", "text": "x"}]}], "its role is 'tool'"),
         ([{"role": "user", "content": [{"type": "tool_result"}]}], "no tool_use_id"),
         ([{"role": "assistant", "content": [{"type": "tool_use"}]}], "no name"),
         ([{"role": "assistant", "content": [USE, "x"]}], "no type"),

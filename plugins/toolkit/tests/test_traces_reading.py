@@ -126,6 +126,7 @@ def test_what_an_agent_did_is_counted() -> None:
         "iterations": 3,
         "tool_calls": 3,
         "tools_used": ["lookup", "search"],
+        "tool_call_counts": {"lookup": 1, "search": 2},
         "suspect_failed_tool_calls": 2,
         "suspect_failed_tools": ["search"],
     }

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_manual.index import Index, Recorded
+from karenina_manual.index import Index, Recorded, is_digest, opened
 from karenina_toolkit import files
 from karenina_toolkit.bounds import trouble_in_json
 
@@ -60,7 +60,8 @@ def _add_json(path: Path, index: Index, extra: ManualExtra) -> None:
             index.add_row(f"{path}, entry {number}", row, extra)
     elif isinstance(data, Mapping):
         for key, value in data.items():
-            index.add(key, key, Recorded(value, f"{path}, key {key!r}"))
+            trace = opened(value) if extra.delimited or is_digest(key) else value
+            index.add(key, key, Recorded(trace, f"{path}, key {key!r}"))
     else:
         raise AdapterConfigError(
             f"recordings {path}: it must be an object (id or question to recording) or a list of rows"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import CallInfo, Message
-from karenina_core.wording import whole_values
+from karenina_core.wording import whole, whole_values
 from karenina_toolkit.bounds import has_half
-from karenina_toolkit.traces import TraceFormatError, convert, trace_of_exchanges
+from karenina_toolkit.traces import TraceFormatError, convert, is_delimited, read_delimited, trace_of_exchanges
 
 if TYPE_CHECKING:
     from karenina_manual.settings import ManualExtra
@@ -43,6 +44,7 @@ class Index:
         self.models: set[str] = set()
         self._by_id: dict[str, list[Recorded]] = {}
         self._by_text: dict[str, list[Recorded]] = {}
+        self._has_digests = False
 
     def add(self, question_id: str | None, text: str | None, recorded: Recorded) -> None:
         """Take in one recording under its id, its question's text, or both.
@@ -50,6 +52,7 @@ class Index:
         Raises `AdapterConfigError` for a recording of an unknown shape, and for a second, different one of the same
         id and replicate. Texts may repeat: files hold answers of several systems to one question.
         """
+        self._has_digests = self._has_digests or (question_id is not None and is_digest(question_id))
         for name in (question_id, text):
             if name is not None and has_half(name):
                 what = f"the id or question {name[:60]!r} holds half of a character"
@@ -104,7 +107,7 @@ class Index:
             value = {_EXCHANGES: value}
         if value is None and "replicates" in row:
             value = {"replicates": row["replicates"]}
-        self.add(question_id, text, Recorded(value, place, replicate, model))
+        self.add(question_id, text, Recorded(opened(value) if extra.delimited else value, place, replicate, model))
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Iterator[str]:
         """Yield, in words, which questions of `asked` have no recorded answer, and which recordings have no question.
@@ -133,7 +136,9 @@ class Index:
             yield f"{len(left)} {lines} no question: {_some([self._named(*one) for one in left.values()])}"
 
     def _match(self, info: CallInfo, left: dict[int, tuple[str, Recorded]]) -> None:
-        for one in (*self._by_id.get(info.question_id, ()), *self._by_text.get(info.question, ())):
+        names = (info.question_id, digest_of(info.question)) if self._has_digests else (info.question_id,)
+        by_name = (one for name in names for one in self._by_id.get(name, ()))
+        for one in (*by_name, *self._by_text.get(info.question, ())):
             left.pop(id(one), None)
 
     def _has(self, info: CallInfo) -> bool:
@@ -157,6 +162,8 @@ class Index:
         by_text = found is None
         if found is None:
             found = self._by_text.get(text)
+        if found is None and self._has_digests:
+            found, by_text = self._by_id.get(digest_of(text)), False
         if not found:
             several = "recording" if self.count == 1 else "recordings"
             raise Missing(
@@ -218,6 +225,21 @@ def _answer(value: Any) -> Answer:
     if isinstance(value, Mapping) and isinstance(value.get(_EXCHANGES), list):
         return tuple(trace_of_exchanges(value[_EXCHANGES]))
     return tuple(convert(value))
+
+
+def digest_of(text: str) -> str:
+    """Return the MD5 of a question's text, by which the reference project names its recordings."""
+    return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+def is_digest(key: str) -> bool:
+    """Whether `key` may be the MD5 of a question."""
+    return len(key) == 32 and not set(key) - set("0123456789abcdef")
+
+
+def opened(value: Any) -> Any:
+    """Return the messages of a text with headings, as the reference project writes conversations; else `value`."""
+    return read_delimited(whole(value)) if isinstance(value, str) and is_delimited(value) else value
 
 
 def _some(names: Sequence[str]) -> str:

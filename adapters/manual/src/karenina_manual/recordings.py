@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_manual import files
-from karenina_manual.index import Answer, Index, Missing, Recorded
+from karenina_manual.index import Answer, Index, Missing, Recorded, digest_of, opened
 from karenina_manual.settings import extra_of
 
 if TYPE_CHECKING:
@@ -64,10 +64,13 @@ class Recordings:
     def _in_mapping(self, traces: dict[str, object], info: CallInfo) -> Answer:
         # One entry is looked at, not all for each call; a mapping is not kept because its owner may change it.
         index = Index(f"manual_traces of model {self.model.id!r}")
-        key = next((key for key in (info.question_id, info.question) if key and key in traces), None)
+        digest = digest_of(info.question)
+        key = next((key for key in (info.question_id, info.question, digest) if key and key in traces), None)
         try:
             if key is not None:
-                index.add(info.question_id, info.question, Recorded(traces[key], f"manual_traces[{key!r}]"))
+                delimited = key == digest or extra_of(self.model).delimited
+                value = opened(traces[key]) if delimited else traces[key]
+                index.add(info.question_id, info.question, Recorded(value, f"manual_traces[{key!r}]"))
             else:
                 index.count = len(traces)
             return index.find(info.question_id, info.question, info.replicate)

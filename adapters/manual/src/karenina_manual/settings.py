@@ -26,6 +26,11 @@ class ManualExtra(BaseModel):
         description="Column of the recording; else the first of response, answer, trace, messages, trace_messages, "
         "exchanges and text.",
     )
+    delimited: bool = Field(
+        default=False,
+        description="Text that begins with a heading such as '--- AI Message ---' is a conversation, as the reference "
+        "project writes it. That of entries whose key is the MD5 of a question always is.",
+    )
     model: str | None = Field(
         default=None,
         description="Only rows whose column 'model' says this, and rows without one: a file may hold several models.",

@@ -26,6 +26,17 @@ def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExamp
     mode = config.global_mode if own.mode == "inherit" else own.mode
     if mode == "none":
         return []
+    found: list[FewShotExample] = []
+    if config.source != "global":
+        found += [question.few_shot_examples[at] for at in _chosen(question, config, own, mode)]
+        found += own.external_examples
+    if config.source != "question_pool":
+        found += config.global_external_examples
+    return [one for one in dict.fromkeys(found) if not asks_the_same(one.question, question.question)]
+
+
+def _chosen(question: Question, config: FewShotConfig, own: QuestionFewShot, mode: str) -> list[int]:
+    """Return the places of the examples of `question` that the mode chooses."""
     excluded = {_place(question, choice) for choice in own.excluded_examples}
     usable = [
         at
@@ -34,20 +45,13 @@ def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExamp
     ]
     if mode == "custom":
         selected = [_place(question, choice) for choice in own.selected_examples]
-        places = [at for at in selected if at in usable]
-    elif mode == "k-shot":
+        return [at for at in selected if at in usable]
+    if mode == "k-shot":
         count = config.global_k if own.k is None else own.k
         draw = random.Random(f"{config.seed}:{question.id}")  # noqa: S311 - it guards nothing
         drawn = draw.sample(usable, min(count, len(usable)))
-        places = sorted(drawn)
-    else:
-        places = usable
-    external = [
-        example
-        for example in (*own.external_examples, *config.global_external_examples)
-        if not asks_the_same(example.question, question.question)
-    ]
-    return list(dict.fromkeys([*(question.few_shot_examples[at] for at in places), *external]))
+        return sorted(drawn)
+    return usable
 
 
 def turns(examples: Sequence[FewShotExample]) -> Iterator[Message]:

@@ -37,26 +37,30 @@ class QuestionFewShot(BaseModel):
 class FewShotConfig(BaseModel):
     """The value of `few_shot_config`: which examples a model is shown before it is asked a question.
 
-    The names are those of the reference project; `mode`, `k` and `external_examples` are accepted as short forms.
+    Both generations of names of the reference project are accepted (`global_mode` is also `pool_mode`, and so on);
+    `mode`, `k` and `external_examples` are short forms.
     `custom` shows what `question_configs` selects, and nothing to questions that are not in it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: bool = Field(default=True, description="Show examples.")
+    source: Literal["disabled", "question_pool", "global", "both"] = Field(
+        default="both", description="Show the examples of the questions, those for all questions, both, or none."
+    )
     global_mode: Mode = Field(
         default="all",
-        validation_alias=AliasChoices("global_mode", "mode"),
+        validation_alias=AliasChoices("global_mode", "pool_mode", "mode"),
         description="Which of a question's examples: none, all, k of them, or those that are selected.",
     )
     global_k: int = Field(
-        default=3, ge=0, validation_alias=AliasChoices("global_k", "k"), description="With k-shot: how many."
+        default=3, ge=0, validation_alias=AliasChoices("global_k", "pool_k", "k"), description="With k-shot: how many."
     )
     seed: int = Field(default=0, description="With k-shot: which; the same seed draws the same ones.")
     question_configs: dict[str, QuestionFewShot] = Field(default={}, description="By question id.")
     global_external_examples: tuple[FewShotExample, ...] = Field(
         default=(),
-        validation_alias=AliasChoices("global_external_examples", "external_examples"),
+        validation_alias=AliasChoices("global_external_examples", "global_examples", "external_examples"),
         description="Examples for all questions, after their own, in every mode but none.",
     )
 
@@ -75,4 +79,4 @@ class GenerationSettings(BaseModel):
 def few_shot(config: VerificationConfig) -> FewShotConfig | None:
     """What the configuration says about examples; None where none are to be shown."""
     found = config.section(GenerationSettings).few_shot_config
-    return found if found is not None and found.enabled else None
+    return found if found is not None and found.enabled and found.source != "disabled" else None

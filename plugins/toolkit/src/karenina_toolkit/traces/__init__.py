@@ -4,6 +4,7 @@ A *trace* is a sequence of `Message`s. A *recording* is the same thing as JSON v
 it. The functions here take either; recorded traffic, a list of *exchanges*, becomes traces by functions of its own.
 """
 
+from karenina_toolkit.traces.delimited import is_delimited, read_delimited
 from karenina_toolkit.traces.errors import TraceFormatError
 from karenina_toolkit.traces.exchanges import Exchange, trace_of_exchanges, traces_of_exchanges
 from karenina_toolkit.traces.formats import Recording, convert
@@ -19,7 +20,9 @@ __all__ = [
     "TraceVerdict",
     "convert",
     "final_ai_message",
+    "is_delimited",
     "metrics",
+    "read_delimited",
     "render",
     "trace_of_exchanges",
     "traces_of_exchanges",

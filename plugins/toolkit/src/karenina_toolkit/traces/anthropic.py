@@ -69,10 +69,12 @@ def _take(turn: Turn, blocks: Sequence[Entry], names: dict[str, str]) -> Iterato
 def _said_to_it(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
     """A user's entry: results of tools one by one, and the text between them."""
     role = entry["role"]
+    blocks = _blocks_of(entry)
+    if role == "tool" and blocks and all(block["type"].endswith("tool_result") for block in blocks):
+        role = "user"  # the reference project keeps such blocks under a role of their own
     if role not in ("user", "system"):
         raise TraceFormatError(f"its role is {role!r}; Anthropic's are user and assistant")
     texts: list[str] = []
-    blocks = _blocks_of(entry)
     for block in blocks:
         if not block["type"].endswith("tool_result"):
             texts.append(_text(block) if block["type"] == "text" else described(block["type"], block))

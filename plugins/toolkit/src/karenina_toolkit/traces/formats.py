@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from karenina_core.models.ports import Message
-from karenina_toolkit.traces import anthropic, google, openai_chat, openai_responses
+from karenina_toolkit.traces import anthropic, google, openai_chat, openai_responses, trace_messages
 from karenina_toolkit.traces.errors import TraceFormatError
 
 Entry = Mapping[str, Any]
@@ -40,10 +40,10 @@ class Opened:
 def convert(recording: Recording) -> list[Message]:
     """The messages of `recording`, in any of the known formats.
 
-    These are OpenAI chat messages, OpenAI Responses items, Anthropic messages, Google contents, and Karenina's own. It
-    is a list of them, or an object as the services take it, which holds the list and the instructions beside it:
-    `messages` (and `system`), `input` (and `instructions`) or `contents` (and `systemInstruction`). Messages that are
-    no JSON any more are handed through.
+    These are OpenAI chat messages, OpenAI Responses items, Anthropic messages, Google contents, the `trace_messages` of
+    the reference project, and Karenina's own. It is a list of them, or an object as the services take it, which holds
+    the list and the instructions beside it: `messages` (and `system`), `input` (and `instructions`) or `contents` (and
+    `systemInstruction`). Messages that are no JSON any more are handed through.
 
     Nothing is silently lost: pictures and blocks of unknown kinds become text that shows what they are. Ids of items,
     signatures, citations, log probabilities and token counts are no part of what was said. Raises `TraceFormatError`
@@ -165,7 +165,14 @@ OPENAI = Format("OpenAI chat messages", _openai, _read_openai)
 RESPONSES = Format("OpenAI Responses items", openai_responses.claims, openai_responses.read, needs_role=False)
 ANTHROPIC = Format("Anthropic messages", anthropic.claims, anthropic.read)
 GOOGLE = Format("Google contents", google.claims, google.read, needs_role=False)
-FORMATS = (OPENAI, RESPONSES, ANTHROPIC, GOOGLE, Format("Karenina's own", _own, _read_own))
+FORMATS = (
+    OPENAI,
+    RESPONSES,
+    ANTHROPIC,
+    GOOGLE,
+    Format("trace_messages", trace_messages.claims, trace_messages.read),
+    Format("Karenina's own", _own, _read_own),
+)
 _NAMES = ", ".join(known.name for known in FORMATS)
 
 

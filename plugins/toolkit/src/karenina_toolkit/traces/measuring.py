@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, TypedDict
 
 from karenina_toolkit.traces.formats import convert
@@ -32,6 +33,7 @@ class AgentMetrics(TypedDict):
     iterations: int
     tool_calls: int
     tools_used: list[str]
+    tool_call_counts: dict[str, int]
     suspect_failed_tool_calls: int
     suspect_failed_tools: list[str]
 
@@ -50,6 +52,7 @@ def metrics(trace: Recording) -> AgentMetrics:
         iterations=len(spoken),
         tool_calls=len(calls),
         tools_used=list(dict.fromkeys(call.name for call in calls)),
+        tool_call_counts=dict(Counter(call.name for call in calls)),
         suspect_failed_tool_calls=len(failed),
         suspect_failed_tools=list(dict.fromkeys(message.tool_name or "(unnamed)" for message in failed)),
     )
