@@ -67,6 +67,7 @@ class Drug(BaseModel):
 SCHEMA = {**Drug.model_json_schema(), "required": ["name", "approved"]}
 QUESTION = [Message.system("Extract."), Message.user("Aspirin is approved.")]
 GOOD = '{"name": "aspirin", "approved": true}'
+OTHER = '{"name": "aspirin", "approved": false}'
 
 
 async def ask(judge: Judge, **options: Any) -> Structured[Drug]:
@@ -114,8 +115,14 @@ async def test_a_reply_that_can_be_read_in_one_way_only_is_repaired(text: str) -
         (GOOD[:-1], "not complete"),
         ('{"name": "aspirin", "more": {"approved": true, "name": "x"}, "appr', "broken"),
         ('```json\n{"name": {"name": "x", "approved": true}, "a', "broken"),
-        (f"{GOOD} or rather {GOOD}", "more than one"),
-        (f"[{GOOD}, {GOOD}]", "a list"),
+        (f"{GOOD} or rather {OTHER}", "more than one"),
+        (f"[{GOOD}, {OTHER}]", "a list"),
+        (f'{GOOD}, "dose": 3', "before its last key"),
+        (f'{GOOD}, "dose": 3}}', "before its last key"),
+        ('{"name": "aspirin" "approved": true}', "line 1 column 20"),
+        ("{'name': 'Crohn's disease', 'approved': true}", "',' or '}' expected"),
+        ('{"name": aspirin, "approved": true}', "a value expected"),
+        ('{"name": "aspirin", "dose": 12mg}', "a value expected"),
         (f"Both: [{GOOD}, 1]", "a JSON list"),
         ('{"name": "aspirin", "name": "ibuprofen", "approved": true}', "'name' is given twice"),
         ('{"name": "aspirin", "approved": true, "dose": NaN}', "NaN"),
@@ -148,6 +155,12 @@ ENUM = {"enum": ["Phase 1", "Phase 2"]}
         ({"type": "number"}, "-0.5", -0.5),
         ({"type": ["number", "null"]}, "3", 3),
         ({"anyOf": [{"type": "number"}, {"type": "null"}]}, "null", None),
+        ({"type": "string"}, 42, "42"),
+        ({"type": ["string", "null"]}, -0.5, "-0.5"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 10**20, str(10**20)),
+        (LIST, [1985, "1986"], ["1985", "1986"]),
+        (LIST, 5, ["5"]),
+        ({"enum": ["1", "2"]}, 1, "1"),
         (LIST, "EGFR", ["EGFR"]),
         (LIST, '["EGFR", "KRAS"]', ["EGFR", "KRAS"]),
         ({"type": "array", "items": {"type": "integer"}}, "7", [7]),
@@ -176,10 +189,11 @@ def test_repairs_keep_the_value(schema: dict[str, Any], said: object, meant: obj
         ({"type": "number"}, "12 mg"),
         ({"type": "number"}, "5%"),
         ({"type": "number"}, "Infinity"),
-        ({"type": "string"}, 42),
+        ({"type": "string"}, True),
+        ({"type": "string", "format": "date"}, 2016),
         (LIST, "EGFR, KRAS"),
         (LIST, "none"),
-        (LIST, 5),
+        (LIST, True),
         (ENUM, "Phase 3"),
         ({"enum": ["A", "a"]}, "A "),
         ({"anyOf": [{"type": "integer"}, {"type": "boolean"}]}, "x"),
@@ -254,6 +268,20 @@ async def test_a_reply_that_does_not_fit_is_asked_again_with_the_reason() -> Non
     assert told.role == "user"
     assert 'the key "approved" is missing' in told.content
     assert (found.tries, found.usage) == (2, Usage(20, 10, calls=2))
+
+
+@pytest.mark.parametrize(
+    ("said", "wants"),
+    [
+        ('{"name": "aspirin", "approved": "perhaps"}', 'approved must be true or false, not "perhaps"'),
+        ('{"name": "aspirin", "approved": true, "dose": "a lot"}', "dose must be number or null"),
+        ("It is approved.", "name: text; approved: true or false"),
+    ],
+)
+async def test_the_second_request_names_each_field_and_its_type(said: str, wants: str) -> None:
+    judge = Judge(said, GOOD)
+    await ask(judge)
+    assert wants in judge.asked[1][-1].content
 
 
 async def test_a_missing_key_is_no_reply_although_the_model_has_a_default() -> None:

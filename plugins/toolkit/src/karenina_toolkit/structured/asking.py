@@ -21,6 +21,7 @@ from karenina_core.models.ports import (
     Usage,
 )
 from karenina_core.wording import some
+from karenina_toolkit.form import kind_of
 from karenina_toolkit.structured.fitting import fit
 from karenina_toolkit.structured.reading import is_complete, read_object
 
@@ -102,7 +103,7 @@ async def ask_for(
                     reply.text,
                     complete=reply.finish_reason == "stop" and is_complete(reply.text),
                 ) from error
-            conversation = [*messages, *_second_chance(reply, told)]
+            conversation = [*messages, *_second_chance(reply, told, schema)]
         else:
             return Structured(value, data, reply.way, tries, repaired, usage, reply.model)
 
@@ -157,10 +158,12 @@ def _pydantic_words() -> frozenset[str]:
     return frozenset(get_args(ErrorType)) - {"value_error", "assertion_error", "default_factory_not_called"}
 
 
-def _second_chance(reply: ParserReply, told: str) -> list[Message]:
+def _second_chance(reply: ParserReply, told: str, schema: Mapping[str, Any]) -> list[Message]:
+    fields = some([f"{name}: {kind_of(part, schema)}" for name, part in schema.get("properties", {}).items()])
     request = Message.user(
         f"Your reply cannot be used: {told}. "
-        "Reply again, with one complete JSON object that fits the schema and nothing around it."
+        "Reply again, with one complete JSON object that fits the schema and nothing around it"
+        + (f". Its fields: {fields}." if fields else ".")
     )
     # Several servers refuse an assistant message without text.
     return [Message.assistant(reply.text), request] if reply.text.strip() else [request]

@@ -14,6 +14,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from karenina_core.errors import KareninaError
+from karenina_toolkit.form import kind_of
+from karenina_toolkit.structured.numbers import written
 
 Schema = Mapping[str, Any]
 
@@ -46,16 +48,18 @@ _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 # A string that may stand for several entries, or for none, is no list of one.
 _MAY_BE_A_LIST = re.compile(r"[,;\n|]|\s(and|or)\s")
 _MAY_BE_NOTHING = {"", "-", "none", "null", "nil", "n/a", "na", "nothing", "empty", "unknown"}
+_LONGEST_SHOWN: Final = 60
 _EXPONENT_LIMIT = 40  # of an integer written as text; beyond, no judge means it
 
 
 def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool]:
     """`data` with the repairs that are unambiguous and keep every value, and whether there was one.
 
-    They are: "true" and "false" for booleans; a string that is a JSON number for numbers; "null" where text is not
-    allowed; one scalar where a list is wanted, unless it may stand for several or none; a string that holds a JSON
-    list where a list is wanted; letter case and spaces of enum values; an object wrapped in one foreign key, such as
-    `{"Answer": {...}}`. Nothing else changes: what does not fit stays, and `misfits` names it.
+    They are: "true" and "false" for booleans; a string that is a JSON number for numbers; a number, as it was written,
+    for text; "null" where text is not allowed; one scalar where a list is wanted, unless it may stand for several or
+    none; a string that holds a JSON list where a list is wanted; letter case and spaces of enum values; an object
+    wrapped in one foreign key, such as `{"Answer": {...}}`. Nothing else changes: what does not fit stays, and
+    `misfits` names it.
     """
     repaired, changed, _ = fit(data, schema)
     return repaired, changed
@@ -77,7 +81,7 @@ def fit(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, 
         return unwrapped, unwrapped is not given, problems
     repaired = _repair(unwrapped, schema, schema)
     assert isinstance(repaired, dict)
-    return repaired, not _same(data, repaired), misfits(repaired, schema)
+    return repaired, not same(data, repaired), misfits(repaired, schema)
 
 
 def takes_null(schema: Schema, root: Schema) -> bool:
@@ -139,6 +143,8 @@ def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
             return _number(word, kind, value)
         if kind == "null" and word.lower() == "null":
             return None
+    if kind == "string" and "format" not in schema and isinstance(value, (int, float)):
+        return value if isinstance(value, bool) else written(value)
     return value
 
 
@@ -166,7 +172,7 @@ def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
     found: list[Any] = []
     for option in options:
         tried = _repair(value, option, root)
-        if not _fails(tried, option, root) and not any(_same(tried, other) for other in found):
+        if not _fails(tried, option, root) and not any(same(tried, other) for other in found):
             found.append(tried)
     return found[0] if len(found) == 1 else value
 
@@ -179,16 +185,16 @@ def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator
     options = _options(schema)
     if options:
         if all(_fails(value, option, root) for option in options):
-            yield f"{_at(place)} fits none of the kinds of value that are allowed there"
+            yield f"{_at(place)} must be {kind_of({'anyOf': options}, root)}"
         return
     allowed = _allowed(schema)
     if allowed is not None:
-        if not any(_same(value, option) for option in allowed):
+        if not any(same(value, option) for option in allowed):
             yield f"{_at(place)} must be one of {json.dumps(allowed, ensure_ascii=False)}"
         return
     kind = schema.get("type", "object" if "properties" in schema else None)
     if isinstance(kind, str) and not _is(value, kind):
-        yield f"{_at(place)} must be {_ARTICLES.get(kind, kind)}"
+        yield f"{_at(place)} must be {_ARTICLES.get(kind, kind)}, not {_shown(value)}"
     elif isinstance(value, dict):
         for key in schema.get("required", ()):
             if key not in value:
@@ -244,6 +250,8 @@ def _allowed(schema: Schema) -> list[Any] | None:
 
 
 def _matching(value: Any, allowed: list[Any]) -> Any:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and written(value) in allowed:
+        return value if any(same(value, option) for option in allowed) else written(value)
     if not isinstance(value, str) or value in allowed:
         return value
     matches = [option for option in allowed if isinstance(option, str) and _folded(option) == _folded(value)]
@@ -288,13 +296,20 @@ def _is(value: object, kind: str) -> bool:
     return isinstance(value, _TYPES.get(kind, object))
 
 
-def _same(one: object, other: object) -> bool:
+def same(one: object, other: object) -> bool:
     """Equality of JSON values, where `True` is not `1`."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(same, one, other))
     return isinstance(one, bool) is isinstance(other, bool) and one == other
+
+
+def _shown(value: object) -> str:
+    """Return the beginning of a value, as JSON."""
+    start = value[: _LONGEST_SHOWN + 1] if isinstance(value, str) else value
+    text = json.dumps(start, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def _at(place: str) -> str:

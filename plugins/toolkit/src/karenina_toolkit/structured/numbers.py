@@ -1,16 +1,12 @@
-"""Numbers of a judge's JSON that a float cannot hold."""
+"""Numbers of a judge's JSON whose digits a float does not keep."""
 
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
-from typing import Final
-
-_ALWAYS_HELD: Final = 15
-"""A decimal of so many digits comes back from a float as it was."""
 
 
 class WrittenFloat(float):
-    """A float with the text that was `written`, which is another number: a Decimal field takes that one."""
+    """A float with the text that was `written`, which a float prints otherwise: Decimals and texts take that one."""
 
     written: str
 
@@ -22,14 +18,15 @@ class WrittenFloat(float):
 
 
 def read_float(text: str) -> float:
-    """Return the number that a JSON text is, as a `WrittenFloat` if a float prints another one.
+    """Return the number that a JSON text is, as a `WrittenFloat` if a float prints it otherwise.
 
     Raises `ValueError` for an exponent that no Decimal can have.
     """
     number = float(text)
+    if repr(number) == text:
+        return number
     try:
-        if len(text) <= _ALWAYS_HELD or Decimal(repr(number)) == Decimal(text):
-            return number
+        Decimal(text)
     except InvalidOperation:
         raise ValueError(f"the number {text[:40]} is out of range") from None
     return WrittenFloat(text)
@@ -57,3 +54,8 @@ def _rounds_to(given: int, read: float) -> bool:
         return float(given) == read
     except OverflowError:
         return read in (float("inf"), float("-inf"))
+
+
+def written(number: float) -> str:
+    """Return a number of a judge's JSON as it was written."""
+    return number.written if isinstance(number, WrittenFloat) else str(number)

@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final, NoReturn
+from collections.abc import Callable
+from typing import Any, Final, NoReturn, TypeVar
 
 from karenina_core.wording import whole_values
+from karenina_toolkit.structured.fitting import same
+from karenina_toolkit.structured.lenient import Lenient
 from karenina_toolkit.structured.numbers import read_float
 
-_FENCE = re.compile(r"```[ \t]*[\w-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
-_OBJECT_START = re.compile(r'\{\s*["}]')
+T = TypeVar("T")
+
+_OBJECT_START: Final = re.compile(r'\{\s*(?:["\'}\u201c#]|//|/\*)')
+_BARE_START: Final = re.compile(r"\{\s*[A-Za-z_][\w-]*\s*:")
+_GOES_ON: Final = re.compile(r"\s*,\s*[\"'\w-]+\s*:")
+"""How what follows an object begins that was closed too early."""
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 """What may stand for half of a surrogate pair in JSON."""
-_THOUGHT_END = "</think>"
+_THOUGHT_END: Final = "</think>"
+_MOST_COPIES: Final = 8
 
 
 def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool]:
-    """The one JSON object in `text`, and whether something around it had to be taken off.
+    """Return the one JSON object in `text`, and whether anything about it had to be mended.
 
-    Taken off are: a code fence, prose before and after, thoughts that end in `</think>`, a list of one object, and a
-    string that holds the object. Half of a surrogate pair in a text becomes U+FFFD. With `whole`, for a reply that was
-    cut off, nothing may stand around the object.
+    Taken off are: a code fence, prose before and after, braces in it included, thoughts that end in `</think>`, a list
+    of one object, a string that holds the object, and the same object once more. The object may be one step from JSON
+    (`Lenient`). Half of a surrogate pair in a text becomes U+FFFD. With `whole`, for a reply that was cut off, nothing
+    is mended.
     Raises `ValueError`, which says what is wrong, for text with no object, with several, with one that is broken or
     cut off, with a key given two different values, and for `NaN` and `Infinity`, which are no JSON.
     """
+    value, mended = _read(text, whole=whole)
+    return (whole_values(value) if _HALF.search(text) else value), mended
+
+
+def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
     stripped = text.strip()
     if not stripped:
         raise ValueError("the reply is empty")
@@ -36,7 +50,7 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
         return _inside(stripped), True
     if isinstance(value, dict):
         return value, False
-    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+    if isinstance(value, list) and value and isinstance(value[0], dict) and all(same(value[0], one) for one in value):
         return value[0], True
     if isinstance(value, str) and value.lstrip().startswith("{"):
         return read_object(value, whole=True)[0], True
@@ -58,44 +72,68 @@ def is_complete(text: str) -> bool:
 
 
 def _inside(text: str) -> dict[str, Any]:
-    thought, ended, after = text.partition(_THOUGHT_END)
-    # The mark may also stand in a value of a broken object; chat templates often swallow the opening mark.
-    if ended and (thought.startswith("<think>") or not _OBJECT_START.search(thought)):
-        return read_object(after)[0]
-    blocks = [block for block in _FENCE.finditer(text) if block[1].lstrip().startswith("{")]
-    if len(blocks) == 1:
-        block = blocks[0]
-        if not _OBJECT_START.search(text[: block.start()] + " " + text[block.end() :]):
-            return read_object(block[1], whole=True)[0]
-    first, last = text.find("{"), text.rfind("}")
-    if first < 0:
+    text = _without_thoughts(text)
+    start = _OBJECT_START if _OBJECT_START.search(text) else _BARE_START
+    objects: list[dict[str, Any]] = []
+    outside: list[str] = []
+    at = 0
+    while (begin := start.search(text, at)) is not None:
+        # An object that cannot be read ends the search: an inner one must never pass for the whole.
+        value, end = _object_at(text, begin.start())
+        objects.append(value)
+        outside.append(text[at : begin.start()])
+        at = end
+        if len(objects) > _MOST_COPIES:
+            raise ValueError("the reply holds more than one JSON object")
+    outside.append(text[at:])
+    if not objects:
         raise ValueError("the reply holds no JSON object")
-    if last < first:
-        raise ValueError("the JSON object in the reply is not complete")
-    # From the first brace to the last, or nothing: an inner object of a broken one must never pass for the whole.
-    try:
-        value = _loads(text[first : last + 1])
-    except json.JSONDecodeError as error:
-        if error.msg == "Extra data":
-            raise ValueError("the reply holds more than one JSON object") from None
-        raise ValueError(f"the JSON object in the reply is broken ({_where(error)})") from None
-    if _touches_list(text, first, last):
+    said = [value for value in objects if value] or objects
+    if any(not same(said[0], other) for other in said):
+        raise ValueError("the reply holds more than one JSON object")
+    _check_outside(outside)
+    return said[0]
+
+
+def _without_thoughts(text: str) -> str:
+    """Return what follows the last mark of a thought's end that stands before an object."""
+    end = text.find(_THOUGHT_END)
+    # The mark may also stand in a value of a broken object; chat templates often swallow the opening mark.
+    if end < 0 or not (text.startswith("<think>") or _OBJECT_START.search(text, 0, end) is None):
+        return text
+    begin = _OBJECT_START.search(text, end)
+    last = text.rfind(_THOUGHT_END, end, begin.start() if begin is not None else len(text))
+    return text[last + len(_THOUGHT_END) :]
+
+
+def _check_outside(parts: list[str]) -> None:
+    """Raise `ValueError` if the text around an object says that the object is not all that was meant."""
+    before, after = parts[0].rstrip(), parts[-1].lstrip()
+    entry = before.endswith(("[", ",")) and after.startswith(("]", ",")) and "[" in before and "]" in after
+    if entry and not (before.endswith("[") and after.startswith("]")):
         raise ValueError("the reply holds a JSON list, not a JSON object")
-    assert isinstance(value, dict)
-    return value
+    closed = sum(part.count("}") - part.count("{") for part in parts)
+    if _GOES_ON.match(after) or (closed and after.strip("}` \r\n")):
+        raise ValueError("the JSON object in the reply is broken (it ends before its last key)")
 
 
-def _touches_list(text: str, first: int, last: int) -> bool:
-    """Whether the object is an entry of a list that did not parse: its neighbours would be lost."""
-    before, after = text[:first].rstrip(), text[last + 1 :].lstrip()
-    neighbours = before.endswith(("[", ",")) and after.startswith(("]", ","))
-    return neighbours and "[" in before and "]" in after
-
-
-def _loads(text: str) -> Any:
+def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
+    """Return the object that begins here, read leniently if it is no JSON, and where it ends."""
     try:
-        value = _DECODER.decode(text)
-        return whole_values(value) if _HALF.search(text) else value
+        return _guarded(lambda: _DECODER.raw_decode(text, at))
+    except json.JSONDecodeError:
+        if text.find("}", at) < 0:
+            raise ValueError("the JSON object in the reply is not complete") from None
+    try:
+        return _guarded(lambda: _LENIENT.object_at(text, at))
+    except ValueError as error:
+        raise ValueError(f"the JSON object in the reply is broken ({error})") from None
+
+
+def _guarded(read: Callable[[], T]) -> T:
+    """Return what `read` reads, and say of what it raises what it means. Raises `ValueError`."""
+    try:
+        return read()
     except json.JSONDecodeError:
         raise
     except RecursionError:
@@ -104,6 +142,10 @@ def _loads(text: str) -> Any:
         if "int_max_str_digits" in str(error):
             raise ValueError("a whole number in the reply has more than 4300 digits") from None
         raise
+
+
+def _loads(text: str) -> Any:
+    return _guarded(lambda: _DECODER.decode(text))
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -120,6 +162,7 @@ def _refuse(word: str) -> NoReturn:
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_refuse, parse_float=read_float)
+_LENIENT: Final = Lenient(_pairs, _loads)
 
 
 def _where(error: json.JSONDecodeError) -> str:

@@ -1,0 +1,113 @@
+"""Replies that are one step from right: what is read of them, and that a law holds for all of them.
+
+`malformed_replies.jsonl` holds replies in the forms in which judges have been seen to miss what they were asked for,
+each with its kind, the schema, and the one thing that it can mean.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karenina_toolkit.structured import misfits, read_object, repair
+
+FILE: Final = Path(__file__).with_name("malformed_replies.jsonl")
+MOST_LOST: Final = 0.01
+
+
+@cache
+def replies() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
+
+
+def meaning(reply: dict[str, Any]) -> dict[str, Any] | str:
+    """What is read of a reply; the problem where there is one."""
+    try:
+        data, _ = repair(read_object(reply["text"])[0], reply["schema"])
+    except ValueError as error:
+        return str(error)
+    return "; ".join(misfits(data, reply["schema"])) or data
+
+
+def test_at_most_one_reply_in_a_hundred_is_lost() -> None:
+    lost = [(reply["kind"], reply["text"], found) for reply in replies() if isinstance(found := meaning(reply), str)]
+    assert len(lost) <= MOST_LOST * len(replies()), Counter(kind for kind, *_ in lost)
+
+
+def test_no_reply_is_read_as_something_else() -> None:
+    read = [(reply, found) for reply in replies() if not isinstance(found := meaning(reply), str)]
+    assert [(reply["text"], found) for reply, found in read if found != reply["meant"]] == []
+
+
+NAMES: Final = st.from_regex(r"[a-z]{1,6}", fullmatch=True)
+TEXTS: Final = st.text(
+    st.characters(max_codepoint=0xFFFF, exclude_characters="\\", exclude_categories=["Cs"]), max_size=12
+)
+VALUES: Final = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=6,
+)
+OBJECTS: Final = st.dictionaries(NAMES, VALUES, min_size=1, max_size=4)
+
+
+def lines(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False)
+
+
+def between_entries(text: str, comma: str) -> str:
+    """`text`, which has an entry on each line, with something else for each comma at the end of a line."""
+    return "\n".join(line[:-1] + comma if line.endswith(",") else line for line in text.split("\n"))
+
+
+WRITTEN: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
+    "as Python": repr,
+    "comma at the end": lambda value: lines(value)[:-2] + ",\n}",
+    "comments": lambda value: between_entries(lines(value), ", // as the response says"),
+    "no commas": lambda value: between_entries(lines(value), ""),
+    "line breaks in text": lambda value: (
+        json.dumps(value, ensure_ascii=False).replace(r"\n", "\n").replace(r"\t", "\t")
+    ),
+    "twice": lambda value: f"{json.dumps(value)}\nOnce more: {json.dumps(value)}",
+    "braces before": lambda value: f"Of {{x, y}} and {{{{z}}}}: {json.dumps(value)}",
+}
+
+
+@pytest.mark.parametrize("write", WRITTEN.values(), ids=WRITTEN)
+@given(value=OBJECTS)
+def test_an_object_in_another_form_is_read_as_what_it_is(
+    write: Callable[[dict[str, Any]], str], value: dict[str, Any]
+) -> None:
+    assert read_object(write(value))[0] == value
+
+
+@pytest.mark.parametrize("write", WRITTEN.values(), ids=WRITTEN)
+@given(value=OBJECTS, data=st.data())
+def test_an_object_in_another_form_that_was_cut_off_is_never_read(
+    write: Callable[[dict[str, Any]], str], value: dict[str, Any], data: st.DataObject
+) -> None:
+    if write is WRITTEN["twice"]:
+        return
+    text = write({"first": "x", **value})
+    cut = text[: data.draw(st.integers(0, text.rindex("}")))]
+    with pytest.raises(ValueError, match="the "):
+        read_object(cut)
+
+
+def test_many_objects_are_refused_without_reading_all() -> None:
+    with pytest.raises(ValueError, match="more than one JSON object"):
+        read_object("{'a': 1} " * 300_000)
+
+
+@pytest.mark.parametrize("unit", ["</think>", "{'a':", '{"a":', "{{", "/*", "{a:[", "{'", '{"', "{#\n"])
+def test_a_long_reply_is_refused_in_time(unit: str) -> None:
+    with pytest.raises(ValueError, match="the "):
+        read_object(unit * 300_000)
