@@ -1,11 +1,15 @@
-"""The fence of `.importlinter` covers every distribution and every room, and has no exceptions.
+"""The fence of `.importlinter` covers every distribution and every room, has no exceptions, and the core stays small.
 
 `tox -e lint` checks the imports themselves.
 """
 
 from __future__ import annotations
 
+import ast
+import io
+import tokenize
 import tomllib
+from collections.abc import Iterable
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -75,3 +79,42 @@ def test_the_core_requires_four_libraries() -> None:
     project = tomllib.loads((ROOT / "karenina_core" / "pyproject.toml").read_text("utf-8"))["project"]
 
     assert [need.partition(">")[0] for need in project["dependencies"]] == ["anyio", "pluggy", "pydantic", "stevedore"]
+
+
+def test_the_core_stays_small() -> None:
+    files = sorted(packages()["karenina_core"].rglob("*.py"))
+
+    assert sum(map(lines_of_code, files)) <= 4_300
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= 6_500
+
+
+def test_the_machinery_of_plugins_stays_small() -> None:
+    """What finds, loads and registers plugins and calls hooks, wherever the hooks are specified."""
+    core = packages()["karenina_core"]
+    files = [*(core / "plugins").glob("*.py"), core / "hooks.py", *core.rglob("hookspecs.py")]
+
+    assert sum(map(lines_of_code, set(files))) <= 500
+
+
+def test_lines_of_code_are_neither_blank_nor_comments_nor_docstrings(tmp_path: Path) -> None:
+    file = tmp_path / "example.py"
+    text = '"""A module."""\n\n# a comment\nTEXT = """one\ntwo"""\n"""A text."""\nprint(  # here\n    TEXT\n)\n'
+    file.write_text(text)
+
+    assert lines_of_code(file) == 5
+
+
+def lines_of_code(file: Path) -> int:
+    """Count the lines of a file that are not blank, a comment or part of a docstring."""
+    text = file.read_text("utf-8")
+    documented = {line for node in ast.walk(ast.parse(text)) for line in _documentation(node)}
+    layout = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    code = {line for one in tokens if one.type not in layout for line in range(one.start[0], one.end[0] + 1)}
+    return len(code - documented)
+
+
+def _documentation(node: ast.AST) -> Iterable[int]:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    return ()

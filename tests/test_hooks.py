@@ -21,7 +21,7 @@ from karenina_cli.hookspecs import karenina_commands
 from karenina_core import ANY, ArtifactKeys, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.artifacts.slots import SLOT_RULES
-from karenina_core.config import adapter_named, settings
+from karenina_core.config import adapter_named, prompt_instructions, settings
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.ports import CallInfo, ErrorCategory, Message, PortError
 from karenina_core.plugins import Plugins, using
@@ -139,8 +139,8 @@ def test_instructions_are_added_for_a_task_and_an_interface(plugins: Plugins) ->
             return f"{task} for {interface}" if interface == "small" else None
 
     plugins.register(Advice())
-    assert plugins.prompt_instructions("parsing", "small") == ("parsing for small",)
-    assert plugins.prompt_instructions("parsing", "large") == ()
+    assert prompt_instructions(plugins, "parsing", "small") == ("parsing for small",)
+    assert prompt_instructions(plugins, "parsing", "large") == ()
 
 
 @shows("karenina_settings")

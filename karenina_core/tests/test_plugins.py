@@ -477,8 +477,11 @@ def test_chosen_plugins_hold_within_their_block_only() -> None:
 SPECIFIES = """
 from karenina_core.hooks import hookspec
 @hookspec
-def aviary_songs(hour):
+def aviary_songs():
     \"\"\"Offer songs.\"\"\"
+@hookspec
+def aviary_call(hour):
+    \"\"\"Offer what is sung at an hour.\"\"\"
 """
 
 
@@ -505,8 +508,13 @@ def modules(places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 class singer:
     @staticmethod
     @hookimpl
-    def aviary_songs(hour: int) -> list[str]:
-        return [f"a song at {hour}"]
+    def aviary_songs() -> list[str]:
+        return ["a song"]
+
+    @staticmethod
+    @hookimpl
+    def aviary_call(hour: int) -> str:
+        return f"a call at {hour}"
 
 
 def test_a_hook_of_another_distribution_is_specified_and_called(places: Places, modules: Modules) -> None:
@@ -517,10 +525,11 @@ def test_a_hook_of_another_distribution_is_specified_and_called(places: Places, 
     plugins = places.discover()
 
     assert states(plugins) == {("singer", "singer"): "loaded"}
-    assert plugins.call(owner.aviary_songs, hour=5) == ["a song at 5"]
-    assert [(one.value, one.distribution, one.version) for one in plugins.offers(owner.aviary_songs, hour=6)] == [
-        ("a song at 6", "singer", "2.0")
+    assert plugins.call(owner.aviary_songs) == ["a song"]
+    assert [(one.value, one.distribution, one.version) for one in plugins.offers(owner.aviary_songs)] == [
+        ("a song", "singer", "2.0")
     ]
+    assert [one.value for one in plugins.each(owner.aviary_call, hour=5)] == ["a call at 5"]
     assert Hook("aviary_songs", "aviary", "1.0", "Offer songs.") in plugins.specifications.hooks()
 
 
@@ -566,12 +575,12 @@ def test_a_hook_with_two_owners_is_a_conflict(places: Places, modules: Modules) 
         '[plugins] block = ["aviary"]'
     )
     with pytest.raises(PluginError, match="aviary_songs cannot be used"):
-        plugins.call(owner.aviary_songs, hour=1)
-    assert places.discover(block=["birdcage"]).call(owner.aviary_songs, hour=1) == []
+        plugins.call(owner.aviary_songs)
+    assert places.discover(block=["birdcage"]).call(owner.aviary_songs) == []
 
 
 def test_a_hook_of_the_core_is_not_taken_over(places: Places, modules: Modules) -> None:
-    modules.add("aviary", SPECIFIES.replace("aviary_songs(hour)", "karenina_extra_stages()"))
+    modules.add("aviary", SPECIFIES.replace("aviary_songs()", "karenina_extra_stages()"))
     places.add("early-bird", {STAGES: {"Early": "early_stage"}})
 
     plugins = places.discover()
@@ -585,20 +594,20 @@ def test_only_leaves_out_plugins_and_no_specifications(places: Places, modules: 
     places.add("singer", {OTHERS: {"singer": "singer"}})
     assert owner is not None
 
-    assert places.discover(only=["singer"]).call(owner.aviary_songs, hour=5) == ["a song at 5"]
+    assert places.discover(only=["singer"]).call(owner.aviary_songs) == ["a song"]
 
 
 def test_an_owner_indexes_what_was_offered(places: Places, modules: Modules) -> None:
     owner = modules.add(
-        "aviary", SPECIFIES + "known = []\ndef offered(plugins):\n    known[:] = plugins.call(aviary_songs, hour=1)\n"
+        "aviary", SPECIFIES + "known = []\ndef offered(plugins):\n    known[:] = plugins.call(aviary_songs)\n"
     )
     places.add("singer", {OTHERS: {"singer": "singer"}})
     assert owner is not None
 
     plugins = places.discover()
-    assert owner.known == ["a song at 1"]
+    assert owner.known == ["a song"]
     plugins.register(type("Another", (singer,), {}))
-    assert owner.known == ["a song at 1"] * 2
+    assert owner.known == ["a song"] * 2
 
 
 def test_an_owner_that_fails_to_index_is_listed_with_the_reason(places: Places, modules: Modules) -> None:

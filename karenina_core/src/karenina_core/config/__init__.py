@@ -7,7 +7,7 @@ come, in this order, from arguments, the environment, a file, and the owner's de
 from karenina_core.config.core import CoreSettings, PluginSelection
 from karenina_core.config.environment import from_environment, read_value
 from karenina_core.config.names import Setting, prompt_tasks, settings
-from karenina_core.config.plugins import adapter_named, offered_adapters, plugins_of
+from karenina_core.config.plugins import adapter_named, offered_adapters, plugins_of, prompt_instructions
 from karenina_core.config.verification import VerificationConfig
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "from_environment",
     "offered_adapters",
     "plugins_of",
+    "prompt_instructions",
     "prompt_tasks",
     "read_value",
     "settings",

@@ -1,4 +1,4 @@
-"""What the configuration chooses of the plugins: which are in force, and which adapter serves a model."""
+"""What a configuration uses of the plugins: those in force, the adapters of its models, and additions to prompts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from karenina_core.errors import PluginError
 from karenina_core.known import missing_adapter
 from karenina_core.models.adapters import OfferedAdapter
 from karenina_core.plugins import Selection, current, selected
+from karenina_core.plugins.hookspecs import karenina_prompt_instructions
 
 if TYPE_CHECKING:
     from karenina_core.config.verification import VerificationConfig
@@ -48,3 +49,9 @@ def adapter_named(plugins: Plugins, interface: str) -> OfferedAdapter:
     if problem:
         raise PluginError(f"the adapter {interface!r} cannot be used: {problem}")
     raise PluginError(missing_adapter(interface, [one.spec.interface for one in offered]))
+
+
+def prompt_instructions(plugins: Plugins, task: str, interface: str) -> tuple[str, ...]:
+    """Return what plugins add to the prompt of `task` for judges of `interface`, sorted."""
+    found = [one.value(task=task, interface=interface) for one in plugins.implementations(karenina_prompt_instructions)]
+    return tuple(sorted(text for text in found if text))

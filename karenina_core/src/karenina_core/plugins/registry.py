@@ -135,25 +135,22 @@ class Plugins:
             else:
                 yield Offer(result, found.distribution, found.version, found.plugin)
 
-    def offers(self, hook: Callable[P, Sequence[T]], *args: P.args, **kwargs: P.kwargs) -> list[Offer[T]]:
-        """Return what plugins offer through `hook`, each with the distribution that it comes from.
+    def offers(self, hook: Callable[[], Sequence[T]]) -> list[Offer[T]]:
+        """Return what plugins offer through `hook`, which takes no arguments, each with its distribution.
 
-        A hook without arguments is called once, and again after a plugin was registered.
+        The hook is called once, and again after a plugin was registered.
         """
-        offers: list[Offer[T]] | None = self._offered.get(hook.__name__)
-        if offers is None or kwargs:
-            offers = [
+        if hook.__name__ not in self._offered:
+            self._offered[hook.__name__] = [
                 Offer(one, found.distribution, found.version, found.plugin)
-                for found in self.each(hook, *args, **kwargs)
+                for found in self.each(hook)
                 for one in found.value or ()
             ]
-        if not kwargs:
-            self._offered[hook.__name__] = offers
-        return offers
+        return self._offered[hook.__name__]
 
-    def call(self, hook: Callable[P, Sequence[T]], *args: P.args, **kwargs: P.kwargs) -> list[T]:
-        """Return what plugins offer through `hook`, in one list."""
-        return [offer.value for offer in self.offers(hook, *args, **kwargs)]
+    def call(self, hook: Callable[[], Sequence[T]]) -> list[T]:
+        """Return what plugins offer through `hook`, which takes no arguments, in one list."""
+        return [offer.value for offer in self.offers(hook)]
 
     def reject(self, offer: Offer[object], error: Exception) -> None:
         """List the plugin of an offer that cannot be used as failed."""
@@ -178,11 +175,6 @@ class Plugins:
                         found.append((name, one.distribution, one))
             self._offered[kind] = [one for *_, one in sorted(found, key=lambda entry: entry[:2])]
         return self._offered[kind]
-
-    def prompt_instructions(self, task: str, interface: str) -> tuple[str, ...]:
-        """What plugins add to the prompt of `task` for judges of `interface`, in the order of the plugins' names."""
-        found = self._manager.hook.karenina_prompt_instructions(task=task, interface=interface)
-        return tuple(sorted(text for text in found if text))
 
     def _add_group(self, points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> None:
         loaded: dict[int, tuple[object, list[PluginInfo]]] = {}

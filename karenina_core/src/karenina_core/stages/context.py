@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
-    from karenina_core.stages.state import Ask, Hooks
+    from karenina_core.plugins import Plugins
+    from karenina_core.stages.state import Ask
 
 __all__ = ["Item", "ItemError", "PortProvider", "State", "VerificationContext"]
 
@@ -170,8 +171,8 @@ class VerificationContext:
         return self._state.item.trust
 
     @property
-    def plugins(self) -> Hooks:
-        """The hooks of the run's plugins."""
+    def plugins(self) -> Plugins:
+        """The plugins of the run."""
         return self._state.item.ports.plugins
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import CallInfo, Usage
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
     from karenina_core.models.source_folder import SourceFolder
-
-P = ParamSpec("P")
-T = TypeVar("T")
+    from karenina_core.plugins import Plugins
 
 AtEnd = Callable[[], Awaitable[None] | None]
 
@@ -29,18 +27,11 @@ Ask = Callable[[], str | Awaitable[str]]
 """One question to a service, asked once: by itself, which may take its time, or as an awaitable."""
 
 
-class Hooks(Protocol):
-    """The hooks of a run's plugins, for stages that open an extension point of their own."""
-
-    def call(self, hook: Callable[P, Sequence[T]], *args: P.args, **kwargs: P.kwargs) -> list[T]:
-        """Return what plugins offer through `hook`, in one list."""
-
-
 class PortProvider(Protocol):
     """Where stages get their ports from: the run, which limits, retries and records every call."""
 
     @property
-    def plugins(self) -> Hooks:
+    def plugins(self) -> Plugins:
         """The plugins of the run."""
 
     def llm(self, model: ModelConfig) -> LLMPort:

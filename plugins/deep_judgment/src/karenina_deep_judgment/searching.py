@@ -19,7 +19,7 @@ from karenina_toolkit.together import together
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig, VerificationContext
-    from karenina_core.stages.state import Hooks
+    from karenina_core.plugins import Plugins
     from karenina_deep_judgment.settings import SearchFunction
     from karenina_toolkit.search import SearchTool
 
@@ -158,7 +158,7 @@ def _schema(numbered: Mapping[str, object]) -> dict[str, Any]:
     return object_schema(dict.fromkeys(numbered, part))
 
 
-def search_tools(plugins: Hooks) -> list[SearchTool]:
+def search_tools(plugins: Plugins) -> list[SearchTool]:
     """Return the ways to look something up that plugins bring, sorted by name."""
     return sorted(plugins.call(karenina_search_tools), key=lambda one: one.name)
 

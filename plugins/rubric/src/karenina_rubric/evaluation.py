@@ -30,8 +30,8 @@ from karenina_toolkit.judge_input import judge_input
 from karenina_toolkit.together import together
 
 if TYPE_CHECKING:
+    from karenina_core.plugins import Plugins
     from karenina_core.stages.stage import ModelNeed
-    from karenina_core.stages.state import Hooks
     from karenina_rubric.evaluators import TraitEvaluator
 
 DEEP_MODE: Final = "deep_judgment_rubric_mode"
@@ -231,7 +231,7 @@ def _agentic(trait: RubricTrait) -> bool:
     return isinstance(trait, AgenticRubricTrait)
 
 
-def trait_evaluators(plugins: Hooks) -> list[TraitEvaluator]:
+def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
     """Return what plugins bring to score traits, in the order in which each trait is offered to them.
 
     One that cannot be used is listed as failed when plugins are loaded, and left out here.

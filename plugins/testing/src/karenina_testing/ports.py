@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_core.config import adapter_named
+from karenina_core.config import adapter_named, prompt_instructions
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.models.ports import CallInfo
 from karenina_toolkit.services import ask_service
@@ -55,7 +55,7 @@ class PlainPorts:
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
         """Return what plugins add to the prompt of `task`."""
-        return self.plugins.prompt_instructions(task, interface)
+        return prompt_instructions(self.plugins, task, interface)
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
         """Return what `ask` brings. Raises `PortError`."""

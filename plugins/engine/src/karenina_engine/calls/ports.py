@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from anyio import to_thread
 
-from karenina_core.config import adapter_named
+from karenina_core.config import adapter_named, prompt_instructions
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.adapters import AgentTier
 from karenina_core.models.model import ModelConfig
@@ -150,7 +150,7 @@ class PortHub:
         """What plugins add to the prompt of `task` for models of `interface`."""
         key = (task, interface)
         if key not in self._instructions:
-            self._instructions[key] = self.plugins.prompt_instructions(task, interface)
+            self._instructions[key] = prompt_instructions(self.plugins, task, interface)
         return self._instructions[key]
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
