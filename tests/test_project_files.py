@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+import sysconfig
 import tomllib
 from importlib import import_module
 from pathlib import Path
+from shutil import copy
 from typing import Any
 
 import pytest
@@ -90,3 +95,38 @@ def test_the_citation_has_what_its_format_requires() -> None:
     assert {"cff-version", "message", "title", "authors", "version", "license"} <= set(citation)
     assert citation["license"] == pyproject(".")["project"]["license"]
     assert str(citation["version"]) == pyproject(".")["project"]["version"]
+
+
+def test_pre_commit_hooks_run_without_a_network(tmp_path: Path) -> None:
+    for name in (".pre-commit-config.yaml", "pyproject.toml"):
+        copy(ROOT / name, tmp_path)
+    (tmp_path / "untidy.py").write_text('"""A module."""\n\nimport os\nx = {  }\n', "utf-8")
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+        **dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"), "http://127.0.0.1:9"),
+        "PRE_COMMIT_HOME": str(tmp_path / "home"),
+        "PATH": os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]]),
+    }
+
+    def run(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
+        )
+
+    assert run("git", "init", "-q").returncode == 0
+    assert run("git", "add", "untidy.py").returncode == 0
+    for hook in ("ruff-check", "ruff-format"):
+        done = run(sys.executable, "-m", "pre_commit", "run", hook, "--all-files")
+        assert "files were modified by this hook" in done.stdout, done.stderr
+        run("git", "add", "untidy.py")
+
+    assert (tmp_path / "untidy.py").read_text("utf-8") == '"""A module."""\n\nx = {}\n'
+
+
+def test_pre_commit_hooks_use_installed_tools_alone() -> None:
+    repositories = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))["repos"]
+    hooks = [hook for repository in repositories for hook in repository["hooks"]]
+
+    assert {repository["repo"] for repository in repositories} == {"local"}
+    assert {hook["language"] for hook in hooks} == {"system"}
+    assert {hook["entry"].split()[0] for hook in hooks} == {"ruff", "lint-imports", "python"}
