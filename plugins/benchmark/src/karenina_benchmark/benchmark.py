@@ -28,7 +28,12 @@ class Benchmark(BenchmarkContent):
 
     @classmethod
     def load(
-        cls, path: str | Path, trust: Trust | Literal["all"] | None = None, *, max_bytes: int | None = None
+        cls,
+        path: str | Path,
+        trust: Trust | Literal["all"] | None = None,
+        *,
+        max_bytes: int | None = None,
+        skip_broken: bool = False,
     ) -> Self:
         """Read a benchmark: a JSON-LD checkpoint (`.jsonld`, `.json`), the readable form (`.yaml`, `.yml`), lines, a
         table, or another format that a plugin offers.
@@ -40,8 +45,9 @@ class Benchmark(BenchmarkContent):
         one's own).
 
         At most 100 MB of it, and of each file that it names, are read; `max_bytes` or the environment variable
-        `KARENINA_MAX_FILE_BYTES` sets another bound. Raises `CheckpointError`, and `RestrictedValues` for a path that
-        needs trust.
+        `KARENINA_MAX_FILE_BYTES` sets another bound. With `skip_broken` questions that cannot be read are left out,
+        each with a warning, and are in `broken`. Raises `CheckpointError`, and `RestrictedValues` for a path that needs
+        trust.
         """
         from karenina_benchmark import loading
         from karenina_core.data.trust import Trust
@@ -50,7 +56,9 @@ class Benchmark(BenchmarkContent):
 
         chosen = Trust.all() if trust == "all" else trust
         with allowing(max_bytes):
-            content = loading.load(Path(path), lambda file, names: check_paths(file, names, chosen))
+            content = loading.load(
+                Path(path), lambda file, names: check_paths(file, names, chosen), skip_broken=skip_broken
+            )
         benchmark = cls(content.name, id=content.id)
         vars(benchmark).update(vars(content))
         return benchmark

@@ -220,20 +220,27 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
         seen: dict[str, int] = {}
         for number, item in enumerate(_list(data.get("dataFeedElement")), 1):
             place = _where(number, item.get("@id") if isinstance(item, dict) else None)
-            question = _read_item(item)
-            place = _where(number, question.id)
-            if question.id in seen:
-                raise ValueError(f"question {seen[question.id]} has the same id; give one of the two another @id")
-            seen[question.id] = number
-            _keep(benchmark, question)
+            try:
+                question = _read_item(item)
+                place = _where(number, question.id)
+                if question.id in seen:
+                    raise ValueError(f"question {seen[question.id]} has the same id; give one of the two another @id")
+                seen[question.id] = number
+                _keep(benchmark, question)
+            except (ValueError, TypeError) as error:
+                benchmark.broken.append(_error(error, path, place, "correct it there"))
     except CheckpointError:
         raise
     except (ValueError, TypeError) as error:
-        cure = "correct it there; nothing was loaded"
-        raise CheckpointError(
-            path, place, explain(error) if isinstance(error, ValueError) else str(error), cure
-        ) from error
+        raise _error(error, path, place, "correct it there; nothing was loaded") from error
     return benchmark
+
+
+def _error(error: ValueError | TypeError, path: Path, place: str, cure: str) -> CheckpointError:
+    what = explain(error) if isinstance(error, ValueError) else str(error)
+    found = CheckpointError(path, place, what, cure)
+    found.__cause__ = error
+    return found
 
 
 def _keep(benchmark: BenchmarkContent, question: Question) -> None:

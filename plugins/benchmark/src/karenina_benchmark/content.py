@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 from uuid import NAMESPACE_URL, uuid5
 
+from karenina_benchmark.errors import CheckpointError
 from karenina_core.data.question import FewShotExample, Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, RubricTrait, check_dynamic_names
 
@@ -53,6 +54,8 @@ class BenchmarkContent:
         self.metadata: dict[str, JsonValue] = {}
         self.unread: dict[str, JsonValue] = {}
         """What a file said that this version does not know; written back."""
+        self.broken: list[CheckpointError] = []
+        """The questions of its file that cannot be read, and are not among its questions."""
         self.path: Path | None = None
         self._questions: MutableMapping[str, Question] = {}
 
@@ -162,6 +165,15 @@ class BenchmarkContent:
             near = get_close_matches(question_id, self._questions, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise KeyError(f"no question has the id {question_id!r}{hint}") from None
+
+    def leave_out_broken(self) -> None:
+        """Move questions that are read when they are wanted, and cannot be read, to `broken`. It reads all of them."""
+        for id in self.ids if self.streamed else ():
+            try:
+                self._questions[id]
+            except CheckpointError as error:
+                del self._questions[id]
+                self.broken.append(error)
 
     def remove(self, question_id: str) -> Question:
         """Take a question out and return it. Raises `KeyError` as `get` does."""

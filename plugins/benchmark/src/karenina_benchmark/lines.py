@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _DIGEST = 16
 _MARK = b"\xef\xbb\xbf"
+_MOST_BROKEN = 1000
+"""A file with more lines that hold no question is of another form."""
 
 
 def read_lines(path: Path) -> tuple[BenchmarkContent, list[str]]:
@@ -57,6 +59,7 @@ def read_lines(path: Path) -> tuple[BenchmarkContent, list[str]]:
             head.check_keys(HEAD_KEYS)
             benchmark = head_of(head, head.text("name") or path.stem or "benchmark")
         benchmark.take(QuestionLines(path, file, index))
+        benchmark.broken = index.broken
     except BaseException:
         file.close()
         raise
@@ -67,18 +70,20 @@ def read_lines(path: Path) -> tuple[BenchmarkContent, list[str]]:
 class _Index:
     """Where the questions stand: by id their place among each other, and by place where the line begins, and which.
 
-    `digests` holds what each line was, so that what a run uses is what was checked before it.
+    `digests` holds what each line was, so that what a run uses is what was checked before it. `broken` are the errors
+    of lines that hold no question.
     """
 
     places: dict[str, int]
     offsets: array[int]
     numbers: array[int]
     digests: bytearray
+    broken: list[CheckpointError]
 
 
 def _index(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, list[str]]:
     head: Section | None = None
-    index = _Index({}, array("Q"), array("L"), bytearray())
+    index = _Index({}, array("Q"), array("L"), bytearray(), [])
     unread: list[str] = []
     end = 0
     for number, line in enumerate(_lines(file, path), 1):
@@ -87,17 +92,24 @@ def _index(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, list[st
             start += len(line) - len(line := line.removeprefix(_MARK))
         if not line.strip():
             continue
-        values = _values(line, path, number)
-        if "karenina" in values:
-            if head is not None or index.places:
-                what = "`karenina` stands in the line of the benchmark, which is the first"
-                raise CheckpointError(path, f"line {number}", what, "remove the key, or move the line to the top")
-            head = _section(values, path, number)
+        try:
+            values = _values(line, path, number)
+            if "karenina" in values:
+                if head is not None or index.places:
+                    what = "`karenina` stands in the line of the benchmark, which is the first"
+                    raise CheckpointError(path, f"line {number}", what, "remove the key, or move the line to the top")
+                head = _section(values, path, number)
+                continue
+            id = _id(values, path, number)
+            if id in index.places:
+                what = f"the question of line {index.numbers[index.places[id]]} has the same id {id!r}"
+                cure = 'give one of the two another "id"'
+                raise CheckpointError(path, f"line {number}", what, cure)
+        except CheckpointError as error:
+            index.broken.append(error)
+            if len(index.broken) > _MOST_BROKEN:
+                raise index.broken[0] from error
             continue
-        id = _id(values, path, number)
-        if id in index.places:
-            what = f"the question of line {index.numbers[index.places[id]]} has the same id {id!r}"
-            raise CheckpointError(path, f"line {number}", what, 'give one of the two another "id"; nothing was loaded')
         if values.get("unread"):
             unread.append(id)
         index.places[id] = len(index.places)
@@ -106,6 +118,8 @@ def _index(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, list[st
         index.digests.extend(_digest(line))
     index.offsets.append(end)
     if head is None and not index.places:
+        if index.broken:
+            raise index.broken[0]
         raise CheckpointError(path, "", "the file is empty", "write a question a line, as JSON")
     return index, head, unread
 

@@ -12,6 +12,7 @@ from karenina_core import plugins
 from karenina_core.errors import KareninaError, described
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from karenina_benchmark.content import BenchmarkContent
@@ -21,11 +22,33 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 
-def load(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
+def load(path: Path, check_paths: CheckPaths, *, skip_broken: bool = False) -> BenchmarkContent:
     """Read a benchmark in any format that is installed. Raises `CheckpointError`, and what `check_paths` raises.
 
-    Plugins are loaded first: they may bring formats, kinds of traits and primitives that the file uses.
+    Plugins are loaded first: they may bring formats, kinds of traits and primitives that the file uses. With
+    `skip_broken` questions that cannot be read are left out.
     """
+    benchmark = _load(path, check_paths)
+    if skip_broken:
+        benchmark.leave_out_broken()
+        for error in benchmark.broken:
+            logger.warning("left out: %s", error)
+    elif benchmark.broken:
+        raise _first_of(benchmark.broken, len(benchmark))
+    return benchmark
+
+
+def _first_of(broken: Sequence[CheckpointError], good: int) -> CheckpointError:
+    """Return the first error, with how many more there are, and the way to run the other questions."""
+    first = broken[0]
+    more = f"; {len(broken) - 1} more cannot be read" if len(broken) > 1 else ""
+    way_on = "; or leave it out: --skip-broken (in Python: skip_broken=True)" if good else ""
+    error = CheckpointError(first.file, first.where, first.what, f"{first.cure}{more}{way_on}".removeprefix("; "))
+    error.__cause__ = first.__cause__
+    return error
+
+
+def _load(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
     installed = plugins.current()
     suffix = path.suffix.lower()
     if any(suffix in one.value.suffixes for one in formats(installed)):

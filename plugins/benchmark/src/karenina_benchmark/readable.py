@@ -96,7 +96,10 @@ def read_readable(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkCo
         raise top.error("the benchmark has no name", "write `name: ...`", "name")
     benchmark = head_of(top, name)
     for section in top.sections("questions"):
-        _add(benchmark, [question_of(section)], section)
+        try:
+            _add(benchmark, [question_of(section)], section)
+        except CheckpointError as error:
+            benchmark.broken.append(error)
     sections = top.sections("questions_from")
     names = [section.text("file") or "" for section in sections]
     everywhere = check_paths(path, names) is not False
@@ -141,7 +144,7 @@ def _add(benchmark: BenchmarkContent, questions: list[Question], section: Sectio
     try:
         benchmark.add_questions(questions)
     except ValueError as error:
-        raise section.error(str(error), "nothing was loaded") from error
+        raise section.error(str(error), "correct it there") from error
 
 
 def question_of(section: Section) -> Question:

@@ -40,7 +40,9 @@ def resumed_run(screen: Screen, journal: Path) -> RunRequest:
     path = journal.absolute()
     enter_folder(command)
     # Files outside of its folder are read, and nothing of them is used before `_still_trusted` has compared them.
-    benchmark = Benchmark.load(command["benchmark"], "all" if command["trust_all"] else None)
+    benchmark = Benchmark.load(
+        command["benchmark"], "all" if command["trust_all"] else None, skip_broken=command["skip_broken"]
+    )
     if content_digest(benchmark) != command["content"]:
         screen.note(f"{command['benchmark']} has changed since: items of questions that changed run once more.")
     try:
@@ -57,6 +59,7 @@ def resumed_run(screen: Screen, journal: Path) -> RunRequest:
         output=output,
         journal=path,
         config_file=Path(command["config_file"]) if command["config_file"] is not None else None,
+        skip_broken=command["skip_broken"],
     )
 
 

@@ -107,6 +107,9 @@ def run(
             show_default=False,
         ),
     ] = None,
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave out the questions of the file that cannot be read.")
+    ] = False,
     trust_all: Annotated[
         bool,
         typer.Option(
@@ -127,7 +130,7 @@ def run(
         from karenina_engine.results.output import check_output, default_journal, default_output
 
         trust = Trust.all() if trust_all else stored_trust()
-        benchmark = Benchmark.load(file, trust)
+        benchmark = Benchmark.load(file, trust, skip_broken=skip_broken)
         settings = [*(settings or ()), *((f"executor={executor}",) if executor else ())]
         settings += (f"budget={budget}",) if budget is not None else ()
         settings += ("partial_recordings=true",) if partial else ()
@@ -154,6 +157,7 @@ def run(
             replay=replay,
             fresh=fresh,
             config_file=config,
+            skip_broken=skip_broken,
         )
         if dry_run:
             from karenina_cli.dry_run import dry_run as have_estimated

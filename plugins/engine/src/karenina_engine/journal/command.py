@@ -50,6 +50,7 @@ def command_of(request: RunRequest) -> dict[str, Any]:
         "trust_all": request.trusts_all,
         "trusted": trusted_content(benchmark) if request.trusts_all else None,
         "benchmark_config": _digest(benchmark.run_config),
+        "skip_broken": request.skip_broken,
     }
 
 

@@ -23,6 +23,7 @@ class RunRequest:
     benchmark may take effect: what the user has stored (None), or `"all"`. `output` is a JSONL file for the results,
     `journal` the file of replies and results; with `replay` only the journal answers, and with `fresh` an earlier
     journal is kept under another name. `config_file` is the user's file that the configuration was read from.
+    `skip_broken` says that questions of the benchmark's file that cannot be read were left out.
     """
 
     benchmark: QuestionSource
@@ -36,6 +37,7 @@ class RunRequest:
     fresh: bool = False
     policy: RetryPolicy | None = None
     config_file: Path | None = None
+    skip_broken: bool = False
 
     @property
     def trusts_all(self) -> bool:

@@ -50,6 +50,7 @@ class _Command(BaseModel):
     trust_all: bool
     trusted: str | None
     benchmark_config: str
+    skip_broken: bool = False
 
 
 class _StateFile(BaseModel):
