@@ -44,6 +44,17 @@ def variables(checkout: Path) -> dict[str, str]:
     return found
 
 
+def extras(checkout: Path) -> dict[str, str]:
+    """Return the extra of `karenina` that brings each member that does not come with it, by distribution."""
+    found = {}
+    for project in sorted(checkout.glob("*/*/pyproject.toml")):
+        table = tomllib.loads(project.read_text("utf-8"))
+        extra = table.get("tool", {}).get("karenina", {}).get("extra")
+        if extra is not None:
+            found[table["project"]["name"]] = extra
+    return found
+
+
 def survey(names: list[str]) -> Known:
     """What the distributions `names` own: stages, adapters, artifacts, prompts, tool sources, executors, settings."""
     points: list[EntryPoint] = [point for name in names for point in distribution(name).entry_points]
@@ -64,6 +75,7 @@ def survey(names: list[str]) -> Known:
         "hooks": {},
         "settings": {},
         "variables": variables(Path(__file__).parents[1]),
+        "extras": extras(Path(__file__).parents[1]),
         "trait_fields": {},
     }
     for settings, owner in settings_models(plugins):

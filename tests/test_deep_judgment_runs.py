@@ -122,7 +122,7 @@ def test_without_the_plugin_its_names_name_it() -> None:
     with plugin_room.using(Plugins.discover(found=points)), pytest.raises(ConfigError) as caught:
         VerificationConfig(deep_judgment_rubric_mode="enable_all", deep_judgment_enabled=True)
     assert len(caught.value.problems) == 2
-    assert all("pip install karenina-deep-judgment" in problem for problem in caught.value.problems)
+    assert all("pip install karenina" in problem for problem in caught.value.problems)
 
 
 def test_a_search_tool_that_cannot_be_used_ends_the_run_before_anything_is_asked() -> None:

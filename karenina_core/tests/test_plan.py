@@ -219,7 +219,7 @@ def test_an_empty_slot_names_what_is_installed_for_it() -> None:
 
 
 def test_an_empty_slot_with_nothing_installed_names_the_distribution_to_install() -> None:
-    assert "pip install karenina-template" in problems(skeleton(Slot.PARSE_TEMPLATE))
+    assert "pip install karenina" in problems(skeleton(Slot.PARSE_TEMPLATE))
 
 
 def test_a_slot_stage_that_does_not_produce_what_the_slot_asks_for_is_a_problem() -> None:

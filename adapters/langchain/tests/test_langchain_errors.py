@@ -100,11 +100,11 @@ async def test_an_error_passed_on_by_a_gateway_keeps_its_status(server: Scripted
         ("langchain", None, {"model_provider": "openai"}, "api.openai.com needs an API key; set OPENAI_API_KEY"),
         ("langchain", None, {"model_name": "claude-x"}, "api.anthropic.com needs an API key; set ANTHROPIC_API_KEY"),
         ("langchain", None, {}, "set model_provider"),
-        ("langchain", None, {"model_provider": "no-such"}, "langchain-no-such"),
+        ("langchain", None, {"model_provider": "no-such"}, "there is no provider 'no_such'"),
         ("openrouter", None, {}, "openrouter.ai needs an API key; set OPENROUTER_API_KEY"),
         ("openrouter", "http://elsewhere/v1", {}, "remove endpoint_base_url"),
         ("openai_endpoint", None, {}, "needs endpoint_base_url"),
-        ("openai_endpoint", "localhost:8000/v1", {}, "must begin with http"),
+        ("openai_endpoint", "localhost:8000/v1", {}, "did you mean 'http://localhost:8000/v1'"),
         ("openai_endpoint", "http://me:pw-secret@host/v1", {}, "endpoint_api_key"),
         ("openai_endpoint", "http://host/v1?key=pw-secret", {}, "query"),
         ("openai_endpoint", "http://host/v1/chat/completions", {}, "base URL"),
@@ -202,6 +202,32 @@ def test_a_model_of_a_provider_that_is_not_installed_is_refused(monkeypatch: pyt
     assert check is not None
     with pytest.raises(AdapterConfigError, match=r'pip install "karenina-langchain\[anthropic\]"'):
         check(model(None, "langchain", model_name="claude-x", endpoint_api_key="k"))
+
+
+@pytest.mark.parametrize(
+    ("provider", "said"),
+    [
+        ("antropic", "there is no provider 'antropic'; did you mean 'anthropic'?"),
+        ("evil_package", "there is no provider 'evil_package'; there are: anthropic"),
+    ],
+)
+def test_an_unknown_provider_leads_to_no_package(provider: str, said: str) -> None:
+    check = SPECS["langchain"].check
+    assert check is not None
+    with pytest.raises(AdapterConfigError) as refused:
+        check(model(None, "langchain", model_name="m", model_provider=provider, endpoint_api_key="k"))
+    assert said in str(refused.value)
+    assert "pip install" not in str(refused.value)
+
+
+def test_a_known_provider_without_its_package_is_named_with_the_line_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("karenina_langchain.providers.find_spec", lambda _: None)
+    check = SPECS["langchain"].check
+    assert check is not None
+    with pytest.raises(AdapterConfigError, match=r'pip install "karenina-langchain\[others\]" langchain-groq'):
+        check(model(None, "langchain", model_name="m", model_provider="groq", endpoint_api_key="k"))
 
 
 def test_the_interfaces_have_all_ports_and_concurrency_is_a_setting() -> None:

@@ -28,7 +28,8 @@ class AdapterDetails(TypedDict):
 
 class Known(TypedDict):
     """Distribution by name, for each kind; adapters have what they say of themselves beside it. `recorders` are the
-    adapters that replay what was recorded; `variables` are environment variables that set no configuration name."""
+    adapters that replay what was recorded; `variables` are environment variables that set no configuration name,
+    `extras` those of `karenina`, by the distribution that each brings."""
 
     stages: dict[str, str]
     stage_slots: dict[str, str | None]
@@ -42,6 +43,7 @@ class Known(TypedDict):
     executors: dict[str, str]
     settings: dict[str, str]
     variables: dict[str, str]
+    extras: dict[str, str]
     trait_fields: dict[str, str]
 
 
@@ -63,5 +65,9 @@ def missing_adapter(interface: str, installed: Iterable[str]) -> str:
 
 
 def install_line(distribution: str) -> str:
-    """The command that installs `distribution`."""
-    return f"pip install {distribution}"
+    """Return the command that installs `distribution`: a member comes with `karenina`, or with one of its extras."""
+    found = known()
+    if distribution in found["extras"]:
+        return f"pip install 'karenina[{found['extras'][distribution]}]'"
+    owners = {owner for table in (found["stages"], found["adapters"], found["settings"]) for owner in table.values()}
+    return "pip install karenina" if distribution in owners else f"pip install {distribution}"

@@ -14,7 +14,7 @@ import pytest
 from commandline import karenina
 
 from karenina_core import hookimpl
-from karenina_core.known import known
+from karenina_core.known import install_line, known
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.plugins import Plugins
 
@@ -109,10 +109,11 @@ def test_adapters_that_are_not_installed_are_listed_with_the_line_that_installs_
     found = adapters()
     assert found.keys() == known()["adapters"].keys()
     assert found["claude_agent_sdk"]["tier"] == "deep_agent"
+    assert found["claude_agent_sdk"]["reason"].endswith("pip install 'karenina[claude_agent_sdk]'")
     for name, one in found.items():
         owner = known()["adapters"][name]
         assert (one["state"], one["version"], one["available"]) == ("not installed", None, False)
-        assert one["reason"] == f"{owner} is not installed: pip install {owner}"
+        assert one["reason"] == f"{owner} is not installed: {install_line(owner)}"
         assert one["ports"]
 
 
@@ -120,7 +121,7 @@ def test_adapters_that_are_not_installed_are_listed_with_the_line_that_installs_
 def test_the_line_to_copy_is_whole_whatever_the_width(width: int, installed: Installed) -> None:
     out = karenina("plugins", plugins=installed(lambda: LINE), width=width).out
     assert f"telegraph is not available: {LINE}\n" in out
-    assert "openai is not available: karenina-openai is not installed: pip install karenina-openai\n" in out
+    assert "openai is not available: karenina-openai is not installed: pip install karenina\n" in out
 
 
 @pytest.mark.parametrize(("unavailable", "word"), [(None, "available"), (lambda: LINE, "not available")])

@@ -168,7 +168,7 @@ def test_the_first_stop_has_its_grace_also_after_the_budget_was_spent() -> None:
     ("name", "message"),
     [
         ("asyncoi", "there is no executor 'asyncoi'.*asyncio"),
-        ("ray", "executor 'ray': karenina-ray is not installed: pip install karenina-ray"),
+        ("ray", "executor 'ray': karenina-ray is not installed: pip install 'karenina\\[ray\\]'"),
     ],
 )
 def test_an_executor_that_is_not_there_is_named_with_what_to_do(name: str, message: str) -> None:

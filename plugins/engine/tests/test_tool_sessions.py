@@ -233,7 +233,7 @@ def with_source(plugins: Plugins) -> None:
     [
         (with_source, {"mcp_urls_dict": SERVERS}, True, None),
         (without_source, {"mcp_urls_dict": SERVERS}, False, None),
-        (without_source, {"mcp_urls_dict": SERVERS}, True, "is not installed: pip install karenina-mcp"),
+        (without_source, {"mcp_urls_dict": SERVERS}, True, "is not installed: pip install 'karenina\\[mcp\\]'"),
         (with_source, {"mcp_urls_dict": {"cliffs": "x"}}, True, "answering model 'scripted': no cliffs here"),
         (with_source, {"mcp_tool_filter": ["look"]}, True, "mcp_tool_filter is set, and there are no servers"),
     ],

@@ -90,7 +90,7 @@ def concurrency(model: ModelConfig) -> int:
 def unavailable() -> str | None:
     """Why the adapter cannot work here: the SDK is not installed. Imports nothing."""
     missing = [name for name in ("claude_agent_sdk", "mcp", "aiohttp") if find_spec(name) is None]
-    return f"{missing[0]} is not installed: pip install karenina-claude-agent-sdk" if missing else None
+    return f"{missing[0]} is not installed: pip install 'karenina[claude_agent_sdk]'" if missing else None
 
 
 def check(model: ModelConfig) -> None:

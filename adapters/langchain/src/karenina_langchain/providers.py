@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.wording import nearest
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -38,7 +39,7 @@ _BEGINNINGS: Final = {
     "o3": "openai",
     "o4": "openai",
 }
-# The packages of providers that are not named for them.
+# Only these are named in a line to install: a misspelt name must not lead to a package of that name.
 _PACKAGES: Final = {
     "azure_openai": "langchain_openai",
     "bedrock": "langchain_aws",
@@ -47,6 +48,19 @@ _PACKAGES: Final = {
     "google_anthropic_vertex": "langchain_google_vertexai",
     "nvidia": "langchain_nvidia_ai_endpoints",
     "azure_ai": "langchain_azure_ai",
+    "google_vertexai": "langchain_google_vertexai",
+    "google_genai": "langchain_google_genai",
+    "cohere": "langchain_cohere",
+    "deepseek": "langchain_deepseek",
+    "fireworks": "langchain_fireworks",
+    "groq": "langchain_groq",
+    "huggingface": "langchain_huggingface",
+    "ibm": "langchain_ibm",
+    "mistralai": "langchain_mistralai",
+    "ollama": "langchain_ollama",
+    "perplexity": "langchain_perplexity",
+    "together": "langchain_together",
+    "xai": "langchain_xai",
 }
 
 
@@ -79,13 +93,16 @@ def missing(name: str) -> str | None:
         if find_spec(_OWN[name].package) is None:
             return f'{_dashed(_OWN[name].package)} is not installed: pip install "karenina-langchain[{name}]"'
         return None
+    known = name in _PACKAGES
     package = _PACKAGES.get(name, f"langchain_{name}")
-    if find_spec("langchain") is None or not package.isidentifier() or find_spec(package) is None:
+    if package.isidentifier() and find_spec(package) is not None and find_spec("langchain") is not None:
+        return None
+    if known:
         return (
             f"the provider {name!r} needs packages that are not installed: "
             f'pip install "karenina-langchain[others]" {_dashed(package)}'
         )
-    return None
+    return f"there is no provider {name!r}{nearest(name, sorted({*_OWN, *_PACKAGES}))}"
 
 
 def unavailable(interface: str) -> str | None:

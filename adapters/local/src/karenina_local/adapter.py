@@ -33,7 +33,7 @@ def check(model: ModelConfig) -> None:
 def unavailable() -> str | None:
     """Why models cannot run here, where llama.cpp's wheel is not installed."""
     if find_spec("xllamacpp") is None:
-        return "llama.cpp is not installed: pip install xllamacpp (or pip install --force-reinstall karenina-local)"
+        return "llama.cpp is not installed: pip install xllamacpp"
     return None
 
 

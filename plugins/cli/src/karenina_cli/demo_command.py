@@ -65,8 +65,7 @@ def _offered(screen: Screen) -> Demo:
     found = plugins.for_commands().call(karenina_demos)
     if not found:
         screen.fail(
-            "No installed plugin offers a demo. Install the one that brings models and questions: "
-            "pip install karenina-local"
+            "No installed plugin offers a demo. Install the one that brings models and questions: pip install karenina"
         )
     return found[0]
 
