@@ -7,7 +7,8 @@ from importlib import import_module
 import pytest
 
 PUBLIC = {
-    "karenina": "Benchmark Question ModelConfig VerificationConfig VerificationResult VerificationResultSet Outcome",
+    "karenina": "Benchmark Question ModelConfig VerificationConfig VerificationResult VerificationResultSet Outcome "
+    "compare",
     "karenina_core": "API_VERSION ArtifactKey ArtifactKeys Slot Stage CheckStage AutoFailStage Skip "
     "VerificationContext hookimpl hookspec Question ModelConfig VerificationConfig VerificationResult Outcome "
     "AdapterSpec AgentTier LLMPort ParserPort AgentPort Message Usage",

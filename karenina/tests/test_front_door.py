@@ -12,7 +12,8 @@ import pytest
 import karenina
 
 NAMES = {
-    "karenina": "Benchmark Question ModelConfig VerificationConfig VerificationResult VerificationResultSet Outcome",
+    "karenina": "Benchmark Question ModelConfig VerificationConfig VerificationResult VerificationResultSet Outcome "
+    "compare",
     "karenina.templates": "BaseAnswer VerifiedField BooleanMatch ExactMatch NumericTolerance AllOf AnyOf AtLeastN",
     "karenina.rubrics": "Rubric DynamicRubric LLMRubricTrait RegexRubricTrait CallableRubricTrait MetricRubricTrait",
 }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from karenina_benchmark.sources import read_config, save_config
     from karenina_core import ModelConfig, Outcome, Question, VerificationConfig, VerificationResult
     from karenina_engine.results.result_set import VerificationResultSet
+    from karenina_report import compare
 
 _HOMES = {
     "Benchmark": "karenina_benchmark",
@@ -25,6 +26,7 @@ _HOMES = {
     "VerificationConfig": "karenina_core",
     "VerificationResult": "karenina_core",
     "VerificationResultSet": "karenina_engine.results.result_set",
+    "compare": "karenina_report",
     "read_config": "karenina_benchmark.sources",
     "save_config": "karenina_benchmark.sources",
 }
@@ -38,6 +40,7 @@ __all__ = [
     "VerificationResult",
     "VerificationResultSet",
     "__version__",
+    "compare",
     "read_config",
     "save_config",
 ]

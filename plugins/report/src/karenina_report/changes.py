@@ -1,0 +1,104 @@
+"""What is not the same of a question in two runs: the verdict, and the answer, extraction or truth behind it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING, Final
+
+from karenina_report.comparison import Change, Side
+from karenina_report.metrics import NOT_JUDGED, RATE, verdict
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_report.observed import PairedQuestion
+    from karenina_report.pairing import Pairing, Results
+
+
+def changes(pairing: Pairing, observed: Mapping[str, Sequence[PairedQuestion]]) -> list[Change]:
+    """Return the questions whose verdicts, partial credit or traits differ: flips first, the largest before others.
+
+    `observed` are the questions of each metric, by its name. A question that only one run has judged is among them.
+    """
+    values: dict[str, dict[str, tuple[float | None, float | None]]] = {}
+    for metric, questions in observed.items():
+        for one in questions:
+            a, b = one.a.mean, one.b.mean
+            if a != b:
+                pair = (None if a is None else float(a), None if b is None else float(b))
+                values.setdefault(one.id, {})[metric] = pair
+    found = [_change(id, *pairing.questions[id], values[id]) for id in pairing.questions if id in values]
+    return sorted(found, key=lambda change: (not change.flipped, -_size(change)))
+
+
+def _size(change: Change) -> float:
+    a, b = change.metrics.get(RATE, (0.0, 0.0))
+    return abs(a - b) if a is not None and b is not None else 0.0
+
+
+def _change(
+    id: str, ours: Results, theirs: Results, metrics: Mapping[str, tuple[float | None, float | None]]
+) -> Change:
+    a, b = metrics.get(RATE, (None, None))
+    return Change(
+        question_id=id,
+        question=(ours or theirs)[0].metadata.question_text,
+        flipped=a is not None and b is not None,
+        changed=[name for name, fact in _FACTS.items() if _counted(ours, fact) != _counted(theirs, fact)],
+        metrics={name: pair for name, pair in metrics.items() if name != NOT_JUDGED},
+        fields=dict(_fields(ours, theirs)),
+        a=_side(ours),
+        b=_side(theirs),
+    )
+
+
+def _truth(result: VerificationResult) -> Hashable:
+    return _text([result.template.parsed_gt_response, result.metadata.raw_answer])
+
+
+_FACTS: Final[Mapping[str, Callable[[VerificationResult], Hashable]]] = {
+    "answer": lambda result: result.template.raw_llm_response,
+    "extraction": lambda result: _text(result.template.parsed_llm_response),
+    "truth": _truth,
+    "verdict": lambda result: result.outcome,
+}
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def _counted(results: Results, fact: Callable[[VerificationResult], Hashable]) -> dict[Hashable, float]:
+    """Return the share of the results that has each value: runs may have different numbers of replicates."""
+    counts = Counter(fact(one) for one in results)
+    return {value: count / len(results) for value, count in counts.items()}
+
+
+def _fields(ours: Results, theirs: Results) -> Iterator[tuple[str, tuple[float | None, float | None]]]:
+    sides = [_passed(ours), _passed(theirs)]
+    for name in dict.fromkeys([*sides[0], *sides[1]]):
+        a, b = (fmean(side[name]) if name in side else None for side in sides)
+        if a != b:
+            yield name, (a, b)
+
+
+def _passed(results: Iterable[VerificationResult]) -> dict[str, list[bool]]:
+    found: dict[str, list[bool]] = {}
+    for one in results:
+        for checks in (one.template.field_results, one.template.regex_validation_results):
+            for name, passed in (checks or {}).items():
+                found.setdefault(name, []).append(passed)
+    return found
+
+
+def _side(results: Results) -> Side:
+    verdicts = [value for one in results if (value := verdict(one)) is not None]
+    first = results[0] if results else None
+    return Side(
+        correct=fmean(verdicts) if verdicts else None,
+        outcomes=dict(Counter(one.outcome.value for one in results)),
+        answer=first.template.raw_llm_response if first is not None else "",
+        why=first.why() if first is not None else "",
+    )

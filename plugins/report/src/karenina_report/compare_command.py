@@ -1,0 +1,208 @@
+"""`karenina compare`: runs beside each other on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, Protocol, cast
+
+import typer
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from karenina_report.comparison import Comparison
+
+FAILED: Final = 1
+"""The exit code of a comparison that does not show what was asked for."""
+_OPTIONAL: Final = "--fail-on-regression"
+EPILOG: Final = (
+    "\b\nExit codes:\n"
+    "  0    the runs were compared\n"
+    "  1    --fail-on-regression or --require-within: the comparison fails them\n"
+    "  2    bad input: a file cannot be read, or the runs cannot be compared\n"
+)
+
+
+class CompareCommand(TyperCommand):
+    """The command, with one option whose value may be left out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give the option the value 0 if none follows it."""
+        given: list[str] = []
+        for at, word in enumerate(args):
+            bare = word == _OPTIONAL and not (at + 1 < len(args) and _is_number(args[at + 1]))
+            given.append(f"{word}=0" if bare else word)
+        return super().parse_args(ctx, given)
+
+
+class _Width(Protocol):
+    @property
+    def width(self) -> int: ...
+
+
+class Screen(Protocol):
+    """What the command line sets as the object of its context: where a command prints."""
+
+    @property
+    def out(self) -> _Width:
+        """The console of results."""
+
+    def json(self, value: object) -> None:
+        """Print JSON."""
+
+    def note(self, text: str) -> None:
+        """Print to the error output."""
+
+    def fail(self, text: str, code: int = ...) -> NoReturn:
+        """Print the error and exit."""
+
+    def telling_errors(self) -> AbstractContextManager[None]:
+        """Turn bad input into its message and exit code 2."""
+
+
+def compare(
+    ctx: typer.Context,
+    files: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Result files or journals of `karenina run`.")],
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN", help="Compare each run with this one (a file, or its letter) instead of all pairs."
+        ),
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Compare groups of questions, too: keyword, template_id, ...")
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Take questions together that have one value of this column; by default those of one text.",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only this answering model's results of each file.")
+    ] = None,
+    cut: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TRAIT=SCORE", help="Compare the shares of results whose trait has at least this score."),
+    ] = None,
+    scale: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TRAIT=LOW:HIGH", help="The lowest and highest score of a trait."),
+    ] = None,
+    any_judge: Annotated[
+        bool, typer.Option("--any-judge", help="Compare runs that were judged by other judges or prompts.")
+    ] = False,
+    any_template: Annotated[
+        bool, typer.Option("--any-template", help="Compare questions whose template, truth or text changed, too.")
+    ] = False,
+    changes: Annotated[int, typer.Option(min=0, help="How many flips and other changes are listed at most.")] = 20,
+    fail_on_regression: Annotated[
+        float | None,
+        typer.Option(
+            _OPTIONAL,
+            metavar="[POINTS]",
+            min=0,
+            help="Exit with 1 if a run is shown to be worse than the first (or the baseline) by more than so many "
+            "points: the upper limit of its difference is below. Of 40 runs that are equally good, one fails.",
+        ),
+    ] = None,
+    require_within: Annotated[
+        float | None,
+        typer.Option(
+            metavar="POINTS",
+            min=0,
+            help="Exit with 1 unless each run is shown to be at most so many points worse than the first (or the "
+            "baseline): the lower limit of its difference is above. Of 40 runs that are worse by just so many, one "
+            "passes.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Compare runs question by question: the difference with its interval, and the questions that flipped.
+
+    Differences are the first run minus the second, in percentage points. A file with several answering models counts
+    as several runs. Questions that only one run has, and those whose template changed, are listed and left out.
+    """
+    screen = cast(Screen, ctx.find_root().obj)
+    with screen.telling_errors():
+        from karenina_report.comparing import compare as compared
+
+        found = compared(
+            *files,
+            baseline=baseline,
+            by=by,
+            cluster=cluster,
+            model=model,
+            cuts=_cuts(cut or ()),
+            scales=_scales(scale or ()),
+            any_judge=any_judge,
+            any_template=any_template,
+        )
+        failures = list(_failures(found, fail_on_regression, require_within))
+        if as_json:
+            screen.json({**found.model_dump(mode="json"), "failures": failures})
+        else:
+            from karenina_report.printed import comparison_lines
+
+            for line in comparison_lines(found, screen.out.width, changes):
+                typer.echo(line)
+        if failures:
+            screen.fail("\n".join(failures), FAILED)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _cuts(given: Sequence[str]) -> Mapping[str, float]:
+    """Return the cuts by trait. Raises `ConfigError`."""
+    found = {}
+    for one in given:
+        name, equals, score = one.rpartition("=")
+        if not equals or not name or not _is_number(score):
+            raise _config_error(f"--cut {one} is not TRAIT=SCORE, such as --cut clarity=4")
+        found[name] = float(score)
+    return found
+
+
+def _scales(given: Sequence[str]) -> Mapping[str, tuple[float, float]]:
+    """Return the scales by trait. Raises `ConfigError`."""
+    found = {}
+    for one in given:
+        name, equals, ends = one.rpartition("=")
+        low, colon, high = ends.partition(":")
+        if not (equals and name and colon and _is_number(low) and _is_number(high)) or float(low) >= float(high):
+            raise _config_error(f"--scale {one} is not TRAIT=LOW:HIGH, such as --scale clarity=1:5")
+        found[name] = (float(low), float(high))
+    return found
+
+
+def _config_error(text: str) -> Exception:
+    from karenina_core.errors import ConfigError
+
+    return ConfigError([text])
+
+
+def _failures(found: Comparison, regression: float | None, within: float | None) -> Iterator[str]:
+    """Return why the comparison fails the conditions of the command line. Raises `ConfigError` without verdicts."""
+    if regression is None and within is None:
+        return
+    base = found.baseline or found.runs[0].label
+    names = {run.label: run.name for run in found.runs}
+    against = found.against(base)
+    if not against:
+        raise _config_error("no question has a verdict in both runs: there is nothing to hold a run to")
+    for label, limits in against:
+        shown = "no interval" if limits is None else f"95% CI [{100 * limits[0]:+.2f}, {100 * limits[1]:+.2f}] points"
+        what = f"{label} ({names[label]}) minus {base} ({names[base]})"
+        if regression is not None and limits is not None and limits[1] < -regression / 100:
+            yield f"{what} is below -{regression:g} points, a regression: {shown}"
+        if within is not None and (limits is None or limits[0] <= -within / 100):
+            yield f"{what} is not shown to be above -{within:g} points: {shown}"

@@ -1,0 +1,256 @@
+"""`compare`: runs beside each other, question by question."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.errors import ConfigError
+from karenina_core.wording import nearest
+from karenina_engine.cost.prices import dollars
+from karenina_report.changes import changes
+from karenina_report.columns import column
+from karenina_report.comparison import Comparison, Difference, Group, Pair, RunFacts
+from karenina_report.figures.paired import holm
+from karenina_report.metrics import NOT_JUDGED, Metric, metrics_of
+from karenina_report.observed import difference_of, observed
+from karenina_report.pairing import Pairing, pair
+from karenina_report.runs import Run, Source, read_runs
+
+if TYPE_CHECKING:
+    from karenina_report.observed import PairedQuestion
+
+LEAST_OF_A_GROUP: Final = 5
+"""Questions that a group needs for an interval."""
+
+_QUESTION_TEXT: Final = "question_text"
+_QUESTION_ID: Final = "question_id"
+
+
+def compare(
+    *sources: Source,
+    baseline: int | str | None = None,
+    by: str | None = None,
+    cluster: str | None = None,
+    model: str | None = None,
+    cuts: Mapping[str, float] | None = None,
+    scales: Mapping[str, tuple[float, float]] | None = None,
+    any_judge: bool = False,
+    any_template: bool = False,
+) -> Comparison:
+    """Compare runs: result files, journals, or results in memory. Differences are A minus B.
+
+    A run is one answering model's results: a source with several is taken apart, and `model` chooses one by its id. All
+    pairs are compared, or each run with the `baseline` (its place from 0, or its label or name). `by` names a column to
+    group questions by; `cluster` one whose equal values make questions alike, by default the question's text. `cuts`
+    gives ordinal traits a score: the shares at or above it are compared, too; `scales` names the lowest and highest
+    score of a trait. Raises `ConfigError` for runs that cannot be compared, such as those with no judge in common
+    (unless `any_judge`) or with other templates throughout (unless `any_template`), `ResultFileError` and
+    `JournalError`.
+    """
+    runs = read_runs(sources, model)
+    if len(runs) < 2:
+        raise ConfigError(
+            [f"{runs[0].source or 'the set of results'} holds one answering model only: name another run to compare"]
+            if runs
+            else ["name two runs to compare"]
+        )
+    labels = [_label(number) for number in range(len(runs))]
+    base = _baseline(baseline, runs, labels)
+    options = _Options(by, cluster, cuts or {}, scales or {}, any_judge, any_template)
+    places = (
+        combinations(range(len(runs)), 2) if base is None else [(at, base) for at in range(len(runs)) if at != base]
+    )
+    pairs = [_pair(runs[a], runs[b], labels[a], labels[b], options) for a, b in places]
+    return Comparison(
+        runs=[_facts(run, label) for run, label in zip(runs, labels, strict=True)],
+        pairs=_adjusted(pairs) if len(pairs) > 1 else pairs,
+        baseline=labels[base] if base is not None else None,
+        by=by,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What a comparison was asked for, beside the runs."""
+
+    by: str | None
+    cluster: str | None
+    cuts: Mapping[str, float]
+    scales: Mapping[str, tuple[float, float]]
+    any_judge: bool
+    any_template: bool
+
+
+def _label(number: int) -> str:
+    """Return A, B, ..., Z, A1, B1, ..."""
+    turn, letter = divmod(number, 26)
+    return chr(ord("A") + letter) + (str(turn) if turn else "")
+
+
+def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[str]) -> int | None:
+    """Return the place of the baseline. Raises `ConfigError` if no run has this place, label or name."""
+    if baseline is None:
+        return None
+    if isinstance(baseline, int):
+        if 0 <= baseline < len(runs):
+            return baseline
+    else:
+        for names in ([run.source for run in runs], labels, [run.name for run in runs]):
+            if names.count(baseline) == 1:
+                return names.index(baseline)
+    known = [*labels, *(run.name for run in runs)]
+    raise ConfigError(
+        [f"no run is called {baseline!r}{nearest(str(baseline), known)}: the baseline is one of {', '.join(known)}"]
+    )
+
+
+def _facts(run: Run, label: str) -> RunFacts:
+    usage, cost = run.usage, run.stated.cost
+    known = cost is not None and (cost.known or cost.cost > 0)
+    return RunFacts(
+        label=label,
+        name=run.name,
+        source=run.source,
+        answering_model=run.results[0].metadata.answering_model,
+        judges=list(dict.fromkeys(one.metadata.parsing_model for one in run.results)),
+        summary=run.summary,
+        calls=usage.calls,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        seconds=run.seconds,
+        cost_usd=float(dollars(cost.cost)) if cost is not None and known else None,
+        cost_is_whole=cost is not None and cost.known,
+        cost_is_shared=run.shares_journal,
+    )
+
+
+def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair:
+    pairing = pair(a, b, any_judge=options.any_judge, any_template=options.any_template)
+    everything = [one for pair in pairing.questions.values() for side in pair for one in side]
+    unit_of, unit = _units(pairing, options.cluster)
+    metrics = list(metrics_of(everything, options.cuts, options.scales))
+    _check_names(metrics, options)
+    seen = {metric.name: observed(metric, pairing) for metric in metrics}
+    differences = [
+        found
+        for metric in metrics
+        if (found := difference_of(metric, seen[metric.name], unit_of, same_answers=pairing.same_answers)) is not None
+    ]
+    main = metrics[0]
+    return Pair(
+        a=label_a,
+        b=label_b,
+        judges=pairing.judges,
+        same_answers=pairing.same_answers,
+        unit=unit,
+        notes=pairing.notes,
+        only_a=pairing.only_a,
+        only_b=pairing.only_b,
+        changed=pairing.changed,
+        unpaired=[one.id for one in seen[main.name] if not one.is_complete],
+        differences=[one for one in differences if one.metric != NOT_JUDGED or one.a or one.b],
+        by_judge=_by_judge(main, pairing, unit_of),
+        groups=_groups(main, pairing, options.by, unit_of) if options.by is not None else [],
+        changes=changes(pairing, seen),
+    )
+
+
+def _units(pairing: Pairing, cluster: str | None) -> tuple[Callable[[str], Hashable], str]:
+    """Return what gives a question's unit, and what units are; by default questions of one text are one unit."""
+    first = {id: (pair[0] or pair[1])[0] for id, pair in pairing.questions.items() if pair[0] or pair[1]}
+    name = cluster or _QUESTION_TEXT
+    values = column(name, first.values())
+    units: dict[str, Hashable] = {}
+    for id, result in first.items():
+        found = " ".join(" ".join(values(result)).split())
+        units[id] = ("unit", found) if found else ("question", id)
+    ids = defaultdict(list)
+    for id, key in units.items():
+        ids[key].append(id)
+    alike = [group for group in ids.values() if len(group) > 1]
+    if cluster is None and alike:
+        count = sum(map(len, alike))
+        pairing.notes.append(
+            f"{count} questions have the text of another one: those of one text are taken together "
+            f"({len(ids)} units); --cluster {_QUESTION_ID} takes each by itself"
+        )
+    if name == _QUESTION_ID or not alike:
+        return units.__getitem__, "question"
+    return units.__getitem__, "text" if cluster is None else name
+
+
+def _check_names(metrics: Iterable[Metric], options: _Options) -> None:
+    """Raise `ConfigError` for a cut or scale of a trait that is in neither run."""
+    known = {metric.trait for metric in metrics if metric.trait}
+    strange = [name for name in dict.fromkeys([*options.cuts, *options.scales]) if name not in known]
+    if strange:
+        raise ConfigError([f"no result has a score of a trait {name!r}{nearest(name, known)}" for name in strange])
+
+
+def _by_judge(main: Metric, pairing: Pairing, unit_of: Callable[[str], Hashable]) -> dict[str, Difference]:
+    if len(pairing.judges) < 2 or not pairing.same_judges:
+        return {}
+    found = {}
+    for judge in pairing.judges:
+        one = difference_of(main, observed(main, pairing, [judge]), unit_of, same_answers=pairing.same_answers)
+        if one is not None:
+            found[judge] = one
+    return found
+
+
+def _groups(main: Metric, pairing: Pairing, by: str, unit_of: Callable[[str], Hashable]) -> list[Group]:
+    values = column(by, [one for pair in pairing.questions.values() for side in pair for one in side])
+    ids: dict[str, list[str]] = defaultdict(list)
+    for id, (ours, theirs) in pairing.questions.items():
+        for value in dict.fromkeys(value for result in [*ours, *theirs] for value in values(result)):
+            ids[value].append(id)
+    found = []
+    for value in sorted(ids):
+        one = _group(value, observed(main, pairing, ids=ids[value]), main, unit_of)
+        if one is not None:
+            found.append(one)
+    return found
+
+
+def _group(
+    value: str, questions: Sequence[PairedQuestion], main: Metric, unit_of: Callable[[str], Hashable]
+) -> Group | None:
+    one = difference_of(main, questions, unit_of)
+    if one is None:
+        return None
+    enough = one.questions >= LEAST_OF_A_GROUP
+    return Group(
+        value=value,
+        questions=one.questions,
+        a=one.a,
+        b=one.b,
+        difference=one.difference,
+        low=one.low if enough else None,
+        high=one.high if enough else None,
+    )
+
+
+def _adjusted(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs with p values adjusted for all of them; every metric is a family of its own."""
+    p_values: dict[str, dict[int, float]] = defaultdict(dict)
+    for at, one in enumerate(pairs):
+        for difference in one.differences:
+            p_values[difference.metric][at] = difference.p
+    adjusted = {
+        metric: dict(zip(by_pair, holm(list(by_pair.values())), strict=True)) for metric, by_pair in p_values.items()
+    }
+    return [
+        one.model_copy(
+            update={
+                "differences": [
+                    difference.model_copy(update={"p_adjusted": adjusted[difference.metric][at]})
+                    for difference in one.differences
+                ]
+            }
+        )
+        for at, one in enumerate(pairs)
+    ]

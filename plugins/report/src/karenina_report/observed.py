@@ -1,0 +1,242 @@
+"""The values of one metric in two runs, question by question, and the difference between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from statistics import fmean, variance
+from typing import TYPE_CHECKING
+
+from karenina_report.comparison import Bounds, Difference, Flipped, PlainInterval, Power
+from karenina_report.figures.paired import detectable, mean_difference, questions_needed, within_share
+from karenina_report.figures.sign_flip import MOST_PARTS, sign_flip
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_report.metrics import Metric
+    from karenina_report.pairing import Pairing
+
+_CLOSE = 1e-9
+_POINTS = (1, 3, 5)
+Place = tuple[Hashable, ...]
+"""What pairs two observations of one question: replicate and judge."""
+
+
+@dataclass(slots=True)
+class Observed:
+    """A metric of one question in one run: its values by replicate and judge, and how many are missing.
+
+    `unpaired` are the values of replicates that the other run, with the same stored answers, does not have.
+    """
+
+    values: dict[Place, list[Fraction]] = field(default_factory=dict)
+    missing: int = 0
+    unpaired: list[Fraction] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+        return sum(map(len, self.values.values()))
+
+    @property
+    def mean(self) -> Fraction | None:
+        """The mean of the values; None if there is none."""
+        return self._sum / self.count if self.count else None
+
+    def mean_if(self, missing: int) -> Fraction:
+        """Return the mean if each missing value were 0 or 1."""
+        total = self._sum + sum(self.unpaired, Fraction(self.missing * missing))
+        return total / self.asked
+
+    @property
+    def has_values(self) -> bool:
+        """Whether there is a value, paired or not."""
+        return bool(self.values or self.unpaired)
+
+    @property
+    def asked(self) -> int:
+        """How many results there are, with a value or without."""
+        return self.count + len(self.unpaired) + self.missing
+
+    @property
+    def _sum(self) -> Fraction:
+        return sum((one for values in self.values.values() for one in values), Fraction(0))
+
+
+@dataclass(slots=True)
+class PairedQuestion:
+    """A metric of one question in both runs."""
+
+    id: str
+    a: Observed
+    b: Observed
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether both runs have a value."""
+        return bool(self.a.count and self.b.count)
+
+    @property
+    def difference(self) -> Fraction:
+        """The mean of A minus that of B."""
+        a, b = self.a.mean, self.b.mean
+        assert a is not None
+        assert b is not None
+        return a - b
+
+
+def observed(
+    metric: Metric, pairing: Pairing, judges: Sequence[str] | None = None, ids: Iterable[str] | None = None
+) -> list[PairedQuestion]:
+    """Return the questions with a value, or a missing one, of the metric.
+
+    `judges` are those whose results count, by default those of the pairing, and `ids` the questions, by default all.
+    Replicates that only one run has judged do not count if both hold the same stored answers.
+    """
+    wanted = set(pairing.judges if judges is None else judges)
+    found = []
+    for id in pairing.questions if ids is None else ids:
+        sides = [Observed(), Observed()]
+        for side, results in zip(sides, pairing.questions[id], strict=True):
+            for result in results:
+                judge = pairing.judge_of(result)
+                if judge in wanted:
+                    _observe(
+                        side, metric, result, (result.metadata.replicate or 1, judge if pairing.same_judges else "")
+                    )
+        one = PairedQuestion(id, *sides)
+        if pairing.same_answers:
+            _keep_common(one)
+        if any(side.has_values or (metric.of_all and side.missing) for side in sides):
+            found.append(one)
+    return found
+
+
+def _observe(side: Observed, metric: Metric, result: VerificationResult, place: Place) -> None:
+    value = metric.value(result)
+    if value is not None:
+        side.values.setdefault(place, []).append(exact(value))
+    elif metric.missing(result):
+        side.missing += 1
+
+
+def _keep_common(one: PairedQuestion) -> None:
+    """Set the values of replicates aside that only one run has."""
+    both = one.a.values.keys() & one.b.values.keys()
+    for side in (one.a, one.b):
+        side.unpaired = [value for place, some in side.values.items() if place not in both for value in some]
+        side.values = {place: some for place, some in side.values.items() if place in both}
+
+
+@lru_cache(maxsize=4096)
+def exact(value: float) -> Fraction:
+    """Return the fraction that is meant: 2/3 for 0.6666666666666666."""
+    near = Fraction(value).limit_denominator(MOST_PARTS)
+    return near if abs(near - Fraction(value)) < _CLOSE else Fraction(value)
+
+
+def difference_of(
+    metric: Metric,
+    questions: Sequence[PairedQuestion],
+    unit_of: Callable[[str], Hashable],
+    *,
+    same_answers: bool = False,
+) -> Difference | None:
+    """Return the difference of a metric; None if no question has it in both runs."""
+    both = [one for one in questions if one.is_complete]
+    if not both:
+        return None
+    exactly = [one.difference for one in both]
+    units = [unit_of(one.id) for one in both]
+    replicates = fmean((one.a.count + one.b.count) / 2 for one in both)
+    shown = mean_difference([float(one) for one in exactly], units, replicates=replicates)
+    plain = mean_difference([float(one) for one in exactly], units, pseudo=False)
+    sums: dict[Hashable, Fraction] = {}
+    for one, unit in zip(exactly, units, strict=True):
+        sums[unit] = sums.get(unit, Fraction(0)) + one
+    test = sign_flip(list(sums.values()))
+    flipped = Flipped(
+        questions=sum(one != 0 for one in exactly),
+        higher_in_a=sum(one > 0 for one in exactly),
+        higher_in_b=sum(one < 0 for one in exactly),
+    )
+    return Difference(
+        metric=metric.name,
+        note=metric.note,
+        questions=len(both),
+        units=shown.units,
+        replicates=replicates,
+        a=_mean(one.a.mean for one in both),
+        b=_mean(one.b.mean for one in both),
+        difference=float(sum(exactly, Fraction(0)) / len(both)),
+        low=shown.low,
+        high=shown.high,
+        plain=_plain(plain.low, plain.high, plain.p),
+        p=test.p,
+        mid_p=test.mid_p,
+        p_exact=test.exact,
+        flipped=flipped,
+        bounds=_bounds(questions, sum(exactly, Fraction(0))),
+        power=_power(shown.error, both, flipped.questions / len(both), same_answers=same_answers),
+    )
+
+
+def _mean(values: Iterable[Fraction | None]) -> float:
+    known = [one for one in values if one is not None]
+    return float(sum(known, Fraction(0)) / len(known))
+
+
+def _plain(low: float | None, high: float | None, p: float | None) -> PlainInterval | None:
+    return None if low is None or high is None or p is None else PlainInterval(low=low, high=high, p=p)
+
+
+def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | None:
+    unjudged = [sum(one.a.missing for one in questions), sum(one.b.missing for one in questions)]
+    asked = [one for one in questions if one.a.asked and one.b.asked]
+    if not any(unjudged) or not asked:
+        return None
+    low = sum((one.a.mean_if(0) - one.b.mean_if(1) for one in asked), Fraction(0)) / len(asked)
+    high = sum((one.a.mean_if(1) - one.b.mean_if(0) for one in asked), Fraction(0)) / len(asked)
+    holds = (low > 0 and total > 0) or (high < 0 and total < 0)
+    return Bounds(unjudged_a=unjudged[0], unjudged_b=unjudged[1], low=float(low), high=float(high), sign_holds=holds)
+
+
+def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float, *, same_answers: bool) -> Power | None:
+    if error is None:
+        return None
+    found = detectable(error)
+    within = _within(both, same_answers=same_answers)
+    return Power(
+        detectable=found,
+        six_flips=found > flipping,
+        questions={points: questions_needed(error, len(both), points / 100) for points in _POINTS},
+        within=within,
+        at_best=found * (1 - within) ** 0.5 if within is not None else None,
+    )
+
+
+def _within(both: Sequence[PairedQuestion], *, same_answers: bool) -> float | None:
+    """Return the share of the variance of the differences that comes from replicates."""
+    found = [one for question in both if (one := _noise(question, same_answers=same_answers)) is not None]
+    return within_share(found, [float(one.difference) for one in both]) if found else None
+
+
+def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
+    """Return the variance of a question's difference over its replicates; None with one replicate."""
+    sides = [_by_replicate(question.a), _by_replicate(question.b)]
+    if same_answers:
+        both = [sides[0][place] - sides[1][place] for place in sides[0].keys() & sides[1].keys()]
+        return variance(both) / len(both) if len(both) > 1 else None
+    if min(map(len, sides)) < 2:
+        return None
+    return sum(variance(side.values()) / len(side) for side in sides)
+
+
+def _by_replicate(side: Observed) -> Mapping[Hashable, float]:
+    """Return the mean of each replicate over its judges."""
+    values: dict[Hashable, list[float]] = {}
+    for place, some in side.values.items():
+        values.setdefault(place[0], []).extend(map(float, some))
+    return {replicate: fmean(some) for replicate, some in values.items()}

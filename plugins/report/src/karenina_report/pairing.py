@@ -1,0 +1,213 @@
+"""Which questions, judges and answers of two runs belong together, and which cannot be compared."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_report.runs import Run
+
+Results = list["VerificationResult"]
+RESCORE: Final = (
+    "score both runs with the same templates and judge prompts first: `karenina rescore JOURNAL BENCHMARK -o RESULTS` "
+    "makes no call"
+)
+
+
+@dataclass(slots=True)
+class Pairing:
+    """The questions of both runs with their results, and what stands in the way.
+
+    `changed` are questions in both runs whose template, truth or text is not the same, each with what changed; they are
+    not among `questions`. `judges` are those whose results are compared, `judge_of` names the judge of a result.
+    `same_answers` is True if both runs hold the same stored answers, so that replicates belong together; `same_judges`
+    if both have the same judges.
+    """
+
+    questions: dict[str, tuple[Results, Results]] = field(default_factory=dict)
+    only_a: list[str] = field(default_factory=list)
+    only_b: list[str] = field(default_factory=list)
+    changed: dict[str, list[str]] = field(default_factory=dict)
+    judges: list[str] = field(default_factory=list)
+    judge_of: Callable[[VerificationResult], str] = lambda _result: ""
+    same_answers: bool = False
+    same_judges: bool = True
+    notes: list[str] = field(default_factory=list)
+
+
+def pair(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False) -> Pairing:
+    """Return what can be compared of two runs.
+
+    Raises `ConfigError` if no question or no judge is in both, or if templates or judge prompts differ throughout.
+    """
+    found = Pairing(judge_of=_judge_names(a, b))
+    found.notes += _other_settings(a, b)
+    _choose_judges(found, a, b, any_judge=any_judge)
+    ours, theirs = (_by_question(run.results) for run in (a, b))
+    found.only_a = [id for id in ours if id not in theirs]
+    found.only_b = [id for id in theirs if id not in ours]
+    for id in ours:
+        if id in theirs:
+            differing = _differing(ours[id], theirs[id])
+            if differing:
+                found.changed[id] = differing
+            if not differing or any_template:
+                chosen = [
+                    [one for one in group if found.judge_of(one) in found.judges] for group in (ours[id], theirs[id])
+                ]
+                found.questions[id] = (chosen[0], chosen[1])
+    if not found.questions:
+        raise ConfigError([_nothing_in_common(a, b, found)])
+    found.same_answers = _same_answers(found.questions.values())
+    return found
+
+
+def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
+    grouped: dict[str, Results] = defaultdict(list)
+    for result in results:
+        grouped[result.question_id].append(result)
+    return grouped
+
+
+def _judge_names(a: Run, b: Run) -> Callable[[VerificationResult], str]:
+    """Return what names the judge of a result: its model; with its id too if a run has two judges of one model."""
+    ids: dict[tuple[int, str], set[str]] = defaultdict(set)
+    for place, run in enumerate((a, b)):
+        for result in run.results:
+            ids[place, result.metadata.parsing_model].add(result.metadata.parsing_id)
+    if all(len(names) == 1 for names in ids.values()):
+        return lambda result: result.metadata.parsing_model
+    return lambda result: f"{result.metadata.parsing_id} ({result.metadata.parsing_model})"
+
+
+def _choose_judges(found: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
+    """Fill `judges` with those of both runs. Raises `ConfigError` if there is none."""
+    ours, theirs = (_prompts(run.results, found.judge_of) for run in (a, b))
+    if any_judge:
+        found.judges = [*dict.fromkeys([*ours, *theirs])]
+        found.same_judges = set(ours) == set(theirs)
+        if not found.same_judges:
+            found.notes.append("the runs have different judges: a difference may be that of the judges")
+        return
+    both = [name for name in ours if name in theirs]
+    if not both:
+        raise ConfigError(
+            [
+                f"{a.name} was judged by {', '.join(ours)} and {b.name} by {', '.join(theirs)}: a difference would be "
+                "that of the judges too; judge both by the same one, or compare them all the same with --any-judge"
+            ]
+        )
+    added = _added_prompts(a, b)
+    changed = [name for name in both if ours[name] != theirs[name]]
+    found.judges = [] if added else [name for name in both if name not in changed]
+    if not found.judges:
+        what = f"the prompts {', '.join(added)}" if added else "the system prompt"
+        raise ConfigError(
+            [
+                f"{what} of the judge changed between {a.name} and {b.name}, so their verdicts are not comparable: "
+                f"{RESCORE} if its journal has replies to the same prompts, else `karenina run` again with the journal "
+                "asks only the judge; --any-judge compares them all the same"
+            ]
+        )
+    found.notes += [f"the system prompt of the judge {name} changed: it is left out" for name in changed]
+    left_out = [name for name in [*ours, *theirs] if name not in both]
+    found.notes += [f"only one run has the judge {name}: it is left out" for name in dict.fromkeys(left_out)]
+
+
+def _prompts(
+    results: Iterable[VerificationResult], judge_of: Callable[[VerificationResult], str]
+) -> dict[str, set[str]]:
+    """Return the judges with their system prompts."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for result in results:
+        found[judge_of(result)].add(result.metadata.parsing_system_prompt or "")
+    return found
+
+
+def _added_prompts(a: Run, b: Run) -> list[str]:
+    """Return the judges' tasks to which the user added other instructions, as far as journals state it."""
+    ours, theirs = a.stated.judge_prompts, b.stated.judge_prompts
+    if ours is None or theirs is None:
+        return []
+    return [name for name in dict.fromkeys([*ours, *theirs]) if ours.get(name) != theirs.get(name)]
+
+
+def _other_settings(a: Run, b: Run) -> list[str]:
+    """Return notes on what journals and stages state of the runs that is not the same."""
+    notes = []
+    if a.stated.content and b.stated.content and a.stated.content != b.stated.content:
+        notes.append("the benchmark's file is not the same: traits may have changed")
+    ours, theirs = a.stated.settings, b.stated.settings
+    if ours is not None and theirs is not None:
+        names = [name for name in dict.fromkeys([*ours, *theirs]) if ours.get(name) != theirs.get(name)]
+        names = _that_change_results(name for name in names if name not in _OF_THE_RUN)
+        if names:
+            notes.append(f"settings that differ: {', '.join(names)}")
+    versions = [{(name, distribution): version for name, distribution, version in run.stages} for run in (a, b)]
+    others = sorted(key for key in versions[0].keys() & versions[1].keys() if versions[0][key] != versions[1][key])
+    if others:
+        names = [f"{key[0]} ({key[1]} {versions[0][key]} and {versions[1][key]})" for key in others]
+        notes.append(f"stages of different versions, whose prompts may differ: {', '.join(names)}")
+    return notes
+
+
+_OF_THE_RUN: Final = frozenset({"answering_models", "parsing_models", "replicate_count", "prompt_config", "run_name"})
+
+
+def _that_change_results(names: Iterable[str]) -> list[str]:
+    from karenina_core.config import settings
+
+    wanted = list(names)
+    owned = settings() if wanted else {}
+    return [name for name in wanted if name not in owned or owned[name].changes_results]
+
+
+def _differing(ours: Results, theirs: Results) -> list[str]:
+    """Return what is not the same of a question in both runs."""
+    facts: Mapping[str, Callable[[VerificationResult], Hashable]] = {
+        "question": lambda result: result.metadata.question_text,
+        "template": lambda result: result.metadata.template_id,
+        "truth": lambda result: result.metadata.raw_answer,
+        "extracted truth": lambda result: _frozen(result.template.parsed_gt_response),
+    }
+    differing = []
+    for name, fact in facts.items():
+        sides = [{value for one in group if (value := fact(one)) is not None} for group in (ours, theirs)]
+        if sides[0] and sides[1] and sides[0] != sides[1]:
+            differing.append(name)
+    return list(dict.fromkeys("truth" if name == "extracted truth" else name for name in differing))
+
+
+def _frozen(value: object) -> str | None:
+    return None if value is None else json.dumps(value, sort_keys=True, default=str)
+
+
+def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
+    """Return whether every answer that is in both runs is the same text, and there is one."""
+    some = False
+    for ours, theirs in questions:
+        answers = {one.metadata.replicate or 1: one.template.raw_llm_response for one in ours}
+        for one in theirs:
+            other = answers.get(one.metadata.replicate or 1)
+            if other is not None:
+                if other != one.template.raw_llm_response:
+                    return False
+                some = some or bool(other)
+    return some
+
+
+def _nothing_in_common(a: Run, b: Run, found: Pairing) -> str:
+    if found.changed:
+        what = " and ".join(dict.fromkeys(f"the {name}" for names in found.changed.values() for name in names))
+        return (
+            f"{what} changed between {a.name} and {b.name} for each question in both, so they are not comparable: "
+            f"{RESCORE}; --any-template compares them all the same"
+        )
+    return f"{a.name} and {b.name} have no question in common: questions are paired by their ids"

@@ -1,0 +1,240 @@
+"""A comparison as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from karenina_report.comparison import Change, Comparison, Difference, Pair, RunFacts
+from karenina_report.layout import clean, facts, shortened, table
+from karenina_report.metrics import RATE
+
+_FEW: Final = 20
+"""Units below which an interval is called rough."""
+_MOST_NAMES: Final = 5
+_MOST_OF_A_QUESTION: Final = 300
+
+
+def comparison_lines(comparison: Comparison, width: int, most_changes: int) -> Iterator[str]:
+    """Return the lines that `karenina compare` prints, with at most so many changes of each pair."""
+    yield from facts([(run.label, _run_name(run)) for run in comparison.runs], width)
+    yield ""
+    yield from table(_beside(comparison.runs), width)
+    for pair in comparison.pairs:
+        yield ""
+        yield from _pair_lines(pair, width, most_changes)
+    if len(comparison.pairs) > 1:
+        yield ""
+        yield from facts([("Note", _several(comparison))], width)
+
+
+def _run_name(run: RunFacts) -> str:
+    parts = [run.name, run.answering_model, f"judged by {', '.join(run.judges)}"]
+    return clean(", ".join([*dict.fromkeys(parts), *([run.source] if run.source is not None else [])]))
+
+
+def _beside(runs: Sequence[RunFacts]) -> list[list[str]]:
+    """Return the table of the runs side by side."""
+    rates = [percent(run.summary.pass_rate.value) for run in runs]
+    return [
+        ["", *(run.label for run in runs)],
+        ["Pass rate, all", *rates],
+        ["Items", *(f"{run.summary.items:,}" for run in runs)],
+        ["Not judged", *(f"{run.summary.not_judged:,}" for run in runs)],
+        ["Calls", *(f"{run.calls:,}" for run in runs)],
+        ["Tokens in", *(f"{run.input_tokens:,}" for run in runs)],
+        ["Tokens out", *(f"{run.output_tokens:,}" for run in runs)],
+        ["Seconds an item", *(f"{run.seconds / run.summary.items:.2f}" for run in runs)],
+        ["Cost", *(_cost(run) for run in runs)],
+    ]
+
+
+def _cost(run: RunFacts) -> str:
+    if run.cost_usd is None:
+        return "unknown"
+    text = f"${run.cost_usd:,.4f}" if run.cost_usd else "$0"
+    return f"{'' if run.cost_is_whole else '>= '}{text}{' (all models)' if run.cost_is_shared else ''}"
+
+
+def _pair_lines(pair: Pair, width: int, most_changes: int) -> Iterator[str]:
+    yield f"{pair.a} - {pair.b}"
+    yield from facts([*_pair_facts(pair)], width)
+    others = [one for one in pair.differences if one.metric != RATE]
+    if others:
+        yield ""
+        yield from table([["", pair.a, pair.b, "difference", "95% CI", "p"], *map(_metric_row, others)], width)
+        yield from facts([("", f"{one.metric}: {one.note}") for one in others if one.note], width)
+    if pair.groups:
+        yield ""
+        rows = [[clean(one.value), str(one.questions), percent(one.a), percent(one.b), points(one.difference),
+                 interval(one.low, one.high)] for one in pair.groups]  # fmt: skip
+        yield from table([["", "questions", pair.a, pair.b, "difference", "95% CI"], *rows], width)
+        yield from facts([("", "Groups are exploratory: nothing is corrected for their number.")], width)
+    yield from _change_lines(pair, width, most_changes)
+
+
+def _pair_facts(pair: Pair) -> Iterator[tuple[str, str]]:
+    main = pair.difference()
+    if main is None:
+        yield "Pass rate", "no question has a verdict in both runs"
+    else:
+        yield "Pass rate", f"{pair.a} {percent(main.a)}, {pair.b} {percent(main.b)} on {_size(main, pair.unit)}"
+        yield "Difference", _difference_text(main)
+        yield "", p_text(main)
+        yield "Flips", _flips_text(main, pair)
+        if main.bounds is not None:
+            yield "Bounds", _bounds_text(main, pair)
+        if main.power is not None:
+            yield "Detectable", _power_text(main)
+    for judge, one in pair.by_judge.items():
+        yield "By judge", f"{clean(judge)}: {_difference_text(one)}, {p_text(one)}"
+    if pair.same_answers:
+        yield "Answers", "the same stored answers in both runs: replicates are paired"
+    for what, ids in (
+        (f"Only in {pair.a}", pair.only_a),
+        (f"Only in {pair.b}", pair.only_b),
+        ("Unpaired", pair.unpaired),
+    ):
+        if ids:
+            yield what, _names(ids)
+    if pair.changed:
+        yield "Changed", _changed_text(pair)
+    for note in pair.notes:
+        yield "Note", clean(note)
+
+
+def _difference_text(one: Difference) -> str:
+    if one.low is None:
+        return f"{points(one.difference)} points; one {'question' if one.questions == 1 else 'unit'} has no interval"
+    rough = f" (rough: {one.units} units)" if one.units < _FEW else ""
+    return f"{points(one.difference)} points, 95% CI {interval(one.low, one.high)}{rough}"
+
+
+def p_text(one: Difference) -> str:
+    """Return the p value in words, with the one adjusted for several pairs."""
+    how = "sign flip" if one.p_exact else "sign flip, 100,000 draws"
+    adjusted = f"; {p_value(one.p_adjusted)} for all pairs (Holm)" if one.p_adjusted is not None else ""
+    return f"p = {p_value(one.p)} ({how}; mid-p {p_value(one.mid_p)}){adjusted}"
+
+
+def _size(one: Difference, unit: str) -> str:
+    alike = "" if one.units == one.questions else f" in {one.units} units of one {unit.replace('_', ' ')}"
+    each = f", {one.replicates:.3g} results each" if one.replicates > 1 else ""
+    return f"{_questions(one.questions)}{alike}{each}"
+
+
+def _questions(count: int) -> str:
+    return f"{count:,} question{'' if count == 1 else 's'}"
+
+
+def _flips_text(one: Difference, pair: Pair) -> str:
+    flipped = one.flipped
+    return (
+        f"{_questions(flipped.questions)}: {flipped.higher_in_a} better in {pair.a}, {flipped.higher_in_b} in {pair.b}"
+    )
+
+
+def _bounds_text(one: Difference, pair: Pair) -> str:
+    bounds = one.bounds
+    assert bounds is not None
+    holds = "the sign holds whatever they are" if bounds.sign_holds else "the sign depends on what they are"
+    return (
+        f"{bounds.unjudged_a} results of {pair.a} and {bounds.unjudged_b} of {pair.b} are not judged: from "
+        f"{points(bounds.low)} to {points(bounds.high)} points; {holds}"
+    )
+
+
+def _power_text(one: Difference) -> str:
+    power = one.power
+    assert power is not None
+    found = f"{100 * power.detectable:.1f} points (80% power)"
+    if power.six_flips:
+        found += ", more than flip at all: at least 6 flips in one direction are needed"
+    needed = ", ".join(f"{count:,} for {size}" for size, count in power.questions.items())
+    found += f"; questions needed for a difference in points: {needed}"
+    if power.within is None or power.at_best is None:
+        return f"{found}; with one replicate it cannot be known whether more would help"
+    return f"{found}; more replicates: {100 * power.at_best:.1f} points at best"
+
+
+def _changed_text(pair: Pair) -> str:
+    what = " or ".join(dict.fromkeys(name for names in pair.changed.values() for name in names))
+    return (
+        f"{_questions(len(pair.changed))} with another {what}, which {'is' if len(pair.changed) == 1 else 'are'} not "
+        f"comparable without `karenina rescore`: {_names(list(pair.changed))}"
+    )
+
+
+def _names(ids: Sequence[str]) -> str:
+    shown = ", ".join(clean(id) for id in ids[:_MOST_NAMES])
+    return f"{_questions(len(ids))}: {shown}" + (", ..." if len(ids) > _MOST_NAMES else "")
+
+
+def _metric_row(one: Difference) -> list[str]:
+    p = p_value(one.p if one.p_adjusted is None else one.p_adjusted)
+    return [clean(one.metric), percent(one.a), percent(one.b), points(one.difference), interval(one.low, one.high), p]
+
+
+def _change_lines(pair: Pair, width: int, most: int) -> Iterator[str]:
+    for title, changes in (
+        (f"Flips, {pair.a} -> {pair.b}", pair.flips),
+        ("Other changes", [one for one in pair.changes if not one.flipped]),
+    ):
+        if changes and most:
+            yield ""
+            yield f"{title} ({min(most, len(changes))} of {_questions(len(changes))})"
+            for change in changes[:most]:
+                yield from _one_change(change, width)
+
+
+def _one_change(change: Change, width: int) -> Iterator[str]:
+    yield shortened(f"  {change.question_id}", width)
+    rows = [("", shortened(change.question, _MOST_OF_A_QUESTION))]
+    rows.append(("", f"{_outcomes(change.a.outcomes)} -> {_outcomes(change.b.outcomes)}"))
+    if change.changed:
+        rows.append(("", f"changed: {', '.join(change.changed)}"))
+    for name, (a, b) in (*change.metrics.items(), *change.fields.items()):
+        if name != RATE:
+            rows.append(("", f"{clean(name)}: {_share(a)} -> {_share(b)}"))
+    yield from (f"  {line}" for line in facts(rows, width - 2))
+
+
+def _share(value: float | None) -> str:
+    return "not judged" if value is None else f"{value:.3g}"
+
+
+def _outcomes(counts: object) -> str:
+    assert isinstance(counts, dict)
+    if not counts:
+        return "no result"
+    if sum(counts.values()) == 1:
+        return str(next(iter(counts)))
+    return " + ".join(f"{count} {name}" for name, count in counts.items())
+
+
+def _several(comparison: Comparison) -> str:
+    which = f"each run against {comparison.baseline}" if comparison.baseline is not None else "all pairs"
+    return (
+        f"p values for all pairs are adjusted for {len(comparison.pairs)} comparisons ({which}), each metric by "
+        "itself; intervals hold at 95% each, not all at once."
+    )
+
+
+def percent(share: float | None) -> str:
+    """Return a share as a percentage."""
+    return "-" if share is None else f"{100 * share:.1f}%"
+
+
+def points(share: float) -> str:
+    """Return a difference of shares in points."""
+    return f"{100 * share:+.2f}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """Return an interval in points."""
+    return "-" if low is None or high is None else f"[{points(low)}, {points(high)}]"
+
+
+def p_value(p: float) -> str:
+    """Return a p value with three digits, or four below 0.01."""
+    return "<0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"

@@ -1,0 +1,190 @@
+"""The runs that are compared: the results of one answering model, and what their file or journal states of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ValidationError
+
+from karenina_core.data.result import VerificationResult
+from karenina_core.errors import ConfigError
+from karenina_engine.cost.ledger import Count, summed
+from karenina_engine.journal.file import JournalError
+from karenina_engine.journal.view import JournalView
+from karenina_engine.results.output import default_journal
+from karenina_engine.results.result_set import read_results
+from karenina_engine.results.totals import Totals
+
+if TYPE_CHECKING:
+    from karenina_core.models.ports import Usage
+    from karenina_engine.results.summary import Summary
+
+Source = str | Path | Iterable[VerificationResult]
+"""A result file, a journal, or results."""
+
+_SQLITE: Final = b"SQLite format 3\0"
+_OF_THE_ANSWER: Final = ("answer_generation", "generation")
+"""The keys of `prompt_config` whose instructions go to the answering model, and not to a judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What the journal of a run states about it; nothing if there is no journal.
+
+    `cost` is what all runs of the journal have spent, `content` a digest of the benchmark, `settings` are those of the
+    configuration.
+    """
+
+    cost: Count | None = None
+    content: str | None = None
+    settings: Mapping[str, Any] | None = None
+
+    @property
+    def judge_prompts(self) -> Mapping[str, str] | None:
+        """The instructions that the user added to prompts of judges, by task; None if they are not known."""
+        if self.settings is None:
+            return None
+        own = self.settings.get("prompt_config")
+        return {name: text for name, text in own.items() if name not in _OF_THE_ANSWER} if isinstance(own, dict) else {}
+
+
+@dataclass(slots=True)
+class Run:
+    """The results of one answering model.
+
+    `stages` are the names, distributions and versions of the stages that ran.
+    """
+
+    name: str
+    source: str | None
+    results: list[VerificationResult] = field(default_factory=list)
+    totals: Totals = field(default_factory=Totals)
+    seconds: float = 0.0
+    stages: set[tuple[str, str, str]] = field(default_factory=set)
+    stated: Stated = field(default_factory=Stated)
+    shares_journal: bool = False
+
+    def add(self, result: VerificationResult) -> None:
+        """Count a result, and keep what comparisons need of it."""
+        self.totals.add(result)
+        self.seconds += result.metadata.execution_time
+        self.stages.update((one.name, one.distribution, one.version) for one in result.stages if one.status == "ran")
+        self.results.append(result.model_copy(update=_FREED))
+
+    @property
+    def summary(self) -> Summary:
+        """Counts of outcomes, and the pass rate."""
+        return self.totals.summary()
+
+    @property
+    def usage(self) -> Usage:
+        """The calls and tokens that the run used."""
+        return self.totals.usage()
+
+
+_FREED: Final[Mapping[str, Any]] = {"stages": [], "evaluation_input": None}
+"""What takes most of the memory of a result and is not compared."""
+
+
+def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
+    """Return the runs in `sources`, in their order: one for each answering model of each.
+
+    `model` chooses one answering model by its id. Raises `ConfigError`, `ResultFileError` and `JournalError`.
+    """
+    found = [_runs_of(source, model) for source in sources]
+    for source, runs in zip(sources, found, strict=True):
+        if not runs:
+            what = f"no result of the answering model {model!r}" if model is not None else "no result"
+            raise ConfigError(
+                [f"{_named(source) or 'one of the sets of results'} holds {what}: nothing can be compared"]
+            )
+    _rename([run for runs in found for run in runs], one_each=all(len(runs) == 1 for runs in found))
+    return [run for runs in found for run in runs]
+
+
+def _runs_of(source: Source, model: str | None) -> list[Run]:
+    by_model: dict[str, Run] = {}
+    for result in _results(source):
+        answering = result.metadata.answering_id
+        if model in (None, answering):
+            if answering not in by_model:
+                by_model[answering] = Run(answering, _named(source))
+            by_model[answering].add(result)
+    runs = list(by_model.values())
+    stated = _stated(source)
+    for run in runs:
+        run.stated = stated
+        run.shares_journal = len(runs) > 1 or model is not None
+    return runs
+
+
+def _rename(runs: Sequence[Run], *, one_each: bool) -> None:
+    """Name runs by their model, and by their file too if that is not enough to tell them apart."""
+    names = [run.name for run in runs]
+    if len(set(names)) == len(names):
+        return
+    files = [_stem(run.source) for run in runs]
+    for number, (run, file) in enumerate(zip(runs, files, strict=True), 1):
+        place = file if file and (files.count(file) == 1 or not one_each) else run.source or str(number)
+        run.name = place if one_each and len(set(names)) == 1 else f"{run.name} ({place})"
+
+
+def _stem(source: str | None) -> str | None:
+    if source is None:
+        return None
+    return Path(source).name.removesuffix(".jsonl").removesuffix(".journal").removesuffix(".results")
+
+
+def _named(source: Source) -> str | None:
+    return str(source) if isinstance(source, str | Path) else None
+
+
+def _results(source: Source) -> Iterator[VerificationResult]:
+    if not isinstance(source, str | Path):
+        yield from source
+    elif is_journal(Path(source)):
+        yield from _journalled(Path(source))
+    else:
+        yield from read_results(source)
+
+
+def is_journal(path: Path) -> bool:
+    """Return whether the file is a database, as journals are, and not a file of results."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return False  # reading it as results reports what is wrong with it
+
+
+def _journalled(path: Path) -> Iterator[VerificationResult]:
+    with JournalView(path) as view:
+        for line in view.results():
+            try:
+                yield VerificationResult.model_validate_json(line)
+            except ValidationError as error:
+                raise ConfigError(
+                    [f"the journal {path} holds a result of another version: read it with the version that wrote it"]
+                ) from error
+
+
+def _stated(source: Source) -> Stated:
+    """Return what the journal states: the source itself, or the one beside a result file that wrote just that file."""
+    if not isinstance(source, str | Path):
+        return Stated()
+    path = Path(source)
+    itself = is_journal(path)
+    with suppress(JournalError), JournalView(path if itself else default_journal(path)) as view:
+        command = view.command() or {}
+        if itself or command.get("output") == str(path.absolute()):
+            settings, content = command.get("config"), command.get("content")
+            return Stated(
+                summed(line.made for line in view.spent()),
+                content if isinstance(content, str) else None,
+                settings if isinstance(settings, dict) else None,
+            )
+    return Stated()

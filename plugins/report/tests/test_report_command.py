@@ -1,0 +1,142 @@
+"""`karenina compare`: files, journals, exit codes, and what it prints."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commandline import Given, karenina
+from made_results import result, run, save
+
+from karenina_core.plugins import Plugins
+from karenina_report.commands import commands
+
+
+def compare(*arguments: str | Path, width: int = 400) -> Given:
+    """Give `karenina compare` with these arguments."""
+    plugins = Plugins()
+    plugins.register(commands)
+    return karenina("compare", *arguments, plugins=plugins, width=width)
+
+
+@pytest.fixture
+def better(tmp_path: Path) -> Path:
+    return save(tmp_path / "better.results.jsonl", run([True] * 30, model="new"))
+
+
+@pytest.fixture
+def worse(tmp_path: Path) -> Path:
+    return save(tmp_path / "worse.results.jsonl", run([False] * 15 + [True] * 15, model="old"))
+
+
+def test_two_files_are_compared(better: Path, worse: Path) -> None:
+    done = compare(better, worse)
+
+    assert done.code == 0, done.err
+    assert "A 100.0%, B 50.0% on 30 questions" in done.out
+    assert "+50.00 points, 95% CI [" in done.out
+    assert "p = <0.0001" in done.out or "p = 0.0001" in done.out
+    assert "15 questions: 15 better in A, 0 in B" in done.out
+    assert "changed: answer, verdict" in done.out
+
+
+def test_json_has_all_flips(better: Path, worse: Path) -> None:
+    found = compare(better, worse, "--json", "--changes", "1").json
+
+    (pair,) = found["pairs"]
+    assert len(pair["changes"]) == 15
+    assert pair["differences"][0]["difference"] == 0.5
+    assert found["runs"][0]["input_tokens"] == 300
+    assert found["failures"] == []
+
+
+def test_a_regression_ends_with_1(better: Path, worse: Path) -> None:
+    assert compare(better, worse, "--fail-on-regression").code == 1
+    assert compare(better, worse, "--fail-on-regression", "60").code == 0
+    assert compare(worse, better, "--fail-on-regression").code == 0
+    assert compare("--fail-on-regression", worse, better).code == 0
+    failed = compare(better, worse, "--fail-on-regression", "10", "--json")
+    assert failed.code == 1
+    assert failed.json["failures"] == [failed.err.removeprefix("Error: ").strip()]
+
+
+def test_a_run_not_shown_to_be_as_good_ends_with_1(better: Path, tmp_path: Path) -> None:
+    equal = save(tmp_path / "equal.results.jsonl", run([True] * 29 + [False], model="equal"))
+
+    assert compare(better, equal, "--require-within", "1").code == 1
+    assert compare(better, equal, "--require-within", "20").code == 0
+
+
+def test_with_a_baseline_the_others_are_held_to_it(better: Path, worse: Path) -> None:
+    assert compare(worse, better, "--baseline", "B", "--fail-on-regression").code == 1
+    assert compare(worse, better, "--baseline", worse, "--fail-on-regression").code == 0
+
+
+def test_bad_input_ends_with_2_and_a_cure(better: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("{}\n", "utf-8")
+
+    for arguments, message in (
+        ([better], "one answering model only"),
+        ([better, tmp_path / "missing.jsonl"], "missing.jsonl cannot be read"),
+        ([better, broken], "line 1 is no result"),
+        ([better, better, "--cut", "clarity"], "is not TRAIT=SCORE"),
+        ([better, better, "--cut", "clarity=3"], "no result has a score of a trait 'clarity'"),
+        ([better, better, "--scale", "clarity=5:1"], "is not TRAIT=LOW:HIGH"),
+        ([better, better, "--by", "colour"], "there is no column 'colour'"),
+    ):
+        done = compare(*arguments)
+        assert (done.code, done.out) == (2, ""), done.out
+        assert message in done.err
+
+
+def test_it_says_how_often_equal_runs_fail() -> None:
+    help = " ".join(compare("--help").out.split())
+
+    assert "Of 40 runs that are equally good, one fails" in help
+    assert "Exit codes:" in help
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_it_fits_narrow_terminals_without_cutting_a_number(tmp_path: Path, width: int) -> None:
+    files = [
+        save(
+            tmp_path / f"{name}.results.jsonl",
+            [
+                result(f"q{at}", at % 3 > place, model=name, traits={"clarity": at % 5}, keywords=[f"k{at % 3}"])
+                for at in range(40)
+            ],
+        )
+        for place, name in enumerate(("first", "second", "third"))
+    ]
+
+    done = compare(*files, "--by", "keyword", width=width)
+
+    assert done.code == 0
+    assert max(map(len, done.out.splitlines())) <= width
+    assert [line for line in done.out.splitlines() if line != line.rstrip()] == []
+
+
+def test_texts_of_results_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    hostile = "\x1b[2J\u202eevil\r\n\x07"
+    files = [
+        save(tmp_path / f"{name}.jsonl", [result(hostile, right, text=hostile, model=hostile + name, judge=hostile)])
+        for name, right in (("a", True), ("b", False))
+    ]
+
+    out = compare(*files).out
+
+    assert "evil" in out
+    assert [ch for ch in out if not ch.isprintable() and ch != "\n"] == []
+
+
+def test_help_and_import_load_neither_numpy_nor_results() -> None:
+    program = (
+        "import sys, karenina_report, karenina_report.compare_command\n"
+        "print([name for name in ('numpy', 'pydantic', 'rich') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,280 @@
+"""Two runs or more beside each other, in Python."""
+
+from __future__ import annotations
+
+import pytest
+from made_results import result, run
+
+from karenina_core.data.outcome import Outcome
+from karenina_core.errors import ConfigError
+from karenina_report import compare
+from karenina_report.comparison import Difference, Pair
+
+
+def only(pairs: object) -> Pair:
+    """Return the only pair of a comparison."""
+    assert isinstance(pairs, list)
+    (found,) = pairs
+    assert isinstance(found, Pair)
+    return found
+
+
+def verdicts(pair: Pair) -> Difference:
+    """Return the difference of the pass rates."""
+    found = pair.difference()
+    assert found is not None
+    return found
+
+
+def test_the_rates_of_both_runs_subtract_to_the_difference() -> None:
+    a = run([True, True, False, None], model="a")
+    b = [*run([True, False, False, True], model="b"), result("q9", True, model="b")]
+
+    pair = only(compare(a, b).pairs)
+    found = verdicts(pair)
+
+    assert (found.questions, found.a, found.b) == (3, pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert found.difference == pytest.approx(found.a - found.b)
+    assert (pair.only_a, pair.only_b, pair.unpaired) == ([], ["q9"], ["q3"])
+
+
+def test_replicates_of_different_answers_are_not_paired() -> None:
+    """Only the means of a question count, whichever replicate was right."""
+    a = [result("q", right, replicate=at, model="a") for at, right in enumerate([True, False, False], 1)]
+    b = [result("q", right, replicate=at, model="b") for at, right in enumerate([False, True], 1)]
+
+    found = verdicts(only(compare(a, b).pairs))
+
+    assert found.difference == pytest.approx(1 / 3 - 1 / 2)
+    assert found.flipped.questions == 1
+
+
+def test_replicates_of_the_same_stored_answers_are_paired() -> None:
+    def judged(rights: list[bool | None]) -> list[object]:
+        return [result("q", right, replicate=at, answer=f"answer {at}") for at, right in enumerate(rights, 1)]
+
+    pair = only(compare(judged([True, True, False]), judged([True, None, False])).pairs)
+
+    assert pair.same_answers
+    assert verdicts(pair).difference == 0
+
+
+def test_the_bounds_say_whether_the_sign_depends_on_the_unjudged() -> None:
+    holds = verdicts(only(compare(run([True] * 9 + [None]), run([False] * 10, model="b")).pairs)).bounds
+    turns = verdicts(only(compare(run([True, None, None]), run([False, True, True], model="b")).pairs)).bounds
+
+    assert holds is not None
+    assert (holds.unjudged_a, holds.unjudged_b, holds.sign_holds) == (1, 0, True)
+    assert (holds.low, holds.high) == (pytest.approx(0.9), pytest.approx(1.0))
+    assert turns is not None
+    assert (turns.low, turns.high, turns.sign_holds) == (pytest.approx(-1 / 3), pytest.approx(1 / 3), False)
+
+
+def test_the_shares_of_errors_are_compared_too() -> None:
+    found = only(compare(run([True, None, None, None]), run([True] * 4, model="b")).pairs).difference("not judged")
+
+    assert found is not None
+    assert (found.a, found.b, found.questions) == (0.75, 0.0, 4)
+
+
+def test_questions_of_one_text_are_one_unit_unless_the_user_says_otherwise() -> None:
+    a = [result(f"q{at}", at % 2 == 0, text=f"text {at // 2}") for at in range(12)]
+    b = [result(f"q{at}", at < 3, text=f"text {at // 2}", model="b") for at in range(12)]
+
+    together = only(compare(a, b).pairs)
+    apart = only(compare(a, b, cluster="question_id").pairs)
+
+    assert (verdicts(together).units, verdicts(apart).units, verdicts(apart).questions) == (6, 12, 12)
+    assert "12 questions have the text of another one" in together.notes[0]
+    assert apart.notes == []
+
+
+def test_an_unknown_column_names_those_there_are() -> None:
+    with pytest.raises(ConfigError, match="no column 'keywrod'; did you mean 'keyword'"):
+        compare(run([True]), run([True], model="b"), by="keywrod")
+
+
+def test_different_judges_are_refused_unless_any_judge() -> None:
+    a, b = run([True, False], judge="j"), run([True, True], judge="k", model="b")
+
+    with pytest.raises(ConfigError, match=r"judged by manual:j .*by manual:k.*--any-judge"):
+        compare(a, b)
+    assert verdicts(only(compare(a, b, any_judge=True).pairs)).difference == -0.5
+
+
+def test_only_judges_of_both_runs_count_and_each_is_shown_alone() -> None:
+    a = [*run([True, True], judge="j"), *run([True, False], judge="k"), *run([False, False], judge="only a")]
+    b = [*run([False, True], judge="j", model="b"), *run([False, False], judge="k", model="b")]
+
+    pair = only(compare(a, b).pairs)
+
+    assert pair.judges == ["manual:j", "manual:k"]
+    assert verdicts(pair).difference == 0.5
+    assert {judge: one.difference for judge, one in pair.by_judge.items()} == {"manual:j": 0.5, "manual:k": 0.5}
+    assert pair.notes == ["only one run has the judge manual:only a: it is left out"]
+
+
+def test_a_changed_template_is_listed_and_left_out() -> None:
+    a = run([True, True, False])
+    b = [
+        result("q0", False, template="another", model="b"),
+        *[result(f"q{at}", True, model="b") for at in (1, 2)],
+    ]
+
+    pair = only(compare(a, b).pairs)
+
+    assert pair.changed == {"q0": ["template"]}
+    assert verdicts(pair).questions == 2
+    assert verdicts(only(compare(a, b, any_template=True).pairs)).questions == 3
+
+
+def test_runs_with_other_templates_throughout_are_not_comparable_without_rescore() -> None:
+    with pytest.raises(ConfigError, match=r"the template changed .* not comparable: .*karenina rescore"):
+        compare(run([True]), run([True], template="another", model="b"))
+
+
+def test_a_changed_judge_prompt_is_not_comparable_without_rescore() -> None:
+    a, b = run([True], judge_prompt="Be strict."), run([True], judge_prompt="Be lenient.", model="b")
+
+    with pytest.raises(ConfigError, match=r"the system prompt of the judge changed .*karenina rescore"):
+        compare(a, b)
+    assert verdicts(only(compare(a, b, any_judge=True).pairs)).questions == 1
+
+
+def test_runs_without_a_common_question_are_refused() -> None:
+    with pytest.raises(ConfigError, match="no question in common"):
+        compare([result("one", True)], [result("two", True)])
+
+
+def test_a_flip_names_what_changed() -> None:
+    a = [result("q0", True, answer="same", extracted={"gene": "BCL2"}), result("q1", True), result("q2", True)]
+    b = [
+        result("q0", False, answer="same", extracted={"gene": "TP53"}),
+        result("q1", Outcome.ABSTAINED, answer="I cannot say."),
+        result("q2", True),
+    ]
+
+    flips = only(compare(a, b).pairs).flips
+
+    assert [(flip.question_id, flip.changed) for flip in flips] == [
+        ("q0", ["extraction", "verdict"]),
+        ("q1", ["answer", "verdict"]),
+    ]
+    assert flips[1].b.outcomes == {"abstained": 1}
+    assert flips[1].b.answer == "I cannot say."
+
+
+def test_ordinal_traits_are_compared_as_means_and_as_shares_above_a_cut() -> None:
+    a = [result(f"q{at}", None, traits={"clarity": score, "polite": True}) for at, score in enumerate([5, 4, 1])]
+    b = [result(f"q{at}", None, traits={"clarity": score, "polite": at > 0}) for at, score in enumerate([3, 3, None])]
+    for one in [*a, *b]:
+        one.outcome = Outcome.SCORED
+
+    pair = only(compare(a, b, cuts={"clarity": 4}, scales={"clarity": (1, 5)}).pairs)
+    found = {one.metric: (one.a, one.b, one.questions) for one in pair.differences}
+
+    assert found["clarity (mean)"] == (pytest.approx(0.875), pytest.approx(0.5), 2)
+    assert found["clarity >= 4"] == (1.0, 0.0, 2)
+    assert found["polite"] == (1.0, pytest.approx(2 / 3), 3)
+    missing = pair.difference("clarity >= 4")
+    assert missing is not None
+    assert missing.bounds is not None
+    assert (missing.bounds.unjudged_a, missing.bounds.unjudged_b) == (0, 1)
+
+
+def test_partial_credit_is_compared_on_its_own() -> None:
+    a = [result("q0", Outcome.PARTIAL, granular=2 / 3), result("q1", True, granular=1.0)]
+    b = [result("q0", False, granular=0.0, model="b"), result("q1", True, granular=1.0, model="b")]
+
+    pair = only(compare(a, b).pairs)
+    found = pair.difference("partial credit")
+
+    assert found is not None
+    assert found.difference == pytest.approx(1 / 3)
+    assert found.p_exact
+    assert verdicts(pair).difference == 0
+    assert [(one.question_id, one.flipped) for one in pair.changes] == [("q0", False)]
+
+
+def test_p_values_of_several_runs_are_adjusted_metric_by_metric() -> None:
+    runs = [run([at < right for at in range(20)], model=f"m{right}") for right in (4, 10, 18)]
+
+    comparison = compare(*runs)
+    found = [verdicts(pair) for pair in comparison.pairs]
+
+    assert [(pair.a, pair.b) for pair in comparison.pairs] == [("A", "B"), ("A", "C"), ("B", "C")]
+    assert [one.p_adjusted for one in found] == pytest.approx([found[0].p, 3 * found[1].p, 2 * found[2].p])
+    assert verdicts(only(compare(*runs[:2]).pairs)).p_adjusted is None
+
+
+def test_each_run_is_compared_with_the_baseline() -> None:
+    runs = [run([True, False], model=name) for name in ("a", "b", "c")]
+
+    assert [(pair.a, pair.b) for pair in compare(*runs, baseline=1).pairs] == [("A", "B"), ("C", "B")]
+    assert [(pair.a, pair.b) for pair in compare(*runs, baseline="c").pairs] == [("A", "C"), ("B", "C")]
+    with pytest.raises(ConfigError, match="no run is called 'd'"):
+        compare(*runs, baseline="d")
+
+
+def test_a_source_with_several_models_is_several_runs() -> None:
+    both = [*run([True, True], model="a"), *run([True, False], model="b")]
+
+    comparison = compare(both)
+
+    assert [one.name for one in comparison.runs] == ["a", "b"]
+    assert verdicts(only(comparison.pairs)).difference == 0.5
+    with pytest.raises(ConfigError, match="one answering model only"):
+        compare(both, model="a")
+
+
+def test_groups_have_intervals_from_five_questions() -> None:
+    def keyworded(rights: list[bool], model: str) -> list[object]:
+        return [
+            result(f"q{at}", right, keywords=["few"] if at < 4 else ["many", "all"], model=model)
+            for at, right in enumerate(rights)
+        ]
+
+    pair = only(compare(keyworded([True] * 9, "a"), keyworded([False] * 9, "b"), by="keyword").pairs)
+    groups = {one.value: one for one in pair.groups}
+
+    assert {name: one.questions for name, one in groups.items()} == {"all": 5, "few": 4, "many": 5}
+    assert groups["few"].low is None
+    assert groups["many"].low is not None
+
+
+def test_more_replicates_help_only_if_replicates_differ() -> None:
+    def several(rights: list[list[bool]], model: str) -> list[object]:
+        return [
+            result(f"q{number}", right, replicate=at, model=model)
+            for number, some in enumerate(rights)
+            for at, right in enumerate(some, 1)
+        ]
+
+    steady = verdicts(
+        only(
+            compare(
+                several([[True] * 4, [False] * 4, [True] * 4], "a"), several([[False] * 4, [True] * 4, [True] * 4], "b")
+            ).pairs
+        )
+    )
+    shaky = verdicts(
+        only(
+            compare(several([[True, False] * 2] * 3, "a"), several([[True, False] * 2, [True] * 4, [False] * 4], "b"))
+            .pairs
+        )
+    )  # fmt: skip
+
+    assert steady.power is not None
+    assert steady.power.within == 0
+    assert shaky.power is not None
+    assert shaky.power.within is not None
+    assert shaky.power.within > 0.3
+    assert verdicts(only(compare(run([True, False]), run([True, True], model="b")).pairs)).power.within is None  # type: ignore[union-attr]
+
+
+def test_a_difference_larger_than_the_flips_needs_six_of_them() -> None:
+    power = verdicts(only(compare(run([True] * 30), run([True] * 29 + [False], model="b")).pairs)).power
+
+    assert power is not None
+    assert power.six_flips
+    assert power.detectable > 1 / 30

@@ -1,0 +1,129 @@
+"""The statistics are those of other programs, wherever those compute the same."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from karenina_report.figures.paired import holm, mean_difference, questions_needed, within_share
+from karenina_report.figures.sign_flip import sign_flip
+from karenina_report.figures.student import t_quantile, t_two_sided
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 7, 49, 149, 999, 100_000])
+def test_the_quantile_of_t_is_that_of_scipy(degrees: int) -> None:
+    assert t_quantile(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), rel=1e-10)
+    for t in (0.0, 0.01, 1.18, 3.0, 8.0):
+        assert t_two_sided(t, degrees) == pytest.approx(2 * stats.t.sf(t, degrees), rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_difference_without_pseudo_questions_is_that_of_statsmodels(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    differences = random.choice([-1.0, -0.5, 0.0, 0.0, 0.0, 1.0], 60)
+    units = random.integers(0, 25, 60)
+    fitted = sm.OLS(differences, np.ones(60)).fit(cov_type="cluster", cov_kwds={"groups": units}, use_t=True)
+
+    found = mean_difference(list(differences), list(units), pseudo=False)
+
+    assert (found.low, found.high) == pytest.approx(tuple(fitted.conf_int()[0]))
+    assert found.p == pytest.approx(fitted.pvalues[0])
+    assert found.error == pytest.approx(fitted.bse[0])
+
+
+def test_an_interval_never_has_a_width_of_zero() -> None:
+    found = mean_difference([0.0] * 50, range(50), replicates=5)
+
+    assert found.mean == 0
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 0 < found.high
+
+
+def test_pseudo_questions_do_not_move_the_difference() -> None:
+    found = mean_difference([1.0, 1.0, 1.0, 0.0], range(4))
+
+    assert found.low is not None
+    assert found.high is not None
+    assert (found.low + found.high) / 2 == pytest.approx(found.mean) == pytest.approx(0.75)
+    assert found.high - found.low > 2 * stats.t.ppf(0.975, 3) * stats.sem([1, 1, 1, 0])
+
+
+def test_one_question_has_no_interval() -> None:
+    found = mean_difference([1.0, 0.0], ["same", "same"])
+
+    assert (found.error, found.low, found.high, found.p) == (None, None, None, None)
+
+
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_with_one_observation_each_the_exact_p_is_mcnemars(better: int, worse: int) -> None:
+    flips = better + worse
+    found = sign_flip([Fraction(1)] * better + [Fraction(-1)] * worse + [Fraction(0)] * 7)
+    tail = [comb(flips, count) / 2**flips for count in range(min(better, worse) + 1)]
+
+    assert found.exact
+    assert found.p == pytest.approx(min(1.0, 2 * sum(tail)))
+    if better != worse:
+        assert found.mid_p == pytest.approx(2 * sum(tail) - tail[-1])
+        assert found.p == pytest.approx(stats.binomtest(better, flips).pvalue)
+
+
+@given(st.lists(st.fractions(-1, 1, max_denominator=12), min_size=1, max_size=10))
+def test_the_exact_p_counts_every_pattern_of_signs(scores: list[Fraction]) -> None:
+    sums = [Fraction(0)]
+    for score in scores:
+        sums = [one + sign * score for one in sums for sign in (1, -1)]
+    seen = abs(sum(scores, Fraction(0)))
+
+    found = sign_flip(scores)
+
+    assert found.exact
+    assert found.p == pytest.approx(sum(abs(one) >= seen for one in sums) / len(sums))
+
+
+def test_scores_without_a_small_denominator_are_drawn_and_the_draws_repeat() -> None:
+    scores = [Fraction(value) for value in np.random.default_rng(3).normal(0.3, 1, 30)]
+
+    found = sign_flip(scores)
+
+    assert not found.exact
+    assert found == sign_flip(scores)
+    assert found.p == pytest.approx(
+        stats.permutation_test(
+            ([float(one) for one in scores],),
+            np.mean,
+            permutation_type="samples",
+            n_resamples=20_000,
+            rng=np.random.default_rng(1),
+        ).pvalue,
+        abs=0.02,
+    )
+    assert sign_flip([Fraction(1, 10_007)] * 30 + [Fraction(1, 10_009)]).p == pytest.approx(1 / 100_001)
+
+
+def test_no_difference_at_all_has_a_p_of_one() -> None:
+    assert sign_flip([Fraction(0)] * 5).p == 1
+    assert sign_flip([]).p == 1
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_p_values_of_several_pairs_are_adjusted_as_by_statsmodels(p_values: list[float]) -> None:
+    assert holm(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]))
+
+
+def test_ten_times_as_small_a_difference_needs_a_hundred_times_as_many_questions() -> None:
+    assert questions_needed(0.01, 100, 0.028) == 100
+    assert questions_needed(0.01, 100, 0.0028) == 10_000
+
+
+def test_the_share_of_replicates_in_the_variance() -> None:
+    assert within_share([0.1] * 4, [0.0, 0.0, 0.0, 0.0]) is None
+    assert within_share([0.1] * 4, [0.0, 1.0, 0.0, 1.0]) == pytest.approx(0.3)
