@@ -15,6 +15,7 @@ from karenina_agentic.parse import AgenticParseTemplate
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, VerificationConfig
 from karenina_core import plugins as plugin_room
+from karenina_core.errors import ConfigError
 from karenina_core.models.ports import AgentReply, ErrorCategory, Message, PortError, ToolCall, Usage
 from karenina_core.plugins import Plugins
 from karenina_template.templates import BaseAnswer, TraceContains, VerifiedField
@@ -251,6 +252,8 @@ def test_it_stands_in_slot_seven_only_where_the_configuration_says_so() -> None:
         stage = AgenticParseTemplate()
         assert stage.included(VerificationConfig(agentic_parsing=True), question())
         assert not stage.included(VerificationConfig(), question())
+        with pytest.raises(ConfigError, match="evaluation_mode is rubric_only, which parses no templates"):
+            VerificationConfig(agentic_parsing=True, evaluation_mode="rubric_only")
 
 
 def test_an_agent_that_removes_its_workspace_does_not_spare_its_answer_the_judgement(workspace: Path) -> None:

@@ -186,7 +186,7 @@ def test_the_threshold_decides_what_counts_as_found(threshold: float, missing: l
 
 def test_reasoning_only_asks_for_no_excerpts() -> None:
     judge = Judge(**SAYS)
-    found = parse(judge, mode="reasoning_only", deep_judgment_search_enabled=True)
+    found = parse(judge, mode="reasoning_only")
     assert judge.steps == ["reasoning", "parameters"]
     assert found.artifact(Keys.DEEP_JUDGMENT_PERFORMED) is True
     assert found.artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS) is None

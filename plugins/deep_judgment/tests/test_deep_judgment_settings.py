@@ -214,8 +214,13 @@ def test_tavily_without_a_key_names_the_variable(monkeypatch: pytest.MonkeyPatch
 
 
 def test_no_tool_is_needed_where_nothing_is_searched() -> None:
-    told = problems(deep_judgment_mode="reasoning_only", deep_judgment_search_enabled=True)
+    told = problems(deep_judgment_mode="disabled", deep_judgment_search_enabled=True)
     assert "search tool" not in told
+
+
+def test_a_search_without_excerpts_is_refused() -> None:
+    with pytest.raises(ConfigError, match="deep_judgment_mode is reasoning_only, which has none: set it to full"):
+        problems(deep_judgment_mode="reasoning_only", deep_judgment_search_enabled=True)
 
 
 def test_tavily_hands_on_what_its_client_finds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +243,6 @@ def test_tavily_hands_on_what_its_client_finds(monkeypatch: pytest.MonkeyPatch) 
 
 NO_EFFECT: dict[str, tuple[dict[str, Any], str | None]] = {
     "off": ({"deep_judgment_search_enabled": True}, "deep_judgment_search_enabled has no effect"),
-    "no excerpts": ({**ON, "deep_judgment_mode": "reasoning_only"}, "deep_judgment_mode is reasoning_only"),
     "a tool alone": ({"deep_judgment_search_tool": "library"}, "deep_judgment_search_tool has no effect"),
     "traits off": (
         {"deep_judgment_rubric_search_enabled": True},

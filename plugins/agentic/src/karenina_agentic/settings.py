@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from karenina_agentic.folders import MOST_BYTES
 from karenina_core import Slot
@@ -55,6 +55,16 @@ class AgenticSettings(BaseModel):
         json_schema_extra={"from_files": "never"},
     )
     workspace_cleanup: bool = Field(default=True, description="Remove an answer's copy after its last judge.")
+
+    @field_validator("agentic_parsing")
+    @classmethod
+    def _templates_are_parsed(cls, agentic: bool, info: ValidationInfo) -> bool:
+        if agentic and (info.context or {}).get("evaluation_mode") == "rubric_only":
+            raise ValueError(
+                "evaluation_mode is rubric_only, which parses no templates: set agentic_parsing to false, or "
+                'evaluation_mode to "template_and_rubric"'
+            )
+        return agentic
 
 
 def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, bool]]:

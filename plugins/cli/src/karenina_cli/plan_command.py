@@ -53,7 +53,7 @@ def _plans(
     from karenina_core.data.question import Question
     from karenina_core.errors import ConfigError
     from karenina_engine.scheduling.planner import Planner
-    from karenina_engine.scheduling.plugin_checks import check_required, warn_of_broken_plugins
+    from karenina_engine.scheduling.plugin_checks import check_selection, warn_of_broken_plugins
     from karenina_engine.scheduling.running import chosen_questions
 
     benchmark = Benchmark.load(file) if file is not None else None
@@ -67,7 +67,7 @@ def _plans(
         if not questions:
             raise ConfigError([f"{file} holds no question to plan for"])
     plugins = plugins_of(chosen)
-    check_required(plugins, chosen)
+    check_selection(plugins, chosen)
     warn_of_broken_plugins(plugins)
     planner = Planner(chosen, plugins)
     found: dict[tuple[str, ...], tuple[Plan, list[str]]] = {}

@@ -180,6 +180,16 @@ class DeepJudgmentSettings(BaseModel):
             object.__setattr__(self, "deep_judgment_mode", "full")
         return self
 
+    @field_validator("deep_judgment_search_enabled")
+    @classmethod
+    def _search_needs_excerpts(cls, searches: bool, info: ValidationInfo) -> bool:
+        if searches and info.data.get("deep_judgment_mode") == "reasoning_only":
+            raise ValueError(
+                "a search looks excerpts up, and deep_judgment_mode is reasoning_only, which has none: set it to full, "
+                "or deep_judgment_search_enabled to false"
+            )
+        return searches
+
     @field_validator("deep_judgment_rubric_config")
     @classmethod
     def _wishes_are_for_custom(cls, wishes: RubricWishes | None, info: ValidationInfo) -> RubricWishes | None:

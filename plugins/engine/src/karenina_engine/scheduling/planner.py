@@ -10,8 +10,9 @@ from weakref import ref
 
 from karenina_core.artifacts.slots import SLOT_RULES
 from karenina_core.pipeline import Pipeline
-from karenina_core.planning.plan import Plan, make_plan
+from karenina_core.planning.plan import Plan, PlanError, make_plan
 from karenina_core.stages.stage import Skip, Stage, offered_stages
+from karenina_engine.scheduling.blocked import asked_although_blocked, blocked_stages
 from karenina_engine.scheduling.observers import NOBODY, Observers
 from karenina_engine.scheduling.settings import EngineSettings
 
@@ -51,7 +52,8 @@ class Planner:
         self._recent: dict[int, tuple[ref[Question], Pipeline]] = {}
         self._by_claims: dict[Hashable, Pipeline] = {}
         stages = [offered.stage() for offered in offered_stages(plugins)]
-        self._choosers = [one for one in stages if type(one).included is not Stage.included]
+        self._blocked = blocked_stages(plugins)
+        self._choosers = [one for one in [*stages, *self._blocked] if type(one).included is not Stage.included]
         self._scorers = [one for one in stages if one.slot is not None and SLOT_RULES[one.slot].scores_rubric]
         bad = [info for info in plugins.describe() if info.failure is not None]
         of_stages = [info for info in bad if info.kind == "stage"]
@@ -119,14 +121,20 @@ class Planner:
             return None  # the selection asks once more, and makes a problem of it
 
     def _made(self, question: Question) -> Pipeline:
-        plan = make_plan(
-            offered_stages(self._plugins),
-            self._config,
-            question,
-            failures=self._failures,
-            conflicts=self._conflicts,
-            known=self._plans,
-        )
+        asked = [*asked_although_blocked(self._blocked, self._config, question)]
+        try:
+            plan = make_plan(
+                offered_stages(self._plugins),
+                self._config,
+                question,
+                failures=self._failures,
+                conflicts=self._conflicts,
+                known=self._plans,
+            )
+        except PlanError as error:
+            raise PlanError([*error.problems, *asked]) from error
+        if asked:
+            raise PlanError(asked)
         if id(plan) not in self._pipelines:
             limit = self._config.section(EngineSettings).item_timeout
             self._pipelines[id(plan)] = Pipeline(plan, self._observers, limit)

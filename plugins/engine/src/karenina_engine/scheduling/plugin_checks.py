@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from karenina_core.errors import ConfigError
 from karenina_core.known import known
+from karenina_core.plugins.discovery import canonical
 from karenina_core.wording import nearest
+from karenina_engine.scheduling.blocked import settings_without_effect
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -16,9 +18,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 
-def check_required(plugins: Plugins, config: VerificationConfig) -> None:
-    """Raise `ConfigError` if a plugin that `[plugins] require` names is not installed, or cannot be used."""
+def check_selection(plugins: Plugins, config: VerificationConfig) -> None:
+    """Check the `[plugins]` table against what is installed and against the rest of the configuration.
+
+    Raises `ConfigError` if a required plugin is not there or not usable, and if a setting belongs to a blocked one.
+    """
     problems = [problem for name in config.core.plugins.require for problem in _unmet(plugins, name)]
+    problems += settings_without_effect(plugins, config)
     if problems:
         raise ConfigError(problems)
 
@@ -56,11 +62,12 @@ def loaded_distributions(plugins: Plugins) -> dict[str, str]:
 def _unmet(plugins: Plugins, name: str) -> list[str]:
     """Return why the plugin or distribution `name` is not there, or not wholly; nothing if it is."""
     found = plugins.describe()
-    named = [info for info in found if name in (info.name, info.distribution)]
+    named = [info for info in found if info.among([name])]
     if not named:
         members = {*known()["stages"].values(), *known()["adapters"].values(), *known()["hooks"].values()}
         hint = nearest(name, {one for info in found for one in (info.name, info.distribution)})
-        why = f"and {plugins.why_absent(name)}" if name in members else f"which is not installed{hint}"
+        owner = canonical(name)
+        why = f"and {plugins.why_absent(owner)}" if owner in members else f"which is not installed{hint}"
         return [f"[plugins] require names {name!r}, {why}"]
     return [
         f"[plugins] require names {name!r}, and {info.name} of {info.distribution} {info.version} cannot be used: "

@@ -16,7 +16,7 @@ from karenina_engine.scheduling.executors import Executor, InThisProcess, execut
 from karenina_engine.scheduling.matrix import Matrix
 from karenina_engine.scheduling.observers import NOBODY, Observers, observers
 from karenina_engine.scheduling.planner import Planner
-from karenina_engine.scheduling.plugin_checks import check_required, warn_of_broken_plugins
+from karenina_engine.scheduling.plugin_checks import check_selection, warn_of_broken_plugins
 from karenina_engine.scheduling.preflight import check_any_run, check_stages
 from karenina_engine.scheduling.settings import EngineSettings
 from karenina_engine.scheduling.unused_fields import warn_of_unused_fields
@@ -76,7 +76,7 @@ def prepared_run(
     Raises `ConfigError` if a model cannot be used, and `PlanError` if a question has no plan.
     """
     core, settings = config.core, config.section(EngineSettings)
-    check_required(plugins, config)
+    check_selection(plugins, config)
     if not questions:
         raise ConfigError(["there is no question to ask: add some to the benchmark, or widen the choice of ids"])
     if not core.answering_models:

@@ -1,0 +1,91 @@
+"""Stages that the plugin selection leaves out although the configuration asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from karenina_core.artifacts.slots import SLOT_RULES, STAGE_HOOKS
+from karenina_core.config import settings
+from karenina_core.config.names import settings_models
+from karenina_core.errors import ConfigError
+from karenina_core.known import CORE
+from karenina_core.plugins import current
+from karenina_core.stages import hookspecs
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.plugins import Plugins
+    from karenina_core.stages.stage import Stage
+
+
+def blocked_stages(plugins: Plugins) -> list[Stage]:
+    """Return the stages that the selection leaves out, sorted by name, as far as something else has loaded them.
+
+    A plugin that `KARENINA_PLUGINS` leaves out as a whole is not imported, and its settings are not known either.
+    """
+    named = [info for info in plugins.describe() if info.kind == "stage"]
+    used = {info.name for info in named if info.state == "loaded"}
+    blocked = {(info.name, info.distribution) for info in named if info.state == "blocked" and info.name not in used}
+    offered = [
+        one
+        for room in ((current(), plugins) if blocked else ())
+        for hook in STAGE_HOOKS
+        for one in room.offers(getattr(hookspecs, hook))
+    ]
+    found = {one.value.name: one.value for one in offered if (_name(one.value), one.distribution) in blocked}
+    return [found[name]() for name in sorted(found)]
+
+
+def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Iterator[str]:
+    """Yield a problem for each setting that is given, differs from its default, and belongs to a blocked plugin.
+
+    Settings of stages are not among them: whether a stage has an effect depends on the question.
+    """
+    of_stages = {one.value.settings for one in current().named("stage")}
+    used = {model for model, _ in settings_models(plugins)} | of_stages
+    owned = settings()
+    for name, value in config.given().items():
+        if owned[name].model not in used and owned[name].owner != CORE and value != owned[name].default:
+            yield f"{name} has no effect: {plugins.why_absent(owned[name].owner)}"
+
+
+def asked_although_blocked(blocked: list[Stage], config: VerificationConfig, question: Question) -> Iterator[str]:
+    """Yield a problem for each blocked stage that would be in the plan because of a setting of its own."""
+    for stage in blocked:
+        slot = stage.slot
+        if slot is not None and (
+            config.core.evaluation_mode not in SLOT_RULES[slot].modes or slot.config_name in config.core.slots
+        ):
+            continue
+        names = _asking(stage, config, question)
+        if names:
+            listed = ", ".join(names)
+            yield f"the stage {stage.name} is blocked under [plugins], and {listed} asks for it: change one of the two"
+
+
+def _name(stage: object) -> str:
+    """Return the name of an offer, which may be anything."""
+    return str(getattr(stage, "name", ""))
+
+
+def _asking(stage: Stage, config: VerificationConfig, question: Question) -> list[str]:
+    """Return the stage's own settings without which it would not be in the plan."""
+    own = stage.settings.model_fields if stage.settings is not None else {}
+    defaults = {name: setting.default for name, setting in settings().items() if name in own}
+    given = {name: value for name, value in config.given().items() if name in defaults and value != defaults[name]}
+    if not given or not _includes(stage, config, question):
+        return []
+    if _includes(stage, config, question, **{name: defaults[name] for name in given}):
+        return []
+    alone = [name for name in given if not _includes(stage, config, question, **{name: defaults[name]})]
+    return alone or list(given)
+
+
+def _includes(stage: Stage, config: VerificationConfig, question: Question, **changes: object) -> bool:
+    """Return whether the stage belongs into the plan, or would with these settings: what is refused belongs nowhere."""
+    try:
+        return bool(stage.included(config.with_values(**changes) if changes else config, question))
+    except (ConfigError, ValueError):
+        return not changes

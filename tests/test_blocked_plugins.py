@@ -1,0 +1,96 @@
+"""Plugins that the configuration leaves out: where that contradicts another setting, no plan is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from karenina import Benchmark, Question, VerificationConfig
+from karenina_core.config import plugins_of
+from karenina_core.data.rubrics import RegexRubricTrait, Rubric
+from karenina_core.errors import ConfigError
+from karenina_core.planning.plan import Plan, PlanError
+from karenina_core.plugins import Plugins, Selection, using
+from karenina_engine.scheduling.planner import Planner
+
+BOTH = {"evaluation_mode": "template_and_rubric"}
+
+
+def plan(*blocked: str, question: Question | None = None, **settings: Any) -> Plan:
+    config = VerificationConfig(plugins={"block": blocked}, **settings)
+    return Planner(config, plugins_of(config)).plan(question or Question(question="Which?"))
+
+
+@pytest.mark.parametrize(
+    ("blocked", "settings", "stage", "asks"),
+    [
+        ("AbstentionCheck", {"abstention_enabled": True}, "AbstentionCheck", "abstention_enabled"),
+        ("karenina-checks", {"abstention_enabled": True}, "AbstentionCheck", "abstention_enabled"),
+        ("karenina_checks", {"sufficiency_enabled": True}, "SufficiencyCheck", "sufficiency_enabled"),
+        (
+            "DeepJudgmentParseTemplate",
+            {"deep_judgment_mode": "full"},
+            "DeepJudgmentParseTemplate",
+            "deep_judgment_mode",
+        ),
+        (
+            "karenina-deep-judgment",
+            {"deep_judgment_enabled": True},
+            "DeepJudgmentAutoFail",
+            "deep_judgment_enabled",
+        ),
+        (
+            "karenina-deep-judgment",
+            {"deep_judgment_rubric_mode": "enable_all", **BOTH},
+            "DeepJudgmentRubricAutoFail",
+            "deep_judgment_rubric_mode",
+        ),
+        ("AgenticParseTemplate", {"agentic_parsing": True}, "AgenticParseTemplate", "agentic_parsing"),
+    ],
+)
+def test_a_blocked_stage_that_a_setting_asks_for_is_a_problem(
+    blocked: str, settings: dict[str, Any], stage: str, asks: str
+) -> None:
+    with pytest.raises(PlanError) as caught:
+        plan(blocked, **settings)
+    assert (
+        f"the stage {stage} is blocked under [plugins], and {asks} asks for it: change one of the two"
+        in caught.value.problems
+    )
+
+
+def test_a_stage_that_the_environment_blocks_is_a_problem_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KARENINA_PLUGINS", "-AbstentionCheck")
+    plugins = Plugins.discover(Selection.of())
+    with using(plugins), pytest.raises(PlanError, match="abstention_enabled asks for it"):
+        plan(abstention_enabled=True)
+
+
+@pytest.mark.parametrize(
+    ("blocked", "settings"),
+    [
+        ("karenina-checks", {"abstention_enabled": False}),
+        ("RecursionLimitAutoFail", {}),
+        ("DeepJudgmentAutoFail", {"deep_judgment_mode": "full", "slots": {"deep_judgment_auto_fail": []}}),
+        ("SufficiencyCheck", {"sufficiency_enabled": True, "evaluation_mode": "rubric_only"}),
+    ],
+)
+def test_a_blocked_stage_that_no_setting_asks_for_is_left_out(blocked: str, settings: dict[str, Any]) -> None:
+    left_out = {left.name: left.why for left in plan(blocked, **settings).left_out}
+    assert "its plugin is not used: left out by the plugin selection" in left_out.values()
+
+
+def test_a_stage_that_the_question_asks_for_may_be_blocked() -> None:
+    question = Question(question="Which?", rubric=Rubric(regex_traits=[RegexRubricTrait(name="doi", pattern="doi")]))
+    with pytest.raises(PlanError) as caught:
+        plan("RubricEvaluation", question=question, **BOTH)
+    assert "no stage in slot rubric_evaluation scores them" in str(caught.value), "not for a setting"
+    assert "asks for it" not in str(caught.value)
+
+
+def test_settings_of_a_blocked_plugin_without_stages_are_refused() -> None:
+    benchmark = Benchmark.create("genes")
+    benchmark.add_question("Which gene?")
+    with pytest.raises(ConfigError, match=r"otel has no effect: karenina-otel .* left out by the plugin selection"):
+        benchmark.run_verification({"otel": True, "plugins": {"block": ["karenina-otel"]}})
