@@ -56,7 +56,7 @@ def test_a_status_decides_the_category_and_what_to_do(status: int, category: Err
         ({"detail": "of another kind"}, "of another kind"),
         ({"object": "error", "message": "flat"}, "flat"),
         ({"detail": [{"loc": ["body", "seed"], "msg": "no number", "input": "all"}]}, "body.seed: no number"),
-        ("<html>Bad Gateway</html>", "<html>Bad Gateway</html>"),
+        ("<html>Bad Gateway</html>", "a web page, Bad Gateway"),
         ([], "[]"),
         ({"error": {"message": "x" * 5000}}, "x" * 300 + "…"),
     ],

@@ -13,7 +13,8 @@ from karenina_claude_agent_sdk.conversion import Wire, turn_of
 from karenina_claude_agent_sdk.events import ServersError, read_reply
 from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
-from karenina_toolkit.failures import CURES, http_failure, shown_text
+from karenina_toolkit.cures import page_text, tls_cure
+from karenina_toolkit.failures import CURES, http_failure, shown_text, web_page
 from karenina_toolkit.hosts import is_loopback, secret_parts, shown_url
 from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bounded
 from karenina_toolkit.reply_bounds import ReplyBounds
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
     from karenina_core.models.model import ModelConfig
 
+_PAGE: Final = 5000
+"""Bytes that are looked at to see a web page."""
+_PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
 _CURES: Final = {
     **CURES,
     401: "check endpoint_api_key, or ANTHROPIC_API_KEY (sent to ANTHROPIC_BASE_URL and this machine only)",
@@ -77,6 +81,9 @@ class Upstream:
         """
         sent = {**self._headers, **{name: headers[name] for name in _KEPT_HEADERS if name in headers}}
         raw = await self._post(json.dumps({**request, **self._fields}).encode(), sent, prompt)
+        page = page_text(raw[:_PAGE].decode("utf-8", "replace"))
+        if page is not None:
+            raise web_page(self.where, page, self._secrets, prompt, _PATH_CURE)
         try:
             return turn_of(read_reply(raw))
         except ServersError as error:
@@ -121,7 +128,9 @@ class Upstream:
 
     def _failure(self, what: str, error: BaseException, category: ErrorCategory) -> PortError:
         shown = shown_text(str(error), self._secrets) or type(error).__name__
-        return PortError(f"{self.where}: {what} ({shown})", category=category)
+        cure = tls_cure(str(error))
+        said = f"{self.where}: {what} ({shown}){f'; {cure}' if cure else ''}"
+        return PortError(said, category=category)
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._closed:

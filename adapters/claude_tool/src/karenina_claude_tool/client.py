@@ -14,7 +14,7 @@ import httpx2
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient, Omit, omit
 
 from karenina_claude_tool.conversion import ClaudeReply, from_wire, to_wire
-from karenina_claude_tool.failures import passed_on, port_error
+from karenina_claude_tool.failures import PATH_CURE, passed_on, port_error
 from karenina_claude_tool.settings import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_TIMEOUT,
@@ -24,6 +24,7 @@ from karenina_claude_tool.settings import (
     key_of,
 )
 from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_toolkit.failures import not_json
 from karenina_toolkit.hosts import is_loopback, secret_parts, shown_url
 from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bounding_hook
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, port_error_in, read_json
@@ -115,7 +116,7 @@ class Client:
         try:
             data = read_json(raw)
         except json.JSONDecodeError:
-            raise self._unusable("its body is not JSON") from None
+            raise not_json(self.where, raw, self._secrets, messages, PATH_CURE) from None
         except ValueError as error:
             raise self._unusable(str(error)) from None
         if not isinstance(data, dict):

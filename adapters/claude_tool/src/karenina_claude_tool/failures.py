@@ -9,12 +9,13 @@ from typing import Any, Final
 import anthropic
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError
-from karenina_toolkit.failures import CURES, http_failure, shown_text
+from karenina_toolkit.cures import tls_cure
+from karenina_toolkit.failures import CURES, http_failure, shown_text, system_error
 
+PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
 _CURES: Final = {
     **CURES,
     401: "check endpoint_api_key, or ANTHROPIC_API_KEY (sent to ANTHROPIC_BASE_URL and this machine only)",
-    402: "check the credit of the account",
     404: "check model_name, and endpoint_base_url (without /v1/messages)",
     413: "the request is too large: shorten the prompt",
 }
@@ -57,22 +58,13 @@ def passed_on(where: str, error: Mapping[str, Any], secrets: Sequence[str], prom
 
 
 def _no_connection(where: str, error: Exception, secrets: Sequence[str]) -> PortError:
-    why = _system_error(error) or error.__cause__ or error
+    why = system_error(error) or error.__cause__ or error
     shown = shown_text(str(why), secrets) or type(why).__name__
     if isinstance(why, ssl.SSLError) and not isinstance(why, _BROKEN_OFF):
-        return PortError(f"{where}: no connection is possible ({shown})", category=ErrorCategory.PERMANENT)
+        cure = tls_cure(str(why))
+        said = f"{where}: no connection is possible ({shown}){f'; {cure}' if cure else ''}"
+        return PortError(said, category=ErrorCategory.PERMANENT)
     return PortError(
         f"{where}: no connection, or it broke ({shown}); is the server running, and is endpoint_base_url right?",
         category=ErrorCategory.CONNECTION,
     )
-
-
-def _system_error(error: BaseException) -> OSError | None:
-    """What the system said: the first of its errors below the SDK's, or its own cause.
-
-    The HTTP client hides it as a mere context, and contexts go on to what the caller was doing: hence not the last.
-    """
-    found: BaseException | None = error
-    while found is not None and not isinstance(found, OSError):
-        found = found.__cause__ or found.__context__
-    return found.__cause__ if found is not None and isinstance(found.__cause__, OSError) else found

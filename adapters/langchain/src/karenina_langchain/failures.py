@@ -9,7 +9,8 @@ from typing import Any, Final
 from langchain_core import exceptions as langchain_errors
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError, category_of_status
-from karenina_toolkit.failures import CURES, http_failure, shown_text
+from karenina_toolkit.cures import page_in, tls_cure
+from karenina_toolkit.failures import CURES, http_failure, shown_text, system_error, web_page
 
 _BY_CLASS: Final[tuple[tuple[type[Exception], ErrorCategory], ...]] = (
     (langchain_errors.ModelTimeoutError, ErrorCategory.TIMEOUT),
@@ -47,12 +48,20 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
     if category is ErrorCategory.TIMEOUT:
         return PortError(f"{where} did not answer in time; raise request_timeout", category=category)
     if category is ErrorCategory.CONNECTION:
-        cause = shown_text(str(error.__cause__ or error), secrets, prompt) or type(error).__name__
+        why = system_error(error) or error.__cause__ or error
+        cause = shown_text(str(why), secrets, prompt) or type(why).__name__
+        cure = tls_cure(str(why))
+        if cure is not None:
+            said = f"{where}: no connection is possible ({cause}); {cure}"
+            return PortError(said, category=ErrorCategory.PERMANENT)
         return PortError(
             f"{where}: no connection, or it broke ({cause}); is the server running, and is its base URL right?",
             category=category,
         )
     if category is None and isinstance(error, _UNREADABLE):
+        page = page_in(str(error))  # the SDK quotes what came, and keeps it nowhere else
+        if page is not None:
+            return web_page(where, page, secrets, prompt, "check the base URL of the server, and its path")
         return PortError(f"{where} sent no usable reply ({reason})", category=ErrorCategory.SERVER)
     return PortError(f"{where}: the call failed ({reason})", category=category or ErrorCategory.PERMANENT)
 

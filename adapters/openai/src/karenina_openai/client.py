@@ -17,7 +17,8 @@ from karenina_core.models.ports import ErrorCategory, Message, PortError, catego
 from karenina_openai.http import Broken, Limits, NoConnection, Reply, Server
 from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_openai.streaming import BrokenStream, Patience, Silence, assembled
-from karenina_toolkit.failures import CURES, HTTPFailure, http_failure, shown_text
+from karenina_toolkit.cures import path_cure, tls_cure
+from karenina_toolkit.failures import CURES, HTTPFailure, http_failure, not_json, shown_text
 from karenina_toolkit.hosts import is_loopback, secret_parts, shown_url
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, read_json
 
@@ -37,7 +38,6 @@ _DRAINING = 0.5  # seconds for what follows the end of a stream, so that its con
 _CURES = {
     **CURES,
     401: "check endpoint_api_key, or OPENAI_API_KEY (sent to OPENAI_BASE_URL and this machine only)",
-    404: "check model_name, and that endpoint_base_url ends as the server wants it (mostly /v1)",
 }
 
 
@@ -74,6 +74,8 @@ class Client:
         secrets = (key or "", *own.values(), *query.values(), *secret_parts(base_url))
         self._secrets = [value for value in secrets if len(value) > 3]
         proxy = None if is_loopback(url.hostname or "") else _proxy(url.scheme, url.hostname or "")
+        self._path_cure = path_cure(base_url)
+        self._cures = {**_CURES, 404: f"check model_name, and the path: {self._path_cure}"}
         self._bounds = ReplyBounds.of(model)
         longest, silence = self.timeout, self.timeout
         if extra.stream:  # its limits are kept here, and told apart
@@ -157,8 +159,10 @@ class Client:
             raise self._too_late() from None
         except NoConnection as error:
             if error.hopeless:
+                cure = tls_cure(str(error))
                 raise PortError(
-                    f"{self.where}: no connection to {self._host} is possible ({self._shown(error)})",
+                    f"{self.where}: no connection to {self._host} is possible ({self._shown(error)})"
+                    + (f"; {cure}" if cure else ""),
                     category=ErrorCategory.PERMANENT,
                 ) from None
             raise PortError(
@@ -211,7 +215,7 @@ class Client:
         try:
             data = _loads(body)
         except json.JSONDecodeError:
-            raise self.unusable("its body is not JSON") from None
+            raise not_json(self.where, body, self._secrets, messages, self._path_cure) from None
         except ValueError as error:
             raise self.unusable(str(error)) from None
         if not isinstance(data, dict):
@@ -234,7 +238,7 @@ class Client:
     def _failure(self, status: int, headers: Mapping[str, str], raw: bytes, messages: Sequence[Message]) -> HTTPFailure:
         body = raw.decode("utf-8", "replace")
         named = {name.title() if name == "retry-after" else name: value for name, value in headers.items()}
-        return http_failure(self.where, status, named, body, self._secrets, messages, _CURES)
+        return http_failure(self.where, status, named, body, self._secrets, messages, self._cures)
 
     def _shown(self, error: BaseException) -> str:
         return shown_text(str(error), self._secrets) or type(error).__name__

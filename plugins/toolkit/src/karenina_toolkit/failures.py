@@ -10,16 +10,18 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError, category_of_status
+from karenina_toolkit.cures import NO_CREDIT, cure_in_words, has_no_credit, page_text
+from karenina_toolkit.reply_bounds import BrokenReply
 
 SHOWN_CHARACTERS = 300
 _LOOKED_AT = 2000
 _LONGEST_ERROR = 1_000_000  # characters; what is longer is no error object
 _WINDOW = 24  # characters in a row that are no chance agreement with the prompt
 _SHORTEST = 6
-_OUT_OF_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"})
 CURES: Final[Mapping[int, str]] = {
     400: "see whether the server knows all parameters of this model's configuration",
     401: "check endpoint_api_key",
+    402: NO_CREDIT,
     403: "check that the key may use this model",
     404: "check model_name, and that endpoint_base_url is what the server wants",
 }
@@ -46,18 +48,55 @@ def http_failure(
     """The error for a reply with `status`, made of what the server said in `body`.
 
     `where` names the model and its server; `secrets` and the passages of `prompt` are masked in the message; `cures`
-    say for each status what the user may do.
+    say for each status what the user may do, unless the server's words say it better.
     """
     said, codes = _said(body)
     category = category_of_status(status) if status >= 400 else ErrorCategory.PERMANENT
-    cure = cures.get(status, "")
-    if codes & _OUT_OF_MONEY:
-        category, cure = ErrorCategory.PERMANENT, "the account has no credit left"
+    cure = cure_in_words(status, said, codes) or cures.get(status, "")
+    if has_no_credit(said, codes):
+        category, cure = ErrorCategory.PERMANENT, NO_CREDIT
     elif status < 400:
         cure = "the server redirects: set endpoint_base_url to where it really is"
-    shown = shown_text(said, secrets, prompt)
-    message = f"{where} answered HTTP {status}{f': {shown}' if shown else ''}{f'; {cure}' if cure else ''}"
+    page = page_text(body)
+    shown = shown_text(said if page is None else f"a web page, {page}", secrets, prompt)
+    message = f"{where} answered HTTP {status}{f': {shown}' if shown else ''}"
+    message = f"{message.removesuffix('.')}; {cure}" if cure else message
     return HTTPFailure(message, said, category, status, retry_after(headers))
+
+
+def not_json(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
+    """The error for a reply of status 200 that is not JSON; it quotes the beginning, as far as that may be shown.
+
+    `path` is as in `web_page`.
+    """
+    body = raw[:_LONGEST_ERROR].decode("utf-8", "replace")
+    page = page_text(body)
+    if page is not None:
+        return web_page(where, page, secrets, prompt, path)
+    shown = shown_text(body, secrets, prompt)
+    said = f"its body is not JSON: {shown}" if shown else "its body is empty" if not raw.strip() else "it is not JSON"
+    return BrokenReply(f"{where} sent no usable reply: {said}")
+
+
+def web_page(where: str, page: str, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
+    """The error for a web page of the text `page` in the place of a reply; `path` says what to do about the address.
+
+    It is what another address of the server shows, so that the call is not repeated.
+    """
+    shown = shown_text(page, secrets, prompt)
+    said = f"{where} sent a web page instead of JSON{f' ({shown})' if shown else ''}; {path}"
+    return PortError(said, category=ErrorCategory.PERMANENT)
+
+
+def system_error(error: BaseException) -> OSError | None:
+    """What the system said: the first of its errors below an SDK's, or its own cause.
+
+    HTTP clients hide it as a mere context, and contexts go on to what the caller was doing: hence not the last.
+    """
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, OSError):
+        found = found.__cause__ or found.__context__
+    return found.__cause__ if found is not None and isinstance(found.__cause__, OSError) else found
 
 
 def shown_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = ()) -> str:

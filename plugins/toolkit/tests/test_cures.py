@@ -1,0 +1,115 @@
+"""What errors of servers say to do: web pages, addresses, credit, and requests that are too long."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_toolkit.cures import NO_CREDIT, TOO_LONG, WRITE_HTTP, WRITE_HTTPS, page_in, path_cure, tls_cure
+from karenina_toolkit.failures import HTTPFailure, http_failure, not_json
+
+PAGE = """<!DOCTYPE html>
+<html><head><title>Open WebUI</title><style>p {color: red}</style><script>if (1 < 2) start()</script></head>
+<body><!-- made by hand --><h1 class="x">Welcome &amp; hello</h1></body></html>"""
+PROMPT = [Message.user("Which gene is the target of the drug venetoclax?")]
+
+
+def failure(status: int, body: Any) -> HTTPFailure:
+    said = body if isinstance(body, str) else json.dumps(body)
+    return http_failure("any:m at HOST", status, {}, said, [], PROMPT)
+
+
+def unusable(body: bytes) -> PortError:
+    return not_json("any:m at HOST", body, ["sk-secret"], PROMPT, "check the path")
+
+
+def openai(message: str, code: str | None = None) -> Any:
+    return {"error": {"message": message, "type": "invalid_request_error", "code": code}}
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, openai("This model's maximum context length is 8192 tokens.", "context_length_exceeded")),
+        (400, {"object": "error", "message": "This model's maximum context length is 4096 tokens."}),
+        (400, {"error": {"message": "exceeds the available context size", "type": "exceed_context_size_error"}}),
+        (400, {"error": {"message": "prompt is too long: 208310 tokens > 200000 maximum"}}),
+        (413, "Input is too long"),
+    ],
+)
+def test_a_request_beyond_the_context_is_told_to_be_shortened(status: int, body: Any) -> None:
+    error = failure(status, body)
+    assert error.category is ErrorCategory.PERMANENT
+    assert str(error).endswith(f"; {TOO_LONG}")
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (402, "Payment Required"),
+        (402, openai("Insufficient credits. Add more.")),
+        (403, openai("Your credit balance is too low to access the API.")),
+        (429, openai("You exceeded your current quota.", "insufficient_quota")),
+    ],
+)
+def test_an_account_without_credit_is_not_asked_again(status: int, body: Any) -> None:
+    error = failure(status, body)
+    assert (error.category, error.retriable) == (ErrorCategory.PERMANENT, False)
+    assert str(error).endswith(f"; {NO_CREDIT}")
+
+
+def test_a_rate_limit_that_is_called_a_quota_stays_one() -> None:
+    assert failure(429, openai("You exceeded your current quota, try again in 30 s")).retriable
+
+
+@pytest.mark.parametrize(
+    "said", ["The plain HTTP request was sent to HTTPS port", "Client sent an HTTP request to an HTTPS server."]
+)
+def test_http_to_an_https_port_names_the_scheme(said: str) -> None:
+    assert str(failure(400, f"<html><body>{said}</body></html>")).endswith(f"; {WRITE_HTTPS}")
+
+
+@pytest.mark.parametrize(
+    ("said", "cure"),
+    [
+        ("received corrupt message of type InvalidContentType", WRITE_HTTP),
+        ("[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)", WRITE_HTTP),
+        ("[SSL] record layer failure (_ssl.c:1006)", WRITE_HTTP),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", None),
+    ],
+)
+def test_https_to_an_http_port_names_the_scheme(said: str, cure: str | None) -> None:
+    assert tls_cure(said) == cure
+
+
+def test_a_web_page_is_quoted_without_its_tags() -> None:
+    assert str(failure(502, PAGE)) == "any:m at HOST answered HTTP 502: a web page, Open WebUI Welcome & hello"
+    error = unusable(PAGE.encode())
+    assert str(error) == ("any:m at HOST sent a web page instead of JSON (Open WebUI Welcome & hello); check the path")
+    assert not error.retriable
+    assert page_in(f"got str: {PAGE!r}") == "Open WebUI Welcome & hello"
+
+
+def test_a_body_that_is_not_json_is_quoted_and_asked_for_again() -> None:
+    error = unusable(b"upstream timed out for sk-secret")
+    assert str(error) == "any:m at HOST sent no usable reply: its body is not JSON: upstream timed out for ***"
+    assert error.category is ErrorCategory.SERVER
+    assert str(unusable(b" ")).endswith("its body is empty")
+
+
+def test_a_page_without_end_is_looked_at_in_part() -> None:
+    assert str(unusable(b"<html>" + b"<script" * 140_000)).startswith("any:m at HOST sent a web page")
+
+
+@pytest.mark.parametrize(
+    ("url", "cure"),
+    [
+        ("http://localhost:8000", "endpoint_base_url has no path: is it http://localhost:8000/v1?"),
+        ("http://localhost:8000/api", "check that endpoint_base_url ends as the server wants it (mostly /v1)"),
+    ],
+)
+def test_a_base_url_without_a_path_gets_the_usual_one(url: str, cure: str) -> None:
+    assert path_cure(url) == cure

@@ -1,0 +1,57 @@
+"""What a user reads of servers at the wrong address: one request for each item, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
+from karenina_testing.contracts import Reply
+from karenina_testing.contracts.server import ScriptedServer, serving
+
+PAGE = "<!DOCTYPE html><html><head><title>Open WebUI</title></head><body>Welcome</body></html>"
+INTERFACES = ["openai", "openai_endpoint", "claude_tool", "claude_agent_sdk"]
+
+
+@pytest.fixture
+def page() -> Iterator[ScriptedServer]:
+    """A server that shows a web page to every request."""
+    script = ScriptedServer(lambda _: Reply(PAGE, headers={"Content-Type": "text/html"}), lambda _: True)
+    with serving(script) as server:
+        yield server
+
+
+def run(interface: str, url: str, **fields: Any) -> VerificationResult:
+    pytest.importorskip(f"karenina_{interface.replace('openai_endpoint', 'langchain')}")
+    benchmark = Benchmark.create("Genes")
+    benchmark.add_question("Which gene?", "BCL2")
+    model = {"interface": interface, "model_name": "m", "endpoint_base_url": url, "endpoint_api_key": "none", **fields}
+    config = VerificationConfig(
+        answering_models=[{"id": "a", **model}], evaluation_mode="rubric_only", retry_connection=0
+    )
+    (result,) = benchmark.run_verification(config)
+    assert result.outcome is Outcome.MODEL_ERROR
+    return result
+
+
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_a_web_page_is_requested_once_and_quoted(page: ScriptedServer, interface: str) -> None:
+    error = run(interface, f"{page.url}/ui").metadata.error or ""
+    assert "sent a web page instead of JSON (Open WebUI Welcome); check" in error
+    assert len([one for one in page.requests if one.method == "POST"]) == 1
+
+
+def test_a_streamed_web_page_is_quoted_too(page: ScriptedServer) -> None:
+    assert "sent a web page instead of JSON" in str(run("openai", page.url, extra={"stream": True}).metadata.error)
+
+
+def test_an_address_without_a_path_is_completed(page: ScriptedServer) -> None:
+    assert f"endpoint_base_url has no path: is it {page.url}/v1?" in str(run("openai", page.url).metadata.error)
+
+
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_https_to_an_http_port_is_told_to_be_http(page: ScriptedServer, interface: str) -> None:
+    error = run(interface, page.url.replace("http:", "https:")).metadata.error or ""
+    assert "the server does not speak TLS there: write http:// instead of https://" in error
