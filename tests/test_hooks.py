@@ -29,8 +29,9 @@ from karenina_core.stages.finalize import plugin as core_plugin
 from karenina_core.stages.stage import offered_stages
 from karenina_engine.calls.tool_sessions import tool_sources
 from karenina_engine.cost.pricing import price_sources
-from karenina_engine.scheduling.executors import InThisProcess, executors
+from karenina_engine.scheduling.executors import InThisProcess
 from karenina_engine.scheduling.observers import observers
+from karenina_engine.scheduling.offered_executors import executors
 from karenina_testing import ScriptedModels
 
 SHARED = ("karenina-benchmark", "karenina-cli", "karenina-core", "karenina-engine")

@@ -30,7 +30,8 @@ from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import ModelNeed
 from karenina_engine.calls.ports import PortHub
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.scheduling.prepared import PreparedRun, prepared_run
+from karenina_engine.scheduling.preparation import prepared_run
+from karenina_engine.scheduling.prepared import PreparedRun
 from karenina_testing import ScriptedModels, run_stage
 
 ENTRIES = [Question(question="One?", id="1"), Question(question="Two?", id="2"), Question(question="Left?", id="left")]

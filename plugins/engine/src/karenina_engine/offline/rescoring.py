@@ -211,6 +211,7 @@ def _score(job: _Job, shard: range) -> _Part:
 
 
 async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
+    from karenina_engine.scheduling.offered_executors import executor_of
     from karenina_engine.scheduling.running import checked
     from karenina_engine.scheduling.session import RunSession
 
@@ -223,7 +224,7 @@ async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
         if job.by_id:
             _note_conversations(job.request.config, earlier)
         prepared = checked(replace(job.request, question_ids=ids), offline=not job.ask, admitted=True)
-        run = RunSession(prepared, replies=replies, results=_Anew())
+        run = RunSession(prepared, executor=executor_of(prepared), replies=replies, results=_Anew())
         journal.answering = run.work.calls.answering
         with nullcontext() if job.ask else journal.reading():
             async with aclosing(run.placed_results()) as results:

@@ -165,7 +165,7 @@ def _useful(run: RunSession) -> bool:
         run.journal is not None
         and run.journal.had_replies
         and prepared.matrix.answers >= _FEWEST
-        and isinstance(prepared.executor, InThisProcess)
+        and isinstance(run.executor, InThisProcess)
         and run.budget is None
         and not any(hears(what) for what in ("answer", "stage", "call"))
         and not prepared.observers.of_starts

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from karenina_core.stages.context import Item
 from karenina_engine.calls.ports import PortHub
 from karenina_engine.cost.budget import OverBudget
+from karenina_engine.scheduling.dispatch import NOBODY, Observers
 from karenina_engine.scheduling.events import ItemStarted
-from karenina_engine.scheduling.observers import NOBODY, Observers
 from karenina_engine.scheduling.planner import Planner
 from karenina_engine.scheduling.settings import EngineSettings
 from karenina_toolkit.reply_bounds import ReplyBounds

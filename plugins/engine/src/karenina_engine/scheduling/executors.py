@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, ClassVar, Final
-
-from karenina_core.errors import PluginError
-from karenina_core.known import known
-from karenina_core.wording import nearest
-from karenina_engine.scheduling.hookspecs import karenina_executors
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from karenina_core.plugins import Plugins
     from karenina_engine.scheduling.placed import Placed
     from karenina_engine.scheduling.prepared import PreparedRun
     from karenina_engine.scheduling.session import RunSession
-
-DEFAULT: Final = "asyncio"
-OWNER: Final = "karenina-engine"
-"""The distribution of `asyncio`."""
 
 
 class Executor(ABC):
@@ -58,41 +48,10 @@ class Executor(ABC):
 class InThisProcess(Executor):
     """`asyncio`: all of it in one event loop of this process."""
 
-    name = DEFAULT
+    name = "asyncio"
     description = "One event loop in this process."
     keeps_budgets = True
 
     def execute(self, run: RunSession) -> AsyncGenerator[Placed]:
         """What the run does here."""
         return run.here()
-
-
-def executors(plugins: Plugins) -> list[tuple[Executor, str]]:
-    """Return the ways to work through a run, sorted by name, each with the distribution that offers it.
-
-    `asyncio`, the engine's own, is always among them.
-    """
-    found: list[tuple[Executor, str]] = [(InThisProcess(), OWNER)]
-    found += [(offer.value, offer.distribution) for offer in plugins.offers(karenina_executors)]
-    return sorted(found, key=lambda pair: (pair[0].name, pair[1]))
-
-
-def executor(plugins: Plugins, name: str) -> Executor:
-    """Return the executor of that name.
-
-    Raises `PluginError` if there is none (with the distribution that has it, or the nearest name), if its plugin failed
-    to load, and if two distributions offer it.
-    """
-    offered = executors(plugins)
-    found = [(one, owner) for one, owner in offered if one.name == name]
-    if len(found) == 1:
-        return found[0][0]
-    if found:
-        names = " and ".join(owner for _, owner in found)
-        raise PluginError(
-            f'two plugins offer the executor {name!r}: {names}; block one of them: [plugins] block = ["{found[-1][1]}"]'
-        )
-    owner = known()["executors"].get(name)
-    if owner is not None:
-        raise PluginError(f"there is no executor {name!r}: {plugins.why_absent(owner)}")
-    raise PluginError(f"there is no executor {name!r}{nearest(name, [one.name for one, _ in offered])}")

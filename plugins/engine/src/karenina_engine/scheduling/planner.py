@@ -13,7 +13,7 @@ from karenina_core.pipeline import Pipeline
 from karenina_core.planning.plan import Plan, PlanError, make_plan
 from karenina_core.stages.stage import Skip, Stage, offered_stages
 from karenina_engine.scheduling.blocked import asked_although_blocked, blocked_stages
-from karenina_engine.scheduling.observers import NOBODY, Observers
+from karenina_engine.scheduling.dispatch import NOBODY, Observers
 from karenina_engine.scheduling.settings import EngineSettings
 
 if TYPE_CHECKING:

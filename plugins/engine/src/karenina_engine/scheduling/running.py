@@ -20,8 +20,10 @@ from karenina_core.wording import nearest
 from karenina_engine.scheduling.admission import admit
 from karenina_engine.scheduling.collecting import rarely_collected
 from karenina_engine.scheduling.loops import run_in_loop
+from karenina_engine.scheduling.offered_executors import executor_of
 from karenina_engine.scheduling.planner import Planner
-from karenina_engine.scheduling.prepared import PreparedRun, prepared_run
+from karenina_engine.scheduling.preparation import prepared_run
+from karenina_engine.scheduling.prepared import PreparedRun
 from karenina_engine.scheduling.recorded import check_recordings
 from karenina_engine.scheduling.session import RunSession
 from karenina_engine.scheduling.settings import EngineSettings
@@ -70,7 +72,7 @@ def prepare(
     prepared = checked(request, offline=offline, admitted=admitted)
     if not offline:
         check_recordings(prepared, request.benchmark)
-    return RunSession(prepared, journal=journal, command=command)
+    return RunSession(prepared, executor=executor_of(prepared), journal=journal, command=command)
 
 
 def checked(request: RunRequest, *, offline: bool = False, admitted: bool = False) -> PreparedRun:

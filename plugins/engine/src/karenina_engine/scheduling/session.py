@@ -51,23 +51,32 @@ class Computed(Protocol):
         """Return the answers that remain for the run."""
 
 
+class Executes(Protocol):
+    """What works through a run: a `karenina_engine.scheduling.executors.Executor`."""
+
+    def execute(self, run: RunSession) -> AsyncGenerator[Placed]:
+        """Yield every item's result with its place in the matrix."""
+
+
 class RunSession:
     """The state of a run that is carried out: its calls, results, costs, and whether it was stopped.
 
-    `journal` stores replies and results, unless `replies` and `results` are given in its place. `command` is what the
-    journal stores of how the run was started.
+    `executor` works through it; without one, this process does. `journal` stores replies and results, unless `replies`
+    and `results` are given in its place. `command` is what the journal stores of how the run was started.
     """
 
     def __init__(
         self,
         prepared: PreparedRun,
         *,
+        executor: Executes | None = None,
         journal: Journal | None = None,
         command: Mapping[str, Any] | None = None,
         replies: ReplyStore | None = None,
         results: ResultStore | None = None,
     ) -> None:
         self.prepared: Final = prepared
+        self.executor: Final = executor
         self.journal: Final = journal
         self.distributions: Final = loaded_distributions(prepared.plugins)
         self.command: Final = {**command, "distributions": self.distributions} if command else {}
@@ -244,7 +253,8 @@ class RunSession:
         self._loop = asyncio.get_running_loop()
         try:
             if self._stopped is None:
-                async with aclosing(self.prepared.executor.execute(self)) as results:
+                executed = self.here() if self.executor is None else self.executor.execute(self)
+                async with aclosing(executed) as results:
                     async for placed in results:
                         yield placed
         finally:

@@ -1,0 +1,60 @@
+"""The executors that plugins offer, and the one that a configuration names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.errors import ConfigError, PluginError
+from karenina_core.known import known
+from karenina_core.wording import nearest
+from karenina_engine.scheduling.executors import Executor, InThisProcess
+from karenina_engine.scheduling.hookspecs import karenina_executors
+from karenina_engine.scheduling.settings import EngineSettings
+
+if TYPE_CHECKING:
+    from karenina_core.plugins import Plugins
+    from karenina_engine.scheduling.prepared import PreparedRun
+
+OWNER: Final = "karenina-engine"
+"""The distribution of `asyncio`."""
+
+
+def executors(plugins: Plugins) -> list[tuple[Executor, str]]:
+    """Return the ways to work through a run, sorted by name, each with the distribution that offers it.
+
+    `asyncio`, the engine's own, is always among them.
+    """
+    found: list[tuple[Executor, str]] = [(InThisProcess(), OWNER)]
+    found += [(offer.value, offer.distribution) for offer in plugins.offers(karenina_executors)]
+    return sorted(found, key=lambda pair: (pair[0].name, pair[1]))
+
+
+def executor_of(prepared: PreparedRun) -> Executor:
+    """Return the executor that the configuration of a run names. Raises `ConfigError` if it cannot be used."""
+    try:
+        chosen = executor(prepared.plugins, prepared.config.section(EngineSettings).executor)
+    except PluginError as error:
+        raise ConfigError([f"executor: {error}"]) from error
+    # A replay makes no call, so that other processes gain nothing, and here every missing reply has its reason.
+    return chosen if not prepared.offline else InThisProcess()
+
+
+def executor(plugins: Plugins, name: str) -> Executor:
+    """Return the executor of that name.
+
+    Raises `PluginError` if there is none (with the distribution that has it, or the nearest name), if its plugin failed
+    to load, and if two distributions offer it.
+    """
+    offered = executors(plugins)
+    found = [(one, owner) for one, owner in offered if one.name == name]
+    if len(found) == 1:
+        return found[0][0]
+    if found:
+        names = " and ".join(owner for _, owner in found)
+        raise PluginError(
+            f'two plugins offer the executor {name!r}: {names}; block one of them: [plugins] block = ["{found[-1][1]}"]'
+        )
+    owner = known()["executors"].get(name)
+    if owner is not None:
+        raise PluginError(f"there is no executor {name!r}: {plugins.why_absent(owner)}")
+    raise PluginError(f"there is no executor {name!r}{nearest(name, [one.name for one, _ in offered])}")

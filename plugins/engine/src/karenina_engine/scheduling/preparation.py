@@ -1,0 +1,138 @@
+"""Prepare a run: check, before the first call, for everything that would fail every item."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from karenina_core.config import adapter_named, offered_adapters
+from karenina_core.errors import ConfigError
+from karenina_engine.calls.ports import check_models
+from karenina_engine.cost.prices import picodollars
+from karenina_engine.cost.pricing import Prices
+from karenina_engine.scheduling.executors import InThisProcess
+from karenina_engine.scheduling.matrix import Matrix
+from karenina_engine.scheduling.observers import observers
+from karenina_engine.scheduling.offered_executors import executor_of
+from karenina_engine.scheduling.planner import Planner
+from karenina_engine.scheduling.plugin_checks import check_selection, warn_of_broken_plugins
+from karenina_engine.scheduling.preflight import check_any_run, check_stages
+from karenina_engine.scheduling.prepared import PreparedRun
+from karenina_engine.scheduling.settings import EngineSettings
+from karenina_engine.scheduling.unused_fields import warn_of_unused_fields
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.data.trust import Trust
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.plugins import Plugins
+    from karenina_engine.calls.retry import RetryPolicy
+
+logger = logging.getLogger("karenina")
+
+
+def prepared_run(
+    questions: Sequence[Question],
+    config: VerificationConfig,
+    plugins: Plugins,
+    *,
+    trust: Trust,
+    policy: RetryPolicy | None = None,
+    offline: bool = False,
+) -> PreparedRun:
+    """Return a run over these questions, after checking for everything that would fail every item.
+
+    Raises `ConfigError` if a model cannot be used, and `PlanError` if a question has no plan.
+    """
+    core, settings = config.core, config.section(EngineSettings)
+    check_selection(plugins, config)
+    if not questions:
+        raise ConfigError(["there is no question to ask: add some to the benchmark, or widen the choice of ids"])
+    if not core.answering_models:
+        cure = "set answering_models (--answering), or give recorded answers (--recordings)"
+        raise ConfigError([f"there is no model to ask: {cure}"])
+    check_models(
+        plugins,
+        [("answering model", model) for model in core.answering_models]
+        + [("judge", model) for model in core.parsing_models],
+        offline=offline,
+    )
+    if core.parsing_only:
+        _refuse_live(plugins, core.answering_models)
+    check_any_run(plugins, config)
+    seen_by = observers(plugins, config)
+    planner = Planner(config, plugins, seen_by)
+    survey = planner.survey(questions)
+    _warn_of_traits(config, len(questions), survey.with_traits)
+    needs = check_stages(plugins, config, questions, trust, survey.stages, offline=offline)
+    warn_of_unused_fields(plugins, config, needs)
+    named = [need.model for need in needs]
+    prices = Prices(plugins, settings.prices)
+    budget = _budget(settings, prices, [*core.answering_models, *core.parsing_models, *named]) if not offline else None
+    prepared = PreparedRun(
+        matrix=Matrix(questions, config),
+        config=config,
+        plugins=plugins,
+        trust=trust,
+        policy=policy,
+        offline=offline,
+        observers=seen_by,
+        planner=planner,
+        prices=prices,
+        budget=budget,
+    )
+    executor = executor_of(prepared)
+    executor.check(prepared)
+    warn_of_broken_plugins(plugins)
+    if settings.budget is not None and not executor.keeps_budgets:
+        why = f"the executor {settings.executor!r} does not keep to a budget"
+        raise ConfigError([f'{why}: remove the budget, or set executor = "{InThisProcess.name}"'])
+    return prepared
+
+
+def _budget(settings: EngineSettings, prices: Prices, models: Sequence[ModelConfig]) -> int | None:
+    """Look up what the models cost, and return the budget, if there is one. Raises `ConfigError`."""
+    unknown = {model.id: price.why for model in models if (price := prices.of(model)).tariff is None}
+    if settings.budget is None:
+        return None
+    if unknown:
+        raise ConfigError([f"a budget needs the price of {id!r}, which is {why}" for id, why in unknown.items()])
+    return picodollars(settings.budget)
+
+
+def _warn_of_traits(config: VerificationConfig, questions: int, with_traits: int) -> None:
+    """Warn of traits that the evaluation mode does not score, and of questions that it would need traits for."""
+    mode = config.core.evaluation_mode
+    if mode == "template_only" and with_traits:
+        logger.warning(
+            "%d of %d questions have rubric traits, which are not scored: the evaluation mode is template_only; to "
+            'score them, set evaluation_mode = "template_and_rubric" (or "rubric_only")',
+            with_traits,
+            questions,
+        )
+    bare = questions - with_traits
+    if mode == "rubric_only" and bare:
+        logger.warning(
+            "%d of %d questions have no rubric traits, and rubric_only evaluates nothing else: their answers are "
+            "recorded and not judged; give them traits, or set another evaluation_mode",
+            bare,
+            questions,
+        )
+
+
+def _refuse_live(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
+    """Refuse models that would be asked in a run that only judges answers of earlier. Raises `ConfigError`."""
+    live = [model for model in models if not adapter_named(plugins, model.interface).spec.recorded]
+    if live:
+        recorded = ", ".join(sorted(one.spec.interface for one in offered_adapters(plugins) if one.spec.recorded))
+        raise ConfigError(
+            [
+                f"parsing_only is true, and the answering model {model.id!r} would be asked: its interface "
+                f"{model.interface!r} does not replay recordings; "
+                + (f"give recorded answers ({recorded}), or" if recorded else "no installed adapter does;")
+                + " set parsing_only = false"
+                for model in live
+            ]
+        )
