@@ -36,3 +36,30 @@ def test_every_judge_call_begins_with_the_judges_system_prompt(settings: Mapping
         assert first.content != SYSTEM_PROMPT
     (answered,) = seen.asked("answer_generation")
     assert answered.messages[0].content == "Be brief."
+
+
+WITHOUT_PARSER: Final = {"id": "j", "interface": "manual", "model_name": "j", "manual_traces": {"q": "BCL2"}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "stage"),
+    [
+        ({}, "ParseTemplate"),
+        ({"abstention_enabled": True}, "AbstentionCheck"),
+        ({"deep_judgment_mode": "full"}, "DeepJudgmentParseTemplate"),
+        ({"evaluation_mode": "rubric_only"}, "RubricEvaluation"),
+    ],
+    ids=["template", "check", "deep judgment", "rubric"],
+)
+def test_a_judge_without_a_parser_port_is_refused_before_any_call(
+    settings: Mapping[str, Any], stage: str, tmp_path: Path
+) -> None:
+    seen = whole_run(tmp_path, {**settings, "parsing_models": [WITHOUT_PARSER]}, Judge(), {})
+    assert f"judge 'j': {stage} needs the parser port, which the adapter 'manual' does not have" in (seen.error or "")
+    assert seen.models.requests == []
+
+
+def test_a_judge_that_no_question_asks_needs_no_port(tmp_path: Path) -> None:
+    settings = {"evaluation_mode": "rubric_only", "rubric_trait_names": ["named"], "parsing_models": [WITHOUT_PARSER]}
+    seen = whole_run(tmp_path, settings, Judge(), {})
+    assert (seen.error, seen.result.outcome) == (None, "scored")

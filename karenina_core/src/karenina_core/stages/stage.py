@@ -79,7 +79,8 @@ class Stage:
       installed.
     - `trait_settings`: the pydantic model of the fields of rubric traits that the stage owns; their values are in the
       `extra` of a trait, and the stage checks them before a run.
-    - `prompts`: what it asks models, so that it can be shown without asking.
+    - `prompts`: what it asks models, so that it can be shown without asking; `judge_ports`: the ports of a judge that
+      it calls, which a run checks before any call.
     - `usage_key`: the name under which its model calls are counted.
     - `precedence`, `fallback`: in a slot that takes one stage, the included stage of the highest precedence stands,
       else the one marked as fallback.
@@ -100,6 +101,7 @@ class Stage:
     trait_settings: ClassVar[type[BaseModel] | None] = None
     reads: ClassVar[Mapping[str, object]] = MappingProxyType({})
     prompts: ClassVar[tuple[PromptTask, ...]] = ()
+    judge_ports: ClassVar[Set[str]] = frozenset({"parser"})
     usage_key: ClassVar[str | None] = None
     precedence: ClassVar[int] = 0
     fallback: ClassVar[bool] = False

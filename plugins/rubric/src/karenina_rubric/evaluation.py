@@ -79,8 +79,8 @@ class RubricEvaluation(Stage):
         return not _agentic(trait)
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return False: traits that need no judge share the stage with those that do, which `before_run` refuses."""
-        return False
+        """Return whether a judge scores one of the question's traits, or looks for its concept."""
+        return bool(_judged(question))
 
     def looks_at(self, config: VerificationConfig, question: Question) -> bool:
         """Only at questions with a pattern that does not compile, and at all if there is no judge."""
@@ -97,8 +97,7 @@ class RubricEvaluation(Stage):
                     raise ValueError(f"question {question.id}, trait {trait.name!r}: {problem}")
         if not config.core.parsing_models:
             for question in questions:
-                judged = [one.name for one in _static(question) if isinstance(one, LLMRubricTrait | MetricRubricTrait)]
-                judged += [one.name for one in _dynamic(question)]
+                judged = _judged(question)
                 if judged:
                     raise ValueError(
                         f"question {question.id} has rubric traits that a judge scores or looks for "
@@ -217,6 +216,12 @@ def _patterns(question: Question) -> Iterator[RegexRubricTrait]:
     """Return the question's traits that search a pattern."""
     for rubric in (question.rubric, question.dynamic_rubric):
         yield from rubric.regex_traits if rubric is not None else ()
+
+
+def _judged(question: Question) -> list[str]:
+    """Return the names of the traits that need a judge."""
+    judged = [one.name for one in _static(question) if isinstance(one, LLMRubricTrait | MetricRubricTrait)]
+    return [*judged, *(one.name for one in _dynamic(question))]
 
 
 def _static(question: Question) -> list[RubricTrait]:

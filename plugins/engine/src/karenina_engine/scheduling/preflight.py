@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from karenina_core.config import adapter_named, offered_adapters
@@ -87,15 +87,21 @@ def _unmet(
         except ConfigError as error:
             problems += error.problems
             continue
-        problems += [
-            f"{need.role} {need.model.id!r}: {name} needs the {port} port, which the adapter {need.model.interface!r} "
-            f"does not have{_who_has(plugins, port)}"
-            for port in sorted(need.ports - set(_ports_of(plugins, need.model)))
-        ]
+        problems += ports_lacking(need.role, need.model, name, plugins, need.ports)
     return problems
 
 
-def _ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
+def ports_lacking(role: str, model: ModelConfig, stage: str, plugins: Plugins, ports: Set[str]) -> list[str]:
+    """Return which of the ports that a stage calls the model does not have, a sentence each."""
+    return [
+        f"{role} {model.id!r}: {stage} needs the {port} port, which the adapter {model.interface!r} "
+        f"does not have{_who_has(plugins, port)}"
+        for port in sorted(ports - set(ports_of(plugins, model)))
+    ]
+
+
+def ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
+    """Return the names of the ports of the model's adapter."""
     return adapter_named(plugins, model.interface).spec.ports
 
 

@@ -19,9 +19,9 @@ from karenina_core.outside import from_outside
 from karenina_core.wording import nearest
 from karenina_engine.scheduling.admission import admit
 from karenina_engine.scheduling.collecting import rarely_collected
+from karenina_engine.scheduling.judges import check_judges
 from karenina_engine.scheduling.loops import run_in_loop
 from karenina_engine.scheduling.offered_executors import executor_of
-from karenina_engine.scheduling.planner import Planner
 from karenina_engine.scheduling.preparation import prepared_run
 from karenina_engine.scheduling.prepared import PreparedRun
 from karenina_engine.scheduling.recorded import check_recordings
@@ -85,8 +85,8 @@ def checked(request: RunRequest, *, offline: bool = False, admitted: bool = Fals
     config = with_own_settings(benchmark, request.config)
     questions = chosen_questions(benchmark, config, request.question_ids)
     prepared = prepared_run(questions, config, plugins_of(config), trust=trust, policy=request.policy, offline=offline)
-    if not config.core.parsing_models:
-        _refuse_without_judge(questions, config, trust)
+    if not offline or not config.core.parsing_models:
+        check_judges(prepared, questions)
     return prepared
 
 
@@ -127,27 +127,6 @@ def with_own_settings(benchmark: QuestionSource, config: VerificationConfig) -> 
             return config
         root = (benchmark.path.resolve().parent / root).resolve()
     return config.with_values(**dict.fromkeys(following, root))
-
-
-def _refuse_without_judge(questions: Sequence[Question], config: VerificationConfig, trust: Trust) -> None:
-    """Say before anything is asked that answers would be paid for which nobody could judge. Raises `ConfigError`."""
-    planner = Planner(config, plugins_of(config))
-    lacking: dict[str, int] = {}
-    first: dict[str, str] = {}
-    for question in questions:
-        for planned in planner.plan(question).of_scope("item"):
-            if not planned.stage.needs_judge(config, question, trust):
-                continue
-            lacking[planned.name] = lacking.get(planned.name, 0) + 1
-            first.setdefault(planned.name, question.id)
-    if lacking:
-        raise ConfigError(
-            [
-                f"there is no judge, and {name} asks one for {count} of {len(questions)} questions ({first[name]!r} is "
-                "the first): set parsing_models (--judge on the command line)"
-                for name, count in lacking.items()
-            ]
-        )
 
 
 def chosen_questions(
