@@ -15,7 +15,7 @@ from karenina_ray import wire
 from karenina_ray.wire import Told
 
 if TYPE_CHECKING:
-    from karenina_engine.calls.calls import Call, ReplyStore
+    from karenina_engine.calls.calls import CallRecord, ReplyStore
     from karenina_ray.hand import Hand
 
 Tell = Callable[["Hand", Told], None]
@@ -54,7 +54,7 @@ class Desk:
             self._go(self._find(key, one, wire.call_of(told, hand.models[told["model"]])))
         one.waiting.append((hand, told["number"]))
 
-    async def _find(self, key: str, one: _Wanted, call: Call) -> None:
+    async def _find(self, key: str, one: _Wanted, call: CallRecord) -> None:
         kept = await self._journal.find(call)
         if kept is None:
             self._pass_on(key, one)

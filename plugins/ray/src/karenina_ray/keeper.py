@@ -9,7 +9,7 @@ from dataclasses import astuple
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from karenina_engine.calls.calls import Call, Made
+from karenina_engine.calls.calls import CallRecord, Made
 from karenina_engine.calls.replies import error_of
 from karenina_engine.cost.budget import OverBudget
 from karenina_ray import wire
@@ -30,7 +30,7 @@ class Teller:
         self._numbers = count()
         self._waiting: dict[int, asyncio.Future[Told]] = {}
 
-    def call(self, kind: str, call: Call, **more: Any) -> None:
+    def call(self, kind: str, call: CallRecord, **more: Any) -> None:
         """A message of this kind about a call. Its model is told before, once."""
         model = call.target.model
         known = self._models.get(id(model))
@@ -39,7 +39,7 @@ class Teller:
             self.tell({"kind": "model", "model": known[0], "config": wire.plain(model)})
         self.tell({"kind": kind, **wire.call_told(call, known[0], paid=self._paid), **more})
 
-    async def ask(self, kind: str, call: Call, **more: Any) -> Told:
+    async def ask(self, kind: str, call: CallRecord, **more: Any) -> Told:
         """What the run answers to a message about a call."""
         number = next(self._numbers)
         future: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
@@ -63,12 +63,12 @@ class FarLedger:
     def __init__(self, teller: Teller) -> None:
         self._teller = teller
 
-    def made(self, call: Call, usage: Usage) -> int | None:
+    def made(self, call: CallRecord, usage: Usage) -> int | None:
         """Tell of a call that was made."""
         self._teller.call("made", call, usage=astuple(usage))
         return None
 
-    def kept(self, call: Call, usage: Usage) -> None:
+    def kept(self, call: CallRecord, usage: Usage) -> None:
         """Tell of a reply that was kept."""
         self._teller.call("kept", call, usage=astuple(usage))
 
@@ -79,7 +79,7 @@ class FarJournal:
     def __init__(self, teller: Teller) -> None:
         self._teller = teller
 
-    async def find(self, call: Call) -> Made | None:
+    async def find(self, call: CallRecord) -> Made | None:
         """What the run has of such a call. None makes this worker the one that makes it: others wait for it."""
         try:
             told = await self._teller.ask("find", call)
@@ -88,7 +88,7 @@ class FarJournal:
             raise
         return wire.made_of(told["made"], call.target.port) if told["made"] is not None else None
 
-    async def store(self, call: Call, made: Made) -> None:
+    async def store(self, call: CallRecord, made: Made) -> None:
         """Store what became of a call: when this returns it is in the file of the run.
 
         Raises `PortError` if the run's journal cannot hold it.
@@ -97,7 +97,7 @@ class FarJournal:
         if "error" in told:
             raise error_of(told["error"])
 
-    def leave(self, call: Call) -> None:
+    def leave(self, call: CallRecord) -> None:
         """Let somebody else make the call."""
         self._teller.tell({"kind": "leave", "key": call.key.hex()})
 
@@ -109,7 +109,7 @@ class FarPurse:
         self._teller = teller
         self._numbers = count()
 
-    async def take(self, call: Call) -> int:
+    async def take(self, call: CallRecord) -> int:
         """Have the call covered; what is returned is the number under which the run keeps what it has reserved."""
         reserved = next(self._numbers)
         try:
@@ -121,7 +121,7 @@ class FarPurse:
             raise OverBudget
         return reserved
 
-    def spend(self, call: Call, usage: Usage, cost: int | None) -> None:
+    def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
         """The run does it when the ledger tells it of the call."""
 
     def release(self, reserved: int) -> None:

@@ -21,7 +21,7 @@ from karenina_core.data.trust import Trust
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, CallNotes, Usage
 from karenina_engine.calls.bulk import Bulk
-from karenina_engine.calls.calls import Call, Made, Tally, Target
+from karenina_engine.calls.calls import CallRecord, Made, Tally, Target
 from karenina_engine.calls.replies import as_text, error_of, error_text, reply_of, reply_text
 from karenina_engine.calls.retry import RetryPolicy
 
@@ -92,25 +92,28 @@ def policy_of(told: Told | None) -> RetryPolicy | None:
     return RetryPolicy(**told) if told is not None else None
 
 
-@dataclass(frozen=True)
-class FarCall(Call):
-    """A call that another process makes; it has said the key and the bulk, and keeps the messages to itself."""
+@dataclass(frozen=True, slots=True)
+class FarCall:
+    """A `CallRecord` of a call that another process makes; that process keeps the messages to itself."""
 
-    digest: bytes = b""
-    size: Bulk = _NO_BULK
+    target: Target
+    info: CallInfo
+    key: bytes
+    bulk: Bulk
+    lasting: bool
+    parts: bool
 
     @property
-    def key(self) -> bytes:
-        """The key that was told."""
-        return self.digest
+    def of_model(self) -> bool:
+        """Whether a model is called, and not a service."""
+        return self.target.port != "service"
 
-    @property
-    def bulk(self) -> Bulk:
-        """The bulk that was told."""
-        return self.size
+    def as_noted(self, target: bytes) -> FarCall:
+        """Return the call as it is: without the messages no other key can be computed."""
+        return self
 
 
-def call_told(call: Call, model: int, *, paid: bool) -> Told:
+def call_told(call: CallRecord, model: int, *, paid: bool) -> Told:
     """What a journal needs to know of a call, and where it is `paid` for, a budget. `model` is the number under which
     the model was told."""
     info = call.info
@@ -142,9 +145,8 @@ def call_of(told: Told, model: ModelConfig) -> FarCall:
         shared=told.get("shared", False),
     )
     target = Target(told["port"], model, "", {})
-    key = bytes.fromhex(told["key"])
-    size = Bulk(*told["bulk"]) if "bulk" in told else _NO_BULK
-    return FarCall(target, (), info, lasting=told["lasting"], parts=told["parts"], digest=key, size=size)
+    bulk = Bulk(*told["bulk"]) if "bulk" in told else _NO_BULK
+    return FarCall(target, info, bytes.fromhex(told["key"]), bulk, told["lasting"], told["parts"])
 
 
 def made_told(made: Made) -> Told:

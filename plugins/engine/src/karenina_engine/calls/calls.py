@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
@@ -107,6 +107,10 @@ class Call:
         """How much is sent, by which a budget knows what it may cost."""
         return bulk_of(self.messages, self.asked, is_agent=self.target.port == "agent")
 
+    def as_noted(self, target: bytes) -> Call:
+        """Return the call with the key that it has if its target has this digest."""
+        return replace(self, target=replace(self.target, noted=target))
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -120,32 +124,67 @@ class Made:
     notes: CallNotes
 
 
+class CallRecord(Protocol):
+    """What stores, ledgers and budgets use of a call: all but what is sent. A `Call`, or one of another process."""
+
+    @property
+    def target(self) -> Target:
+        """What is called."""
+
+    @property
+    def info(self) -> CallInfo:
+        """What the call is for."""
+
+    @property
+    def key(self) -> bytes:
+        """The key under which the reply is stored."""
+
+    @property
+    def bulk(self) -> Bulk:
+        """How much is sent."""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the reply is all that the call leaves behind."""
+
+    @property
+    def parts(self) -> bool:
+        """Whether the call consists of others that are recorded themselves."""
+
+    @property
+    def of_model(self) -> bool:
+        """Whether a model is called, and not a service."""
+
+    def as_noted(self, target: bytes) -> CallRecord:
+        """Return the call with the key that it has if its target has this digest."""
+
+
 class ReplyStore(Protocol):
     """Where replies are kept, so that no finished call is made twice."""
 
-    async def find(self, call: Call) -> Made | None:
+    async def find(self, call: CallRecord) -> Made | None:
         """What was kept of such a call, or None where it is to be made: then `store` or `leave` follows.
 
         Raises `PortError` where no call may be made and none was kept.
         """
 
-    def store(self, call: Call, made: Made) -> Awaitable[None]:
+    def store(self, call: CallRecord, made: Made) -> Awaitable[None]:
         """Keep what became of a call. When the awaitable returns it is safe, whatever happens to the process.
 
         Awaiting it raises `PortError` for a reply that cannot be kept.
         """
 
-    def leave(self, call: Call) -> None:
+    def leave(self, call: CallRecord) -> None:
         """Be told that a call that was not found is not made after all, or that nothing could be kept of it."""
 
 
 class Purse(Protocol):
     """What calls are paid from: `karenina_engine.cost.budget.Budget`, or the way to it from another process."""
 
-    async def take(self, call: Call) -> int:
+    async def take(self, call: CallRecord) -> int:
         """Reserve the most that the call may cost; what is returned is given back to `release`. Raises `OverBudget`."""
 
-    def spend(self, call: Call, usage: Usage, cost: int | None) -> None:
+    def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
         """Count what a call did cost; None where that is not known."""
 
     def release(self, reserved: int) -> None:
@@ -165,10 +204,10 @@ class CallListener(Protocol):
 class CallLedger(Protocol):
     """What counts the usage of calls: `karenina_engine.cost.ledger.Ledger`."""
 
-    def made(self, call: Call, usage: Usage) -> int | None:
+    def made(self, call: CallRecord, usage: Usage) -> int | None:
         """Count a call that was made, and return its cost in picodollars; None if it is not known."""
 
-    def kept(self, call: Call, usage: Usage) -> None:
+    def kept(self, call: CallRecord, usage: Usage) -> None:
         """Count a reply that was kept."""
 
 

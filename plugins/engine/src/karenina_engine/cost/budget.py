@@ -19,7 +19,7 @@ from karenina_engine.calls.bulk import FRAME
 from karenina_engine.cost.prices import in_words
 
 if TYPE_CHECKING:
-    from karenina_engine.calls.calls import Call
+    from karenina_engine.calls.calls import CallRecord
     from karenina_engine.cost.ledger import Ledger, Line
 
 OUTPUT: Final = 1024
@@ -63,7 +63,7 @@ class Budget:
     _queue: list[tuple[int, int, int, bool, asyncio.Future[None]]] = field(default_factory=list)
     _serial: int = 0
 
-    async def take(self, call: Call) -> int:
+    async def take(self, call: CallRecord) -> int:
         """Reserve the most that the call may cost, and return it. Waits while calls under way may leave enough.
 
         Raises `OverBudget`.
@@ -86,7 +86,7 @@ class Budget:
             raise
         return amount
 
-    def spend(self, call: Call, usage: Usage, cost: int | None) -> None:
+    def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
         """Count what a call did cost. Where that is not known it is taken to be the most that it may be."""
         self.spent += self.most(call) if cost is None else cost
         seen = self._of(call)
@@ -105,7 +105,7 @@ class Budget:
         self.lost += reserved
         self.release(reserved)
 
-    def most(self, call: Call) -> int:
+    def most(self, call: CallRecord) -> int:
         """The most that the call may cost: by its length and `max_tokens`, or by what calls of its line have shown."""
         tariff = self.ledger.prices.of(call.target.model).tariff
         if tariff is None:
@@ -169,7 +169,7 @@ class Budget:
         heapify(left)
         self._queue = left
 
-    def _of(self, call: Call) -> _Seen:
+    def _of(self, call: CallRecord) -> _Seen:
         line = self.ledger.line(call)
         known = self._seen.get(id(line))
         if known is None:

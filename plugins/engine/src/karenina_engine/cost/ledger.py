@@ -10,7 +10,7 @@ from karenina_engine.cost.prices import dollars, in_words
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Usage
-    from karenina_engine.calls.calls import Call
+    from karenina_engine.calls.calls import CallRecord
     from karenina_engine.cost.pricing import Prices
 
 
@@ -108,7 +108,7 @@ class Ledger:
     _lines: dict[tuple[int, str, str], Line] = field(default_factory=dict)
     _by_names: dict[tuple[str, str, str, str, str], Line] = field(default_factory=dict)
 
-    def made(self, call: Call, usage: Usage) -> int | None:
+    def made(self, call: CallRecord, usage: Usage) -> int | None:
         """Count a call that was made; its cost in picodollars, None where it is not known."""
         line = self.line(call)
         cost = self.cost(call, usage)
@@ -116,11 +116,11 @@ class Ledger:
         self.changed[id(line)] = line
         return cost
 
-    def kept(self, call: Call, usage: Usage) -> None:
+    def kept(self, call: CallRecord, usage: Usage) -> None:
         """Count a reply that was kept."""
         self.line(call).kept.add(usage, self.cost(call, usage))
 
-    def cost(self, call: Call, usage: Usage) -> int | None:
+    def cost(self, call: CallRecord, usage: Usage) -> int | None:
         """What such a call costs; None where nobody says its price, or the server did not count its tokens."""
         tariff = self.prices.of(call.target.model).tariff
         if tariff is None:
@@ -130,7 +130,7 @@ class Ledger:
             return None
         return cost
 
-    def line(self, call: Call) -> Line:
+    def line(self, call: CallRecord) -> Line:
         """The line that the call is counted in."""
         model, info = call.target.model, call.info
         key = (id(model), info.stage, info.judge)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from filelock import BaseFileLock
 
-    from karenina_engine.calls.calls import Call, Tally
+    from karenina_engine.calls.calls import CallRecord, Tally
     from karenina_engine.cost.ledger import Ledger
 
 __all__ = ["GATHERING", "FinishedItem", "ItemId", "Journal", "JournalError", "KeptResult"]
@@ -309,7 +309,7 @@ class Journal:
         """Whether there was any reply when the journal was opened."""
         return self._had_replies
 
-    async def find(self, call: Call) -> Made | None:
+    async def find(self, call: CallRecord) -> Made | None:
         """What was kept of such a call: a reply that may be used again, or None.
 
         While replaying, all that was kept, errors too; where nothing was, it raises `PortError`.
@@ -321,11 +321,11 @@ class Journal:
             raise _missing(self.path, call, damaged=damaged)
         return kept.made
 
-    def reply(self, call: Call) -> KeptReply | None:
+    def reply(self, call: CallRecord) -> KeptReply | None:
         """Return what the journal holds of the call, errors too, whether it may be used again or not."""
         return self._looked_up(call)[0]
 
-    def _looked_up(self, call: Call) -> tuple[KeptReply | None, bool]:
+    def _looked_up(self, call: CallRecord) -> tuple[KeptReply | None, bool]:
         """Return what the journal holds of the call, and whether that is damaged."""
         if self.broken is not None:
             raise self.broken
@@ -340,7 +340,7 @@ class Journal:
             self.warn_of_damage(f"a reply of {call.target.model.id!r} for question {call.info.question_id!r}")
         return kept, damaged
 
-    async def store(self, call: Call, made: Made) -> None:
+    async def store(self, call: CallRecord, made: Made) -> None:
         """Store what became of a call. When this returns it is in the file, whatever happens to the process.
 
         Raises `PortError` if no journal can hold the reply: then only its item has no reply.
@@ -385,7 +385,7 @@ class Journal:
             with telling(self.path, "read"):
                 self._database.execute("COMMIT")
 
-    def leave(self, call: Call) -> None:
+    def leave(self, call: CallRecord) -> None:
         """Nothing is noted of calls that were not made."""
 
     def _may_hold(self, key: bytes) -> bool:
@@ -484,7 +484,7 @@ def _digest(line: bytes) -> bytes:
     return hashlib.sha256(line).digest()[:16]
 
 
-def _missing(path: Path, call: Call, *, damaged: bool) -> NotReplayed:
+def _missing(path: Path, call: CallRecord, *, damaged: bool) -> NotReplayed:
     info, model = call.info, call.target.model
     stage = f" of stage {info.stage}" if info.stage else ""
     who = f"{model.id!r} ({model.display_string})" if call.of_model else f"the service {model.id!r}"

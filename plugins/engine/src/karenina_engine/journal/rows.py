@@ -18,7 +18,7 @@ from karenina_engine.journal.file import JournalDamaged
 from karenina_engine.journal.schema import is_intact, sealed
 
 if TYPE_CHECKING:
-    from karenina_engine.calls.calls import Call
+    from karenina_engine.calls.calls import CallRecord
 
 ItemId = tuple[str, str, str, int]
 """Question, answering model, judge and replicate, as `VerificationResult.item` gives them."""
@@ -51,7 +51,7 @@ class KeptRun:
     command: dict[str, Any]
 
 
-def reply_row(call: Call, made: Made) -> tuple[Any, ...]:
+def reply_row(call: CallRecord, made: Made) -> tuple[Any, ...]:
     """Return the row for what became of a call. Raises `TypeError` or `ValueError` for what cannot be stored."""
     reply, notes = made.reply, made.notes
     info, model = call.info, call.target.model

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from karenina_core.data.question_source import QuestionSource
     from karenina_core.data.trust import Trust
     from karenina_core.planning.plan import Plan
-    from karenina_engine.calls.calls import Call, Made
+    from karenina_engine.calls.calls import CallRecord, Made
     from karenina_engine.journal.tasks import AnswerTask
 
 ItemId = tuple[str, str, str, int]
@@ -288,7 +288,7 @@ class _Replies:
     missed: set[tuple[str, int, str]] = field(default_factory=set)
     renewed: set[tuple[str, int]] = field(default_factory=set)
 
-    async def find(self, call: Call) -> Made | None:
+    async def find(self, call: CallRecord) -> Made | None:
         """What was kept of the call. Raises `PortError` where nothing was, and the call may not be made."""
         info = call.info
         try:
@@ -307,7 +307,7 @@ class _Replies:
             self.renewed.add((info.question_id, info.replicate))
         return kept
 
-    async def _found(self, call: Call) -> Made | None:
+    async def _found(self, call: CallRecord) -> Made | None:
         *others, last = self._as_noted(call)
         for one in others:
             with suppress(NotReplayed):
@@ -316,26 +316,26 @@ class _Replies:
                     return kept
         return await self._kept(last)
 
-    async def _kept(self, call: Call) -> Made | None:
+    async def _kept(self, call: CallRecord) -> Made | None:
         """What was kept of the call; one that may not be made ends as it did, in an error, too."""
         if self.journal.replaying:
             return await self.journal.find(call)
         kept = self.journal.reply(call)
         return kept.made if kept is not None and (kept.reusable or not self._may_ask(call)) else None
 
-    def _as_noted(self, call: Call) -> list[Call]:
+    def _as_noted(self, call: CallRecord) -> list[CallRecord]:
         """Return the call as the models of this id made it in the run."""
         digests = self.noted.get((call.target.port, call.target.model.id), ())
-        return [replace(call, target=replace(call.target, noted=digest)) for digest in digests] or [call]
+        return [call.as_noted(digest) for digest in digests] or [call]
 
-    async def store(self, call: Call, made: Made) -> None:
+    async def store(self, call: CallRecord, made: Made) -> None:
         """Store what became of a call, as one of the run's model of that id."""
         await self.journal.store(self._as_noted(call)[-1], made)
 
-    def leave(self, call: Call) -> None:
+    def leave(self, call: CallRecord) -> None:
         """Nothing is noted of calls that were not made."""
 
-    def _may_ask(self, call: Call) -> bool:
+    def _may_ask(self, call: CallRecord) -> bool:
         info = call.info
         renewed = (info.question_id, info.replicate) in self.renewed
         return (info.shows_truth or renewed) and not isinstance(call.target.model, ModelLabel)

@@ -29,7 +29,7 @@ from karenina_engine.scheduling.session import RunSession
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karenina_engine.calls.calls import Call, Made
+    from karenina_engine.calls.calls import CallRecord, Made
     from karenina_engine.journal.tasks import AnswerTask
     from karenina_engine.scheduling.prepared import PreparedRun
 
@@ -255,7 +255,7 @@ class _Noting:
         """Read the file as it is at the beginning of the block."""
         return self._journal.reading()
 
-    async def find(self, call: Call) -> Made | None:
+    async def find(self, call: CallRecord) -> Made | None:
         """What was kept of the call. Raises `Lacking`, and for each call of an agent: its parts may be kept, too."""
         if self.replaying:
             return await self._journal.find(call)
@@ -266,10 +266,10 @@ class _Noting:
             raise Lacking
         return kept.made
 
-    async def store(self, call: Call, made: Made) -> None:
+    async def store(self, call: CallRecord, made: Made) -> None:
         """Store nothing: no call is made."""
 
-    def leave(self, call: Call) -> None:
+    def leave(self, call: CallRecord) -> None:
         """Note nothing: no call is made."""
 
     @property
