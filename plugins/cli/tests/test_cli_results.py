@@ -121,7 +121,7 @@ def test_the_summary_says_out_of_how_many_and_what_the_unjudged_could_change() -
     outcomes = [Outcome.CORRECT] * 6 + [Outcome.WRONG] * 2 + [Outcome.MODEL_ERROR, Outcome.PARSE_ERROR]
     text = summarized(*(result(f"q{number}", outcome) for number, outcome in enumerate(outcomes)))
 
-    assert "6 of 8 judged (75.0%, 95% CI 40.9%-92.9%)" in text
+    assert "6 of 8 judged (75.0%, rough 95% CI 40.9%-92.9%)" in text
     assert "2 of 10: 1 model_error, 1 parse_error" in text
     assert "60.0% if all of these were wrong, 80.0% if right" in text
 

@@ -216,11 +216,14 @@ def summary_lines(summary: Summary, usage: Usage) -> Iterable[tuple[str, str]]:
 
 
 def rate_text(rate: Rate) -> str:
-    """A rate with its denominator and interval: `8 of 10 judged (80.0%, 95% CI 49.0%-94.3%)`."""
+    """Return a rate with its denominator and interval: `8 of 10 judged (80.0%, rough 95% CI 49.0%-94.3%)`.
+
+    The interval is called rough if there are few questions.
+    """
     if rate.value is None:
         return "none: no item has a verdict"
     about = "" if rate.clusters == rate.out_of else f" on {rate.clusters} question{'' if rate.clusters == 1 else 's'}"
-    bounds = f"95% CI {percent(rate.low)}-{percent(rate.high)}"
+    bounds = f"{'rough ' if rate.is_rough else ''}95% CI {percent(rate.low)}-{percent(rate.high)}"
     return f"{rate.hits} of {rate.out_of} judged{about} ({percent(rate.value)}, {bounds})"
 
 

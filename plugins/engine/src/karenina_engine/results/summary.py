@@ -14,6 +14,8 @@ from karenina_core.data.outcome import Outcome
 
 Z95 = 1.959963984540054
 """The 97.5% quantile of the normal distribution: two-sided 95%."""
+ROUGH = 20
+"""The number of questions below which an interval is rough."""
 
 
 class Rate(BaseModel):
@@ -31,6 +33,11 @@ class Rate(BaseModel):
     low: float | None
     high: float | None
     clusters: int = 0
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether there are so few questions that the interval is only roughly of 95%."""
+        return self.clusters < ROUGH
 
 
 class Summary(BaseModel):
@@ -121,29 +128,41 @@ class Clusters:
         return self._folded + len(self._open)
 
     def _effective_size(self) -> float:
-        questions, items, hits = self.questions, self.items, self.hits
-        if questions == items:
-            return items
         still = self._open.values()
-        spread = (  # between questions, times the square of the number of items: whole numbers lose nothing
-            items * items * (self._hits_hits + sum(count[0] * count[0] for count in still))
-            - 2 * hits * items * (self._hits_size + sum(count[0] * count[1] for count in still))
-            + hits * hits * (self._size_size + sum(count[1] * count[1] for count in still))
+        return effective_size(
+            self.questions,
+            self.items,
+            self.hits,
+            self._hits_hits + sum(count[0] * count[0] for count in still),
+            self._hits_size + sum(count[0] * count[1] for count in still),
+            self._size_size + sum(count[1] * count[1] for count in still),
         )
-        if questions == 1 or not 0 < hits < items or not spread:
-            return questions
-        share = hits / items
-        variance = questions / (questions - 1) * (spread / items**4)
-        return min(items, share * (1 - share) / variance)
+
+
+def effective_size(questions: int, items: int, hits: int, hits_hits: int, hits_size: int, size_size: int) -> float:
+    """Return the size of an independent sample whose share of hits is as sure as that of these items.
+
+    The last three are sums over questions: of squared hits, of hits times items, and of squared items. The variance is
+    the ratio estimator's (W. G. Cochran, Sampling Techniques, 3rd ed., 1977, section 3.12), with two half
+    pseudo-questions of average size added, of one all items hit and of the other none: without them intervals near 0
+    and 1 are too narrow (`benchmarks/coverage.py`). At least 1, and at most the number of items.
+    """
+    if questions == items:
+        return items
+    size = Fraction(items, questions)
+    everything = items + size
+    share = (hits + size / 2) / everything
+    spread = hits_hits - 2 * share * hits_size + share * share * size_size
+    spread += size * size / 2 * ((1 - share) ** 2 + share * share)
+    variance = Fraction(questions + 1, questions) * spread / (everything * everything)
+    effect = variance * everything / (share * (1 - share))
+    return max(1.0, float(min(Fraction(items), items / effect)))
 
 
 def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
-    """The rate of items, each given with the question it is about, and its interval.
+    """Return the rate of items, each given with the question it is about, and its interval.
 
-    Where every item has a question of its own the interval is Wilson's. Else it is Wilson's at the effective sample
-    size: the size of an independent sample whose share varies as much as this one does between questions (the ratio
-    estimator's variance; W. G. Cochran, Sampling Techniques, 3rd ed., 1977, section 3.12), never above the number of
-    items, and the number of questions where all items agree.
+    If every item has a question of its own, the interval is Wilson's. Else it is Wilson's at the `effective_size`.
     """
     clusters = Clusters()
     for question, hit in hits:
