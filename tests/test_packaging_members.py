@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import configparser
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -63,10 +66,16 @@ def editable(lines: str) -> set[str]:
     return {match[1] for match in re.finditer(r"^\s*-e\s+([\w/]+)(\[[\w,]+\])?\s*$", lines, re.MULTILINE)}
 
 
-def tox() -> configparser.ConfigParser:
-    """What `tox.ini` says."""
-    found = configparser.ConfigParser(interpolation=None)
-    found.read(ROOT / "tox.ini", "utf-8")
+@pytest.fixture(scope="session")
+def tox(tmp_path_factory: pytest.TempPathFactory) -> configparser.ConfigParser:
+    """What tox makes of `tox.ini` and `toxfile.py`, one section for each environment."""
+    work = str(tmp_path_factory.mktemp("tox"))
+    command = [sys.executable, "-m", "tox", "config", "--workdir", work, "-c", str(ROOT / "tox.ini"), "--core"]
+    command += ["-k", "deps", "commands", "depends", "env_list"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TOX")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    found = configparser.RawConfigParser(strict=False, delimiters=("=",))
+    found.read_string(done.stdout)
     return found
 
 
@@ -113,29 +122,44 @@ def test_requirements_dev_lists_every_member() -> None:
     text = (ROOT / "requirements-dev.txt").read_text("utf-8")
 
     assert editable(text) == set(MEMBERS)
-    assert TOOLS | set(tox()["tests"]["servers"].split()) | {"tox", "tox-uv", "ruff", "mypy"} <= set(text.split())
+    assert TOOLS | {"build", "mypy", "pre-commit", "ruff", "tox", "tox-uv", "twine"} <= set(text.split())
 
 
 @pytest.mark.parametrize("member", MEMBERS)
-def test_a_member_is_tested_with_only_what_it_declares(member: str) -> None:
-    section = tox()[f"testenv:{environment(member)}"]
+def test_a_member_is_tested_with_only_what_it_declares(member: str, tox: configparser.ConfigParser) -> None:
+    section = tox[f"testenv:{environment(member)}"]
+    lines = section["deps"].split("\n")
 
-    others = {line for line in section["deps"].split("\n") if line and not line.lstrip().startswith("-e ")}
-
-    assert environment(member) in tox()["tox"]["env_list"].split()
     assert editable(section["deps"]) == needed(member, "tests")
-    assert others - {"{[tests]servers}"} == {"{[tests]tools}"}
-    assert set(tox()["tests"]["tools"].split()) == TOOLS
+    assert {line for line in lines if line and not line.startswith("-e ")} == TOOLS
+    assert section["commands"].split()[0] == "pytest"
     assert section["commands"].split()[-1] == f"{member}/tests"
 
 
-def test_everything_is_tested_together_and_typed() -> None:
-    assert tox()["testenv:all"]["deps"].split() == ["-r", "requirements-dev.txt"]
-    assert {"all", "lint"} <= set(tox()["tox"]["env_list"].split())
-    assert {f"{member}/src" for member in MEMBERS} <= set(tox()["testenv:lint"]["commands"].split())
+@pytest.mark.parametrize("member", MEMBERS)
+def test_a_member_is_tested_with_the_extras_that_its_tests_name(member: str, tox: configparser.ConfigParser) -> None:
+    found = {Requirement(line.replace("-e ", "").replace("/", ".")) for line in deps(tox, member) if "-e " in line}
+    extras = {need.name.replace(".", "/"): need.extras for need in found}
+    wanted = {NAMES[need.name]: need.extras for need in requirements(member, "tests") if need.name in NAMES}
+
+    assert "tests" in extras[member] or "tests" not in project(member)["project"].get("optional-dependencies", {})
+    assert all(more <= extras[name] for name, more in wanted.items())
 
 
-def test_no_member_is_installed_as_a_copy() -> None:
-    lines = [line.strip() for section in tox().values() for line in section.get("deps", "").split("\n")]
+def test_everything_is_tested_after_each_member(tox: configparser.ConfigParser) -> None:
+    others = {"lint", *map(environment, MEMBERS)}
 
-    assert [line for line in lines if "/" in line and not line.startswith("-e ")] == []
+    assert tox["testenv:all"]["deps"].split() == ["-r", "requirements-dev.txt"]
+    assert set(tox["testenv:all"]["depends"].split()) == others
+    assert set(tox["tox"]["env_list"].split()) == {*others, "all"}
+
+
+def test_every_member_is_typed() -> None:
+    checked = project(".")["tool"]["mypy"]["files"]
+
+    assert {file for pattern in checked for file in ROOT.glob(pattern)} >= {ROOT / member / "src" for member in MEMBERS}
+
+
+def deps(tox: configparser.ConfigParser, member: str) -> list[str]:
+    """Return what tox installs for the tests of a member."""
+    return tox[f"testenv:{environment(member)}"]["deps"].split("\n")
