@@ -90,7 +90,7 @@ def test_a_function_is_called_by_its_import_path(fields: Mapping[str, Any], expe
         ({"function": f"{HERE}:raises"}, "RuntimeError: no network"),
         ({"function": f"{HERE}:returns_text"}, "a boolean trait takes True or False"),
         ({"function": f"{HERE}:count_words"}, "a boolean trait takes True or False"),
-        ({"function": f"{HERE}:has_doi", "kind": "score"}, "a score trait takes a whole number"),
+        ({"function": f"{HERE}:has_doi", "kind": "score"}, "a score trait takes a number"),
         ({"function": f"{HERE}:count_words", "kind": "score"}, "go from 1 to 5"),
         ({"function": f"{HERE}:absent"}, "there is no function"),
         ({"function": f"{HERE}:HERE"}, "is a str, not a function"),

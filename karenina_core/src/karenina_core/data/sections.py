@@ -125,7 +125,8 @@ class VerificationResultRubric(Section):
     )
     llm_trait_labels: dict[str, str] | None = None
     regex_trait_scores: dict[str, bool | None] | None = None
-    callable_trait_scores: dict[str, bool | int | None] | None = None
+    callable_trait_scores: dict[str, bool | int | float | None] | None = None
+    callable_trait_labels: dict[str, str] | None = None
     metric_trait_scores: dict[str, dict[str, float] | None] | None = None
     metric_trait_confusion_lists: dict[str, dict[str, list[str]]] | None = None
     dynamic_rubric_promoted_traits: list[str] | None = None

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
 from importlib import import_module
+from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.data.rubrics import CallableRubricTrait, RubricTrait
@@ -31,10 +32,11 @@ class CallableTraitError(KareninaError, ValueError):
 class CallableTraits:
     """Calls the function of each callable trait with the answer's text, in a thread.
 
-    A function named by its import path is one that the user installed, so it runs; one of Python's own library
-    (`os:system`) would turn an answer into a command, so it needs trust like any source. A source runs only where the
-    user trusted exactly it. What was pickled is never loaded. A function has no time limit of its own, because a thread
-    cannot be ended: `item_timeout` and Ctrl-C end the item without it, and the function goes on by itself.
+    A function that the caller gave in this process runs, and so does one named by its import path, which the user
+    installed; one of Python's own library (`os:system`) would turn an answer into a command, so it needs trust like any
+    source. A source runs only if the user trusted exactly it. What was pickled is never loaded. A function has no time
+    limit of its own, because a thread cannot be ended: `item_timeout` and Ctrl-C end the item without it, and the
+    function goes on by itself.
     """
 
     name: ClassVar[str] = "callable"
@@ -51,24 +53,33 @@ class CallableTraits:
 
         async def score(trait: CallableRubricTrait) -> TraitScore:
             given = await context.in_thread(computed, trait, text, context.trust, abandon=True)
-            return TraitScore(trait.name, FIELD, given)
+            if trait.kind != "literal":
+                return TraitScore(trait.name, FIELD, given)
+            return TraitScore(
+                trait.name, FIELD, trait.class_names.index(given), fields={"callable_trait_labels": given}
+            )
 
         return await each_alone([one for one in traits if isinstance(one, CallableRubricTrait)], FIELD, score)
 
 
-def computed(trait: CallableRubricTrait, text: str, trust: Trust) -> bool | int:
-    """The score that the trait's function gives `text`.
+def computed(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
+    """Return what the trait's function gives for `text`: a bool, a number, or the name of a class.
 
-    Raises `CallableTraitError` where there is no function to call, where it may not run, and where it returns what is
-    no score of the trait's kind; whatever the function raises passes through.
+    Raises `CallableTraitError` if there is no function to call, if it may not run, and if it returns what does not fit
+    the trait's kind; whatever the function raises passes through.
     """
     given = function_of(trait, trust)(text)
     if trait.kind == "boolean":
         if not isinstance(given, bool):
             raise CallableTraitError(f"the function returned {given!r:.100}, and a boolean trait takes True or False")
         return given is not trait.invert_result
-    if isinstance(given, bool) or not isinstance(given, int):
-        raise CallableTraitError(f"the function returned {given!r:.100}, and a score trait takes a whole number")
+    if trait.kind == "literal":
+        if given not in trait.class_names:
+            classes = ", ".join(trait.class_names)
+            raise CallableTraitError(f"the function returned {given!r:.100}, and the trait's classes are {classes}")
+        return given
+    if isinstance(given, bool) or not isinstance(given, int | float) or not isfinite(given):
+        raise CallableTraitError(f"the function returned {given!r:.100}, and a score trait takes a number")
     assert trait.min_score is not None
     assert trait.max_score is not None
     if not trait.min_score <= given <= trait.max_score:
@@ -80,6 +91,8 @@ def computed(trait: CallableRubricTrait, text: str, trust: Trust) -> bool | int:
 
 def function_of(trait: CallableRubricTrait, trust: Trust) -> Function:
     """The function that the trait names or holds. Raises `CallableTraitError`."""
+    if trait.given is not None:
+        return trait.given
     if trait.function is not None:
         return _imported(trait.function, trust)
     if trait.source is None:

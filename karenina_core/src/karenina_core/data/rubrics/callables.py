@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import builtins
+import dis
 import inspect
 import re
 import textwrap
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from collections.abc import Callable
+from types import CodeType
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
-from karenina_core.data.rubrics.base import RubricTrait, register_trait_kind
-from karenina_core.data.rubrics.scale import check_range
+from karenina_core.data.rubrics.base import register_trait_kind
+from karenina_core.data.rubrics.scale import ScaledTrait
 from karenina_core.models.from_files import FromFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 @register_trait_kind
-class CallableRubricTrait(RubricTrait):
-    """A quality that a function computes from the answer's text: `f(text) -> bool`, or `-> int` for kind score.
+class CallableRubricTrait(ScaledTrait):
+    """A quality that a function computes from the answer's text.
 
-    The function is named by its import path, or is given as source text, which runs only after the user trusted it.
+    `f(text)` returns a bool, for kind score a number (an int or float), and for kind literal the name of a class. The
+    function is named by its import path, or is given as source text, which runs only after the user trusted it.
     Nothing is ever pickled or unpickled: `pickled` only carries what another program stored, so that saving loses
     nothing, and a trait that has nothing else cannot be scored. A function that may take long limits itself: a run can
     leave it (`item_timeout`), and cannot end it.
@@ -31,7 +33,7 @@ class CallableRubricTrait(RubricTrait):
 
     from_files: ClassVar[FromFiles] = "any"
     type: Literal["callable"] = "callable"
-    kind: Literal["boolean", "score"] = Field(default="boolean", description="What the function returns.")
+    kind: Literal["boolean", "score", "literal"] = Field(default="boolean", description="What the function returns.")
     function: str | None = Field(
         default=None,
         description='Import path, "package.module:function".',
@@ -39,9 +41,9 @@ class CallableRubricTrait(RubricTrait):
     )
     source: str | None = Field(default=None, description="Python source that defines the function.")
     pickled: str | None = Field(default=None, description="Another program's pickled function; never loaded.")
-    min_score: int | None = Field(default=None, description="Lowest score of kind score (1).")
-    max_score: int | None = Field(default=None, description="Highest score of kind score (5).")
     invert_result: bool = Field(default=False, description="Kind boolean: True where the function says False.")
+
+    _given: Callable[[str], object] | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _one_function(self) -> Self:
@@ -57,29 +59,52 @@ class CallableRubricTrait(RubricTrait):
             raise ValueError("`source` is empty; give the source of a function")
         if self.invert_result and self.kind != "boolean":
             raise ValueError('invert_result belongs to kind "boolean"')
-        low, high = check_range(self.kind, self.min_score, self.max_score)
-        object.__setattr__(self, "min_score", low)
-        object.__setattr__(self, "max_score", high)
         return self
 
     @classmethod
-    def from_callable(cls, name: str, function: Callable[[str], bool | int], **fields: Any) -> Self:
-        """A trait that calls `function`; `fields` are further fields of the trait.
+    def from_callable(cls, name: str, function: Callable[[str], bool | float | str], **fields: Any) -> Self:
+        """Return a trait that calls `function`; `fields` are further fields of the trait.
 
-        A function of an importable module is kept by its path, another one by its source. Raises `ValueError` for a
-        function that has neither (a lambda, a built-in made at run time): put it into a module.
+        The function is the caller's own code and needs no trust in this process. Files get the import path of a
+        function of an importable module, and the source of another one. Raises `ValueError` for a function that has
+        neither (a lambda, a built-in made at run time), and for one whose source needs names of its module.
         """
-        module = getattr(function, "__module__", None)
-        path = getattr(function, "__qualname__", "")
-        if module and module != "__main__" and _IMPORT_PATH.fullmatch(f"{module}:{path}"):
-            return cls(name=name, function=f"{module}:{path}", **fields)
-        try:
-            source = textwrap.dedent(inspect.getsource(function))
-        except (OSError, TypeError):
-            source = ""
-        if not source.startswith(("def ", "@")):
-            raise ValueError(
-                f"the function of trait {name!r} has no import path and no source that stands alone; "
-                "define it with `def` in a module"
-            )
-        return cls(name=name, source=source, **fields)
+        path = f"{getattr(function, '__module__', None)}:{getattr(function, '__qualname__', '')}"
+        importable = _IMPORT_PATH.fullmatch(path) and not path.startswith("__main__:")
+        place: dict[str, Any] = {"function": path} if importable else {"source": _source_of(function, name)}
+        trait = cls(name=name, **place, **fields)
+        trait._given = function
+        return trait
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CallableRubricTrait) and self.__dict__ == other.__dict__  # a file has no `given`
+
+    @property
+    def given(self) -> Callable[[str], object] | None:
+        """The function that the caller of `from_callable` gave; None for a trait of a file."""
+        return self._given
+
+
+def _source_of(function: Callable[..., object], name: str) -> str:
+    """Return the source of a function that works by itself. Raises `ValueError`."""
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        source = ""
+    if not source.startswith(("def ", "@")):
+        why = "has no import path and no source that stands alone; define it with `def` in a module"
+        raise ValueError(f"the function of trait {name!r} {why}")
+    code = compile(source, "<callable trait>", "exec")
+    missing = sorted(_globals(code) - {*vars(builtins), function.__name__})
+    if missing:
+        raise ValueError(
+            f"the function of trait {name!r} cannot be imported, and its source needs {', '.join(missing)} of its "
+            "module: import or define that inside the function, or put the function into a module"
+        )
+    return source
+
+
+def _globals(code: CodeType) -> set[str]:
+    """Return the names that code looks up outside of its functions."""
+    own = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return own.union(*(_globals(inner) for inner in code.co_consts if isinstance(inner, CodeType)))

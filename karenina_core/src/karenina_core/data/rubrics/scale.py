@@ -13,22 +13,6 @@ from karenina_core.models.from_files import FromFiles
 Kind = Literal["boolean", "score", "literal", "template"]
 
 
-def check_range(kind: str, low: int | None, high: int | None) -> tuple[int | None, int | None]:
-    """The bounds of a boolean or score trait, with 1 and 5 where a score trait leaves them out.
-
-    Raises `ValueError` for bounds on a boolean trait and for an empty range.
-    """
-    if kind == "boolean":
-        if low is not None or high is not None:
-            raise ValueError('min_score and max_score belong to kind "score"; a boolean trait has none')
-        return None, None
-    low = 1 if low is None else low
-    high = 5 if high is None else high
-    if low >= high:
-        raise ValueError(f"min_score ({low}) must be below max_score ({high})")
-    return low, high
-
-
 class ScaledTrait(RubricTrait):
     """A trait that is scored as yes or no, on a scale, as one of ordered classes, or by filling a schema.
 
@@ -70,28 +54,27 @@ class ScaledTrait(RubricTrait):
             raise ValueError('`classes` (name to description, in order) and kind "literal" come together')
         if (self.template_schema is not None) != (self.kind == "template"):
             raise ValueError('`template_schema` and kind "template" come together')
-        if self.kind == "template":
-            if self.higher_is_better is not None:
-                raise ValueError("a trait of kind template has no direction: leave higher_is_better out")
-            if self.min_score is not None or self.max_score is not None:
-                raise ValueError('min_score and max_score belong to kind "score"')
-            return self
-        low, high = (
-            check_range(self.kind, self.min_score, self.max_score)
-            if self.classes is None
-            else self._bounds_of(self.classes)
-        )
+        if self.kind == "template" and self.higher_is_better is not None:
+            raise ValueError("a trait of kind template has no direction: leave higher_is_better out")
+        low, high = self.min_score, self.max_score
+        if self.classes is not None:
+            if len(self.classes) < 2:
+                raise ValueError("a literal trait needs at least two classes to choose between")
+            own = (0, len(self.classes) - 1)
+            if low not in (None, own[0]) or high not in (None, own[1]):
+                raise ValueError(
+                    f"the scores of these classes go from 0 to {own[1]}; leave min_score and max_score out"
+                )
+            low, high = own
+        elif self.kind == "score":
+            low, high = 1 if low is None else low, 5 if high is None else high
+            if low >= high:
+                raise ValueError(f"min_score ({low}) must be below max_score ({high})")
+        elif low is not None or high is not None:
+            raise ValueError(f'min_score and max_score belong to kind "score"; a {self.kind} trait has none')
         object.__setattr__(self, "min_score", low)
         object.__setattr__(self, "max_score", high)
         return self
-
-    def _bounds_of(self, classes: Mapping[str, str]) -> tuple[int, int]:
-        if len(classes) < 2:
-            raise ValueError("a literal trait needs at least two classes to choose between")
-        low, high = 0, len(classes) - 1
-        if self.min_score not in (None, low) or self.max_score not in (None, high):
-            raise ValueError(f"the scores of these classes go from {low} to {high}; leave min_score and max_score out")
-        return low, high
 
     @property
     def class_names(self) -> tuple[str, ...]:

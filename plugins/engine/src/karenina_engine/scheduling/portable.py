@@ -14,8 +14,16 @@ if TYPE_CHECKING:
 def question_as_json(question: Question, trust: Trust) -> dict[str, Any]:
     """Return JSON values from which another process makes the question; a template's class goes by its source.
 
-    Raises `ValueError` for a class whose source is not available, or does not make the template by itself.
+    Raises `ValueError` for a class whose source is not available, or does not make the template by itself, and for a
+    function of a trait that runs only in this process.
     """
+    for rubric in (question.rubric, question.dynamic_rubric):
+        for trait in rubric.callable_traits if rubric is not None else ():
+            if trait.given is not None and trait.source is not None and not trust.covers(trait.source):
+                raise ValueError(
+                    f"the function of trait {trait.name!r} is not trusted in other processes: put it into a module "
+                    'that they can import, or pass trust="all"'
+                )
     values = question.model_dump(mode="json")
     if question.answer_class is not None:
         values["answer_template"] = standalone_source_of(question, trust)
