@@ -11,8 +11,8 @@ from typing import Any
 
 from aiohttp import web
 
-Said = str | dict[str, Any]
-"""The text of an answer, or its whole message, with calls of tools."""
+Said = str | dict[str, Any] | web.Response
+"""The text of an answer, or its whole message, with calls of tools; or all that is sent, such as an error."""
 Reply = Callable[[dict[str, Any]], Said | Awaitable[Said]]
 """While a plain function has not returned, no other request is heard; a coroutine function lets them come."""
 
@@ -33,6 +33,8 @@ class RecordingServer:
         self.seen.append(f"{request.method} {request.path_qs}\n{headers}\n{body}")
         reply = self.reply(json.loads(body))
         said = await reply if isinstance(reply, Awaitable) else reply
+        if isinstance(said, web.Response):
+            return said
         sent, answered = self.usage(json.loads(body))
         message = said if isinstance(said, dict) else {"content": said}
         return web.json_response(

@@ -46,6 +46,7 @@ from karenina_engine.calls.calls import (
     Target,
 )
 from karenina_engine.calls.digests import recordings_digest
+from karenina_engine.calls.judging import ZeroFirst, at_zero
 from karenina_engine.calls.labels import ModelLabel
 from karenina_engine.calls.limits import Bounds, Concurrency, Limits
 from karenina_engine.calls.retry import RetryPolicy
@@ -217,7 +218,9 @@ class PortHub:
                 f"(it has: {have}), which the model {model.id!r} needs here: choose a model of another interface",
                 category=ErrorCategory.PERMANENT,
             )
-        made = factory(self._bounded(model))
+        bounded = self._bounded(model)
+        cold = at_zero(bounded, offered.spec) if kind == "parser" else bounded
+        made = factory(bounded) if cold is bounded else ZeroFirst(factory, bounded, cold)
         self._ports.append(made)
         return made
 
@@ -249,6 +252,8 @@ class PortHub:
         if isinstance(model, ModelLabel):
             by_item = offered.spec.by_item or offered.spec.recorded
             return Target(kind, model, model.interface, {"id": model.id}, by_item, offered.spec)
+        if kind == "parser":
+            model = at_zero(model, offered.spec)
         identity = model.model_dump(mode="json", include=_CHANGES_REPLIES, exclude_none=True)
         if offered.spec.recorded:
             identity["recordings"] = recordings_digest(model)
