@@ -167,6 +167,12 @@ CASES: Final[dict[str, Case]] = {
         lambda run: [len(request.messages) for request in run.asked("answer_generation")],
         ([5], [3]),
     ),
+    "strip_reasoning": Case(
+        (True, False),
+        lambda run: "I THOUGHT" in run.texts("parsing"),
+        (False, True),
+        {"answering_models": [{**RECORDED, "manual_traces": {"q": f"<think>I THOUGHT</think>{SAID}"}}]},
+    ),
     # karenina-template
     "include_extraction_hints": Case((True, False), lambda run: "In capitals." in run.texts("parsing"), (True, False)),
     # karenina-checks

@@ -37,6 +37,27 @@ def test_a_plain_answer_is_kept_to_the_letter() -> None:
     assert found.artifact(Keys.TRACE_MESSAGES) == []
 
 
+def test_reasoning_before_an_answer_is_kept_apart() -> None:
+    models = ScriptedModels(say=lambda *_: "<think>TP53? No.</think>\n\nBCL2.")
+    found = generate(models)
+    assert found.artifact(Keys.RAW_LLM_RESPONSE) == found.artifact(Keys.FINAL_AI_MESSAGE) == "BCL2."
+    assert [fields["reasoning"] for fields in found.state.fields.values()] == ["TP53? No."]
+
+
+def test_reasoning_stays_in_the_answer_where_that_is_wanted() -> None:
+    said = "<think>TP53? No.</think>\n\nBCL2."
+    found = generate(ScriptedModels(say=lambda *_: said), strip_reasoning=False)
+    assert found.artifact(Keys.RAW_LLM_RESPONSE) == said
+
+
+def test_reasoning_of_an_agent_is_kept_in_its_trace() -> None:
+    trace = [*CONVERSATION[:-1], Message.assistant("<think>Is that so?</think>BCL2 regulates apoptosis.")]
+    found = generate(ScriptedModels(act=lambda *_: trace), MCP)
+    assert found.artifact(Keys.FINAL_AI_MESSAGE) == "BCL2 regulates apoptosis."
+    assert "Is that so?" not in found.artifact(Keys.RAW_LLM_RESPONSE)
+    assert found.artifact(Keys.TRACE_MESSAGES)[-1].reasoning == "Is that so?"
+
+
 def test_the_model_is_asked_the_question_and_nothing_that_would_help_it() -> None:
     models = ScriptedModels()
     generate(models, {"system_prompt": "Be brief."}, prompt_config={"generation": "Answer in English."})

@@ -14,7 +14,7 @@ from karenina_core.models.prompts import PromptTask
 from karenina_core.stages.stage import ModelNeed
 from karenina_generation.few_shot import examples_for, turns
 from karenina_generation.settings import GenerationSettings, few_shot
-from karenina_toolkit.traces import final_ai_message, metrics, render
+from karenina_toolkit.traces import final_ai_message, metrics, render, split_reasoning, with_reasoning_apart
 
 GENERATION: Final = PromptTask("generation", "")
 """What the answering model is told besides the question: its own system prompt, and the user's `prompt_config`."""
@@ -31,7 +31,8 @@ class GenerateAnswer(Stage):
     """Puts the question to the answering model, once for all judges.
 
     A model with MCP servers, a model that is itself an agent, and a recorded conversation come through the agent port,
-    and their whole trace is kept; any other answer is kept as it was said, to the letter. An answer that is empty is an
+    and their whole trace is kept; any other answer is kept as it was said, to the letter, but for the reasoning before
+    it (`strip_reasoning`), which is the result field `reasoning` in the extensions. An answer that is empty is an
     answer; only a call that failed ends the item, in MODEL_ERROR, and what an agent had done until then is kept.
     """
 
@@ -101,9 +102,15 @@ class GenerateAnswer(Stage):
 
     @staticmethod
     def _record_text(context: VerificationContext, reply: LLMReply) -> None:
-        context.set_artifact(Keys.RAW_LLM_RESPONSE, reply.text)
+        text, reasoning = reply.text, reply.reasoning
+        if context.setting("strip_reasoning"):
+            thought, text = split_reasoning(text)
+            reasoning = "\n\n".join(filter(None, (reasoning, thought)))
+        if reasoning:
+            context.set_result_field("reasoning", reasoning)
+        context.set_artifact(Keys.RAW_LLM_RESPONSE, text)
         context.set_artifact(Keys.TRACE_MESSAGES, [])
-        context.set_artifact(Keys.FINAL_AI_MESSAGE, reply.text)
+        context.set_artifact(Keys.FINAL_AI_MESSAGE, text)
         context.set_artifact(Keys.RECURSION_LIMIT_REACHED, False)
         context.set_artifact(Keys.RESPONSE_TRUNCATED, reply.finish_reason in _CUT_SHORT)
         context.set_artifact(Keys.AGENT_METRICS, None)
@@ -111,18 +118,20 @@ class GenerateAnswer(Stage):
     @staticmethod
     def _record_trace(context: VerificationContext, reply: AgentReply) -> None:
         trace: list[Message] = list(reply.trace)
+        if context.setting("strip_reasoning"):
+            trace = with_reasoning_apart(trace)
         context.set_artifact(Keys.RAW_LLM_RESPONSE, render(trace))
         context.set_artifact(Keys.TRACE_MESSAGES, trace)
-        context.set_artifact(Keys.FINAL_AI_MESSAGE, _last_word(reply))
+        context.set_artifact(Keys.FINAL_AI_MESSAGE, _last_word(trace, reply.finish_reason))
         context.set_artifact(Keys.RECURSION_LIMIT_REACHED, reply.limit_reached)
         context.set_artifact(Keys.RESPONSE_TRUNCATED, reply.finish_reason in _CUT_SHORT)
         context.set_artifact(Keys.AGENT_METRICS, dict(metrics(trace)))
 
 
-def _last_word(reply: AgentReply) -> str | None:
+def _last_word(trace: Sequence[Message], finish_reason: str) -> str | None:
     """What the agent said last; empty, as with any other model, where a filter of the provider left nothing of it."""
-    last = final_ai_message(reply.trace)
-    if last is None and reply.finish_reason == "content_filter" and reply.trace:
-        end = reply.trace[-1]
+    last = final_ai_message(trace)
+    if last is None and finish_reason == "content_filter" and trace:
+        end = trace[-1]
         return end.content if end.role == "assistant" and not end.tool_calls else None
     return last

@@ -74,6 +74,9 @@ class GenerationSettings(BaseModel):
     few_shot_config: FewShotConfig | None = Field(
         default=None, description="Examples that answering models are shown before a question; none where absent."
     )
+    strip_reasoning: bool = Field(
+        default=True, description="Keep <think>...</think> before an answer as reasoning, which judges do not see."
+    )
 
 
 def few_shot(config: VerificationConfig) -> FewShotConfig | None:

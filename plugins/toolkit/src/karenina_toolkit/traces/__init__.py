@@ -10,6 +10,7 @@ from karenina_toolkit.traces.exchanges import Exchange, trace_of_exchanges, trac
 from karenina_toolkit.traces.formats import Recording, convert
 from karenina_toolkit.traces.measuring import AgentMetrics, metrics
 from karenina_toolkit.traces.rendering import render
+from karenina_toolkit.traces.thinking import split_reasoning, with_reasoning_apart
 from karenina_toolkit.traces.validity import TraceVerdict, final_ai_message, validate
 
 __all__ = [
@@ -24,7 +25,9 @@ __all__ = [
     "metrics",
     "read_delimited",
     "render",
+    "split_reasoning",
     "trace_of_exchanges",
     "traces_of_exchanges",
     "validate",
+    "with_reasoning_apart",
 ]
