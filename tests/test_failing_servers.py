@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
 from karenina_testing.contracts import Reply
 from karenina_testing.contracts.server import ScriptedServer, serving
+
+if TYPE_CHECKING:
+    from conftest import Site
 
 PAGE = "<!DOCTYPE html><html><head><title>Open WebUI</title></head><body>Welcome</body></html>"
 INTERFACES = ["openai", "openai_endpoint", "claude_tool", "claude_agent_sdk"]
@@ -55,3 +58,16 @@ def test_an_address_without_a_path_is_completed(page: ScriptedServer) -> None:
 def test_https_to_an_http_port_is_told_to_be_http(page: ScriptedServer, interface: str) -> None:
     error = run(interface, page.url.replace("http:", "https:")).metadata.error or ""
     assert "the server does not speak TLS there: write http:// instead of https://" in error
+
+
+def test_equal_failures_are_told_once_with_their_number(page: ScriptedServer, site: Site) -> None:
+    questions = "\n".join(
+        f"  - {{question: 'Which gene {number}?', answer: {{gene: {{description: Gene, ground_truth: BCL2}}}}}}"
+        for number in range(3)
+    )
+    file = site.write("genes.yaml", f"karenina: 1\nname: Genes\nquestions:\n{questions}\n")
+    model = f"openai:m@{page.url}/v1"
+    done = site.karenina("run", file, "-a", model, "-j", model)
+    assert done.stdout.count("sent a web page") == 2, done.stdout  # of the first item, and in the summary
+    assert done.stdout.count("the same as 1/3") == 2
+    assert "3 items: GenerateAnswer: openai:m at " in done.stdout

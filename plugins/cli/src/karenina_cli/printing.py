@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from karenina_core.data.result import VerificationResult
     from karenina_core.models.ports import Usage
+    from karenina_engine.results.failures import Failure
     from karenina_engine.results.summary import Rate, Summary
 
 STYLES: Final[Mapping[Outcome, str]] = {
@@ -48,6 +49,8 @@ NOT_EXTRACTED: Final = "(looks at the answer itself)"
 NOTHING: Final = "nothing"
 MOST_ROWS: Final = 100
 """How many results a table shows at most; the others stand in the file."""
+MOST_FAILURES: Final = 5
+"""How many different failures a summary shows."""
 
 
 class Results(Protocol):
@@ -67,6 +70,9 @@ class Summarized(Protocol):
     def by_models(self) -> Mapping[tuple[str, str], Summary]:
         """Of each pair of answering model and judge, by their ids."""
 
+    def failures(self) -> Sequence[Failure]:
+        """Why items were not judged, equal reasons together."""
+
     def usage(self) -> Usage:
         """What all of them used."""
 
@@ -80,12 +86,19 @@ def verdict(outcome: Outcome, console: Console) -> Text:
 
 
 def print_result(
-    console: Console, result: VerificationResult, position: str = "", *, detailed: bool = False, most_answer: int = 1200
+    console: Console,
+    result: VerificationResult,
+    position: str = "",
+    *,
+    detailed: bool = False,
+    most_answer: int = 1200,
+    same_as: str | None = None,
 ) -> None:
     """Print one result: question, answer, what the judge extracted beside the truth, the verdict and why.
 
     `position` stands before it ("3/12"). The answer is cut after `most_answer` characters, with a word on what is
     missing. `detailed` prints all of the answer, and vetoes, revisions, trait scores, tokens and what each stage did.
+    `same_as` is the position of an item that failed in the same way: it is named instead of the reason.
     """
     meta = result.metadata
     head = verdict(result.outcome, console)
@@ -95,6 +108,10 @@ def print_result(
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
     grid.add_row("Question", Text(clean(meta.question_text)))
+    if same_as is not None and not result.template.raw_llm_response.strip():
+        grid.add_row("Why", Text(f"the same as {same_as}", style="dim"))
+        _print_block(console, head, grid)
+        return
     grid.add_row("Answer", Group(_answer(result, None if detailed else most_answer), Text(_who(result), style="dim")))
     rows = field_rows(result)
     if rows:
@@ -104,9 +121,13 @@ def print_result(
     traits = _trait_lines(result)
     if traits:
         grid.add_row("Traits", Text(clean("\n".join(traits))))
-    grid.add_row("Why", Text(clean(result.why())))
+    grid.add_row("Why", Text(clean(result.why() if same_as is None else f"the same as {same_as}")))
     if detailed:
         _add_details(grid, result)
+    _print_block(console, head, grid)
+
+
+def _print_block(console: Console, head: Text, grid: Table) -> None:
     console.print(head)
     console.print(Padding(grid, (0, 0, 1, 2)))
 
@@ -146,11 +167,13 @@ def print_table(console: Console, results: Results) -> None:
         if len(shown) < MOST_ROWS and (few or result.outcome is not Outcome.CORRECT):
             shown.append(result)
     several = len(kinds) > 1
+    seen = _SeenFailures()
     table = Table(show_lines=True, expand=True)
     for name, ratio in (("Question", 3), ("Answer", 4), ("Extracted", 3), ("Truth", 3), ("Verdict", 2), ("Why", 3)):
         table.add_column(name, ratio=ratio, overflow="fold")
     for result in shown:
         rows = field_rows(result)
+        repeated = seen.first(result, result.metadata.result_id) is not None
         question = Text(shortened(result.metadata.question_text, 80))
         if several:
             question.append(f"\n{_who(result)}", style="dim")
@@ -160,7 +183,7 @@ def print_table(console: Console, results: Results) -> None:
             Text("\n".join(f"{name}: {shortened(found, 60)}" for name, found, _, _ in rows)),
             Text("\n".join(shortened(truth, 60) for _, _, truth, _ in rows) or shortened(_raw_truth(result), 80)),
             verdict(result.outcome, console),
-            Text(shortened(result.why(), 200)),
+            Text("the same as above" if repeated else shortened(result.why(), 200)),
         )
     console.print(table)
     if len(shown) < len(results):
@@ -172,8 +195,26 @@ def print_results(console: Console, results: Results) -> None:
     if console.is_terminal:
         print_table(console, results)
         return
+    seen = _SeenFailures()
     for number, result in enumerate(results, 1):
-        print_result(console, result, f"{number}/{len(results)}", most_answer=400)
+        position = f"{number}/{len(results)}"
+        print_result(console, result, position, most_answer=400, same_as=seen.first(result, position))
+
+
+class _SeenFailures:
+    """The failures that were printed already, each with the position of the first item that has it."""
+
+    def __init__(self) -> None:
+        self._positions: dict[str, str] = {}
+
+    def first(self, result: VerificationResult, position: str) -> str | None:
+        """Return the position of an earlier item that failed in the same way; None if there is none."""
+        if result.outcome.judged:
+            return None
+        from karenina_engine.results.failures import kind_of
+
+        earlier = self._positions.setdefault(kind_of(result.why(), result.question_id), position)
+        return earlier if earlier != position else None
 
 
 def print_summary(console: Console, results: Summarized, path: Path | None = None, *, cost: str | None = None) -> None:
@@ -194,6 +235,8 @@ def print_summary(console: Console, results: Summarized, path: Path | None = Non
         for (answering, judge), one in by_models.items():
             who = answering if judge == answering else f"{answering} judged by {judge}"
             grid.add_row("", Text(f"{clean(who)}: {rate_text(one.pass_rate)}{_unjudged(one)}"))
+    for name, text in _failure_lines(results):
+        grid.add_row(name, Text(clean(text)))
     if path is not None:
         grid.add_row("Results", Text(clean(str(path))))
     console.print(grid)
@@ -213,6 +256,21 @@ def summary_lines(summary: Summary, usage: Usage) -> Iterable[tuple[str, str]]:
     if usage.calls or usage.total_tokens:
         calls = f"{usage.calls:,} call{'' if usage.calls == 1 else 's'}"
         yield "Tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out, {calls}"
+
+
+def _failure_lines(results: Summarized) -> Iterator[tuple[str, str]]:
+    """The reasons for which most items were not judged, each with the number of these items."""
+    failures = results.failures()
+    for number, failure in enumerate(failures[:MOST_FAILURES]):
+        yield "Failures" if number == 0 else "", f"{_items(failure.items)}: {shortened(failure.error, 400)}"
+    left = failures[MOST_FAILURES:]
+    if left:
+        count = sum(failure.items for failure in left)
+        yield "", f"{_items(count)}: {len(left)} other reasons, which `karenina show` has"
+
+
+def _items(count: int) -> str:
+    return f"{count} item{'' if count == 1 else 's'}"
 
 
 def rate_text(rate: Rate) -> str:

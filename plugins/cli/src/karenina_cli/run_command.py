@@ -267,6 +267,7 @@ def summary_json(results: Totals) -> dict[str, Any]:
                 "total_tokens": usage.total_tokens,
                 "calls": usage.calls,
             },
+            "failures": [{"items": one.items, "error": one.error} for one in results.failures()],
             "by_models": [
                 {"answering": answering, "judge": judge, **summary.model_dump(mode="json")}
                 for (answering, judge), summary in results.by_models().items()

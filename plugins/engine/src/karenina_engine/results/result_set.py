@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from karenina_core.data.result import SCHEMA_VERSION, VerificationResult
 from karenina_core.errors import KareninaError
 from karenina_core.models.ports import Usage
+from karenina_engine.results.failures import Failure
 from karenina_engine.results.header import is_header
 from karenina_engine.results.summary import Summary
 from karenina_engine.results.totals import Totals
@@ -56,6 +57,10 @@ class VerificationResultSet:
     def by_models(self) -> dict[tuple[str, str], Summary]:
         """A summary for each pair of answering model and judge (by their ids)."""
         return self.totals().by_models()
+
+    def failures(self) -> list[Failure]:
+        """Why items were not judged, equal reasons counted together, those of most items first."""
+        return self.totals().failures()
 
     def usage(self) -> Usage:
         """What the run used. The tokens of one answer, which several judges share, count once."""

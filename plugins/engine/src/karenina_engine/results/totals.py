@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.models.ports import Usage
+from karenina_engine.results.failures import Failure, FailureCounts
 from karenina_engine.results.summary import OutcomeTally, Summary
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Totals:
         self._pairs: dict[tuple[str, str], OutcomeTally] = {}
         self._answers: set[int] = set()
         self._used = [0] * len(_COUNTED)
+        self._failures = FailureCounts()
 
     def __len__(self) -> int:
         return len(self._all)
@@ -41,6 +43,8 @@ class Totals:
             tally = self._pairs[pair] = OutcomeTally(self._per_question)
         for one in (self._all, tally):
             one.add(result.outcome, meta.question_id, template.verify_granular_result)
+        if not result.outcome.judged:
+            self._failures.add(result.why(), result.question_id)
         answer = hash((meta.question_id, meta.answering_id, meta.replicate or 1))
         for name, part in (template.usage_metadata or {}).items():
             if name != "total" and (part.get("scope") != "answer" or answer not in self._answers):
@@ -55,6 +59,10 @@ class Totals:
     def by_models(self) -> dict[tuple[str, str], Summary]:
         """A summary for each pair of answering model and judge (by their ids)."""
         return {pair: self._pairs[pair].summary() for pair in sorted(self._pairs)}
+
+    def failures(self) -> list[Failure]:
+        """Why items were not judged, equal reasons counted together, those of most items first."""
+        return self._failures.ranked()
 
     def usage(self) -> Usage:
         """What the run used."""

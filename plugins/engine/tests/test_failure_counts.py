@@ -1,0 +1,50 @@
+"""Equal failures are counted together."""
+
+from __future__ import annotations
+
+from karenina_engine.results.failures import MOST_KINDS, OTHERS, Failure, FailureCounts
+
+
+def ranked(*errors: str) -> list[Failure]:
+    counts = FailureCounts()
+    for error in errors:
+        counts.add(error, "none")
+    return counts.ranked()
+
+
+def test_failures_that_name_their_question_are_equal() -> None:
+    counts = FailureCounts()
+    for id in ("genes-one", "genes-two"):
+        counts.add(f"question {id} has no answer template", id)
+    assert counts.ranked() == [Failure(2, "question ... has no answer template")]
+
+
+def test_failures_that_differ_in_numbers_alone_are_equal() -> None:
+    found = ranked(
+        "no reply; it was tried 2 times, with 0.3 s between them",
+        "HTTP 404: not found",
+        "no reply; it was tried 5 times, with 12.9 s between them",
+        "9,001 tokens are more than 8192",
+        "10,500 tokens are more than 8192",
+        "no reply",
+    )
+    assert found == [
+        Failure(3, "no reply"),
+        Failure(2, "9,001 tokens are more than 8192"),
+        Failure(1, "HTTP 404: not found"),
+    ]
+
+
+def test_statuses_and_names_of_models_are_no_numbers() -> None:
+    assert (
+        len(
+            ranked("HTTP 404: sorry", "HTTP 502: sorry", "gpt-5-mini failed", "gpt-4o failed", "m1 failed", "m2 failed")
+        )
+        == 6
+    )
+
+
+def test_failures_without_end_take_no_more_memory() -> None:
+    found = ranked(*(f"m{number} failed" for number in range(MOST_KINDS + 10)), "y" * 10_000)
+    assert len(found) == MOST_KINDS + 1
+    assert found[0] == Failure(11, OTHERS)
