@@ -85,6 +85,20 @@ def test_fresh_begins_anew_and_keeps_what_was(tmp_path: Path) -> None:
     assert VerificationResultSet.load("words.results-1.jsonl")[0].template.raw_llm_response == "an answer to What is a?"
 
 
+def test_a_command_that_cannot_run_leaves_the_journal_alone(tmp_path: Path) -> None:
+    file = benchmark(tmp_path, "a")
+    assert run(World(), file, "--fresh", "--set", "executor=nowhere").code == 2
+    assert not Path("words.journal").exists()
+    run(World(), file)
+    before = Path("words.journal").read_bytes()
+
+    assert run(World(), file, "--fresh", "--set", "executor=nowhere").code == 2
+    assert run(World(), file, "--fresh", "-q", "strange").code == 2
+
+    assert Path("words.journal").read_bytes() == before
+    assert not Path("words-1.journal").exists()
+
+
 def test_a_run_that_was_stopped_goes_on_with_resume_alone(tmp_path: Path) -> None:
     file, rest = benchmark(tmp_path, *"abcd"), World()
     whole = run(World(), file, "-o", "whole.jsonl", "--json").json

@@ -146,6 +146,26 @@ def test_a_choice_that_the_question_lacks_is_refused_before_a_run(key: str, choi
     assert problem in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("ids", "told"),
+    [
+        (["qq"], "names 1 questions that this run does not have: 'qq'; did you mean 'q'?"),
+        (["q", *"abcdef"], "names 6 questions that this run does not have: 'a', 'b', 'c', 'd', 'e', ..."),
+        (["q"], None),
+    ],
+)
+def test_choices_for_questions_of_no_run_are_warned_of(
+    ids: list[str], told: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugins = Plugins()
+    plugins.register(plugin())
+    with plugin_room.using(plugins), caplog.at_level("WARNING", "karenina"):
+        config = VerificationConfig(few_shot_config={"question_configs": {id: {"mode": "none"} for id in ids}})
+        GenerateAnswer().before_run(config, [QUESTION], NO_TRUST)
+    assert told is None or told in caplog.text
+    assert len(caplog.records) == (told is not None)
+
+
 @pytest.mark.parametrize("config", [{"mode": "some"}, {"k": -1}, {"kk": 1}, {"question_configs": {"q": {"k": -1}}}])
 def test_a_configuration_that_makes_no_sense_is_refused(config: dict[str, Any]) -> None:
     plugins = Plugins()

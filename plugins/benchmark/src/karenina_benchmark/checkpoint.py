@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import CheckpointError, explain
+from karenina_benchmark.keywords import keywords_in
 from karenina_benchmark.ratings import (
     REFERENCE_PROPERTY,
     Properties,
@@ -323,7 +324,7 @@ def _read_item(item: object) -> Question:
         "question": _text(content, "text"),
         "raw_answer": answer.pop("text", None),
         "answer_template": code.pop("text", None),
-        "keywords": [*_list(item.get("keywords")), *_list(content.get("keywords"))],
+        "keywords": [*_keywords(item), *_keywords(content)],
         "rubric": Rubric.of(*traits),
         "dynamic_rubric": DynamicRubric.of(*dynamic),
         "author": _decoded(properties.take("author")),
@@ -393,6 +394,12 @@ def _list(value: Any) -> list[Any]:
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
+
+
+def _keywords(part: Mapping[str, Any]) -> list[Any]:
+    """Return the keywords of an object: a list, or the text that schema.org divides by commas."""
+    value = part.get("keywords")
+    return [*keywords_in([value])] if isinstance(value, str) else _list(value)
 
 
 def _part(content: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from zipfile import ZipFile
 from karenina_benchmark.declarative import DeclarationError, row_source
 from karenina_benchmark.errors import CheckpointError, explain
 from karenina_benchmark.files import of_file, read_text
+from karenina_benchmark.keywords import keywords_in
 from karenina_core.data.question import Question
 from karenina_toolkit import files
 from karenina_toolkit.bounds import trouble_in_json
@@ -246,7 +247,7 @@ def questions_of(
     columns: Mapping[str, Any] | None = None,
     *,
     sheet: str | None = None,
-    separator: str = ";",
+    separator: str | None = None,
     answer: Mapping[str, Any] | None = None,
     strategy: Any = None,
     answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str] | None = None,
@@ -255,7 +256,8 @@ def questions_of(
     """The rows of a file as questions, all of them or an error.
 
     `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns; without it, the columns that are
-    named like fields are taken. `keywords` is a list, or a text that `separator` divides. The template of each row is
+    named like fields are taken. `keywords` is a list, or a text that `separator` divides, or
+    semicolons or commas without it. The template of each row is
     `answer` (declarations in which `{"column": name}` stands for the row's value, with `strategy`), or
     `answer_template`: source or a class for all rows, or a function from a row's values to source.
     Raises `CheckpointError` naming the row: a missing column, an empty question, an id that two rows have.
@@ -331,7 +333,7 @@ def _no_column(table: Table, column: object, where: str) -> CheckpointError:
     )
 
 
-def _fields(values: dict[str, Any], separator: str) -> dict[str, Any]:
+def _fields(values: dict[str, Any], separator: str | None) -> dict[str, Any]:
     for name in ("question", "raw_answer", "id", "workspace_path"):
         value = values.get(name)
         if isinstance(value, list | Mapping):
@@ -340,7 +342,7 @@ def _fields(values: dict[str, Any], separator: str) -> dict[str, Any]:
             values[name] = str(value)
     keywords = values.pop("keywords", None)
     if isinstance(keywords, str):
-        keywords = [word.strip() for word in keywords.split(separator) if word.strip()]
+        keywords = [*keywords_in([keywords], separator)]
     values["keywords"] = [] if keywords is None else keywords
     values["id"] = values.get("id") or ""
     return values

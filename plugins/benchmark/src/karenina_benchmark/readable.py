@@ -31,6 +31,7 @@ from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.declarative import DeclarationError, template_source
 from karenina_benchmark.errors import CheckpointError, explain
 from karenina_benchmark.importing import questions_of
+from karenina_benchmark.keywords import keywords_in
 from karenina_benchmark.yamlform import Section, dump, parse
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, trait_to_json
@@ -154,7 +155,8 @@ def question_of(section: Section) -> Question:
     if not values["question"]:
         raise section.error("the question has no text", "write `question: ...`")
     values["id"] = values["id"] or ""
-    values["keywords"] = section.texts("keywords")
+    texts = section.texts("keywords")
+    values["keywords"] = texts if isinstance(section.value.get("keywords"), list) else [*keywords_in(texts)]
     values["few_shot_examples"] = [_example(example) for example in section.sections("few_shot_examples")]
     values["answer_template"], template = _template(section)
     values["rubric"] = _rubric(section, "rubric", Rubric)
@@ -231,7 +233,7 @@ def _rows(section: Section) -> list[Question]:
             section.document.file.parent / name,
             columns.value if columns is not None else None,
             sheet=section.text("sheet"),
-            separator=section.text("separator") or ";",
+            separator=section.text("separator"),
             answer=fields.value if fields is not None else None,
             strategy=section.value.get("strategy"),
             answer_template=section.text("template"),

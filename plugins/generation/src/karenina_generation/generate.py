@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from karenina_core import ArtifactKeys as Keys
@@ -12,6 +13,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.ports import AgentOptions, AgentReply, LLMReply, Message, PortError
 from karenina_core.models.prompts import PromptTask
 from karenina_core.stages.stage import ModelNeed
+from karenina_core.wording import nearest
 from karenina_generation.few_shot import examples_for, turns
 from karenina_generation.settings import GenerationSettings, few_shot
 from karenina_toolkit.traces import final_ai_message, metrics, render, split_reasoning, with_reasoning_apart
@@ -23,8 +25,11 @@ FEW_SHOT_GENERATION: Final = PromptTask("few_shot_generation", "", shows_truth=T
 """The same where examples come before the question: they hold truth, that of other questions."""
 
 
+_MOST_NAMED: Final = 5
 _CUT_SHORT: Final = ("length", "content_filter")
 """Why a reply may hold less than the model had to say: its limit of tokens, or its provider's filter."""
+
+logger = logging.getLogger("karenina")
 
 
 class GenerateAnswer(Stage):
@@ -60,18 +65,20 @@ class GenerateAnswer(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Refuses a choice of examples that a question does not have."""
+        """Refuse a choice of examples that a question does not have, and warn of one for a question of no run."""
         wanted = few_shot(config)
         if wanted is None:
             return ()
-        problems = []
+        problems, ids = [], set()
         for question in questions:
+            ids.add(question.id)
             try:
                 examples_for(question, wanted)
             except ValueError as error:
                 problems.append(str(error))
         if problems:
             raise ConfigError(problems)
+        _warn_of_strangers([id for id in wanted.question_configs if id not in ids], ids)
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
@@ -126,6 +133,17 @@ class GenerateAnswer(Stage):
         context.set_artifact(Keys.RECURSION_LIMIT_REACHED, reply.limit_reached)
         context.set_artifact(Keys.RESPONSE_TRUNCATED, reply.finish_reason in _CUT_SHORT)
         context.set_artifact(Keys.AGENT_METRICS, dict(metrics(trace)))
+
+
+def _warn_of_strangers(unknown: Sequence[str], ids: Collection[str]) -> None:
+    if unknown:
+        shown = ", ".join(f"{id!r}{nearest(id, ids) if len(unknown) == 1 else ''}" for id in unknown[:_MOST_NAMED])
+        logger.warning(
+            "few_shot_config.question_configs names %d questions that this run does not have: %s%s",
+            len(unknown),
+            shown,
+            ", ..." if len(unknown) > _MOST_NAMED else "",
+        )
 
 
 def _last_word(trace: Sequence[Message], finish_reason: str) -> str | None:

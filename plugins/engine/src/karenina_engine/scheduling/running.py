@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
     from karenina_engine.journal.journal import Journal
     from karenina_engine.journal.request import RunRequest
+    from karenina_engine.scheduling.executors import Executor
 
 T = TypeVar("T")
 
@@ -48,11 +49,15 @@ MOST_HELD = 500
 def open_run(request: RunRequest) -> Iterator[RunSession]:
     """Prepare a run, and hold its journal, if it has one, while the block lasts.
 
-    Raises `RestrictedValues`, `JournalError`, `ConfigError` and `PlanError`.
+    The journal is made, opened or put aside after all checks: a run that cannot begin leaves it as it is. Raises
+    `RestrictedValues`, `JournalError`, `ConfigError` and `PlanError`.
     """
+    if request.replay and request.journal is None:
+        raise ConfigError(["replay asks a journal instead of models: say which (journal, --journal)"])
     admitted = replace(request, trust=admitting(request.benchmark, request.config, request.trust))
+    prepared, executor = _ready(admitted, offline=request.replay, admitted=True)
     with _journal_of(admitted) as (journal, command):
-        yield prepare(admitted, journal=journal, command=command, admitted=True)
+        yield RunSession(prepared, executor=executor, journal=journal, command=command)
 
 
 def prepare(
@@ -68,11 +73,16 @@ def prepare(
     `command` is what the journal notes of how the run was started (`karenina_engine.journal.command`). `admitted` says
     that `karenina_engine.scheduling.admission.admit` was called before. `open_run` does all of it.
     """
-    offline = journal is not None and journal.replaying
+    prepared, executor = _ready(request, offline=journal is not None and journal.replaying, admitted=admitted)
+    return RunSession(prepared, executor=executor, journal=journal, command=command)
+
+
+def _ready(request: RunRequest, *, offline: bool, admitted: bool) -> tuple[PreparedRun, Executor]:
+    """Return the run after all checks, and what executes it."""
     prepared = checked(request, offline=offline, admitted=admitted)
     if not offline:
         check_recordings(prepared, request.benchmark)
-    return RunSession(prepared, executor=executor_of(prepared), journal=journal, command=command)
+    return prepared, executor_of(prepared)
 
 
 def checked(request: RunRequest, *, offline: bool = False, admitted: bool = False) -> PreparedRun:
@@ -183,8 +193,6 @@ def _journal_of(request: RunRequest) -> Iterator[tuple[Journal | None, Mapping[s
     from karenina_engine.journal.journal import Journal
 
     if request.journal is None:
-        if request.replay:
-            raise ConfigError(["replay asks a journal instead of models: say which (journal, --journal)"])
         yield None, {}
         return
     sync = request.config.section(EngineSettings).journal_sync

@@ -1,0 +1,19 @@
+"""Keywords that a file writes as one text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+
+def keywords_in(values: Iterable[Any], separator: str | None = None) -> Iterator[Any]:
+    """Yield the keywords of `values`, in which a text may hold several: "math,easy", "math; easy".
+
+    Without `separator`, semicolons divide a text if it has any, else commas do. What is not a text is yielded as it is.
+    """
+    for value in values:
+        if not isinstance(value, str):
+            yield value
+            continue
+        divider = separator or (";" if ";" in value else ",")
+        yield from filter(None, map(str.strip, value.split(divider)))
