@@ -1,0 +1,117 @@
+"""Files of runs: journals and result files, and what journals state about cost, prompts and settings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from commandline import Given, benchmark, karenina
+from journalled import World
+
+from karenina_core import Stage, VerificationContext, hookimpl
+from karenina_core.models.prompts import PromptTask
+from karenina_core.plugins import Plugins
+from karenina_report import compare
+from karenina_report.commands import commands
+
+MODELS = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubric_only")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
+        monkeypatch.delenv(name)
+
+
+class Judge(Stage):
+    """A stage whose prompt to the judge can be added to."""
+
+    name = "Judge"
+    slot = None
+    prompts = (PromptTask("judging", "Judge it."),)
+
+    def execute(self, context: VerificationContext) -> None:
+        """Do nothing."""
+
+
+class _Offer:
+    @hookimpl
+    def karenina_extra_stages(self) -> list[type[Stage]]:
+        return [Judge]
+
+
+def plugins() -> Plugins:
+    """Return the plugins of a run, with the command and a prompt."""
+    found = World().plugins()
+    found.register(commands)
+    found.register(_Offer(), distribution="karenina-test", version="1.2")
+    return found
+
+
+def run(name: str, *more: str) -> Given:
+    """Run the benchmark, with results and journal of this name."""
+    file = benchmark(Path(), "a", "b")
+    done = karenina("run", file, *MODELS, "-o", f"{name}.results.jsonl", *more, plugins=plugins())
+    assert done.code == 0, done.err
+    return done
+
+
+def test_a_journal_is_compared_like_the_results_beside_it() -> None:
+    run("one")
+    run("two")
+
+    of_files = compare("one.results.jsonl", "two.results.jsonl")
+    of_journals = compare("one.journal", "two.journal")
+
+    assert [one.source for one in of_journals.runs] == ["one.journal", "two.journal"]
+    assert [one.name for one in of_files.runs] == [one.name for one in of_journals.runs] == ["one", "two"]
+    assert of_files.pairs == of_journals.pairs
+    assert [one.calls for one in of_files.runs] == [4, 4]
+
+
+def test_the_cost_is_that_of_the_journal_of_these_results() -> None:
+    priced = ("--set", 'prices={"m": {"input": 1, "output": 2}, "j": {"input": 1, "output": 2}}')
+    run("one", *priced)
+    run("two", *priced)
+    Path("moved.results.jsonl").write_bytes(Path("two.results.jsonl").read_bytes())
+    Path("moved.journal").write_bytes(Path("two.journal").read_bytes())
+
+    known, moved = compare("one.results.jsonl", "moved.results.jsonl").runs
+
+    assert known.cost_usd is not None
+    assert known.cost_usd > 0
+    assert known.cost_is_whole
+    assert moved.cost_usd is None
+
+
+def test_an_added_judge_prompt_that_changed_is_refused_with_the_cure() -> None:
+    run("one")
+    run("two", "--set", 'prompt_config={"judging": "Be lenient."}')
+    refused = karenina("compare", "one.journal", "two.journal", plugins=plugins())
+
+    assert refused.code == 2
+    assert "the prompts judging of the judge changed between one and two" in refused.err
+    assert "karenina rescore" in refused.err
+    assert karenina("compare", "one.journal", "two.journal", "--any-judge", plugins=plugins()).code == 0
+
+
+def test_settings_that_change_results_are_named() -> None:
+    run("one")
+    run("two", "--set", "use_full_trace_for_rubric=false", "--set", "item_timeout=600")
+
+    (pair,) = compare("one.journal", "two.journal").pairs
+
+    assert list(pair.notes) == ["settings that differ: use_full_trace_for_rubric"]
+
+
+def test_a_damaged_journal_ends_with_2(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.journal"
+    broken.write_bytes(b"SQLite format 3\0" + bytes(500))
+    run("one")
+
+    done = karenina("compare", "one.journal", broken, plugins=plugins())
+
+    assert done.code == 2
+    assert "broken.journal" in done.err
