@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from karenina_claude_agent_sdk.settings import ClaudeAgentExtra, base_url_of, check, concurrency, unavailable
 from karenina_core import hookimpl
 from karenina_core.models.adapters import AdapterSpec, AgentTier
+from karenina_toolkit.lazy_ports import LazyPorts
 
 if TYPE_CHECKING:
-    from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
+    from karenina_toolkit.lazy_ports import PortClasses
 
 __all__ = ["ClaudeAgentExtra", "plugin"]
 
 
-def _llm(model: ModelConfig) -> LLMPort:
+def _classes() -> PortClasses:
+    from karenina_claude_agent_sdk.agent import ClaudeAgent
     from karenina_claude_agent_sdk.llm import ClaudeAgentLLM
-
-    return ClaudeAgentLLM(model)
-
-
-def _parser(model: ModelConfig) -> ParserPort:
     from karenina_claude_agent_sdk.parser import ClaudeAgentParser
 
-    return ClaudeAgentParser(model)
+    return ClaudeAgentLLM, ClaudeAgentParser, ClaudeAgent
 
 
-def _agent(model: ModelConfig) -> AgentPort:
-    from karenina_claude_agent_sdk.agent import ClaudeAgent
-
-    return ClaudeAgent(model)
-
+_PORTS: Final = LazyPorts(_classes)
 
 SPEC = AdapterSpec(
     interface="claude_agent_sdk",
     description="The agent of the Claude CLI, which works in a workspace with tools of its own (an API key is needed).",
     tier=AgentTier.DEEP_AGENT,
-    llm=_llm,
-    parser=_parser,
-    agent=_agent,
+    llm=_PORTS.llm,
+    parser=_PORTS.parser,
+    agent=_PORTS.agent,
     extra=ClaudeAgentExtra,
     uses=("endpoint_base_url", "endpoint_api_key", "temperature", "max_tokens"),
     from_files=False,

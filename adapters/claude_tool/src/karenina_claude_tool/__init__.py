@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from karenina_claude_tool.settings import ClaudeExtra, base_url_of, check, concurrency, unavailable
 from karenina_core import hookimpl
 from karenina_core.models.adapters import AdapterSpec
+from karenina_toolkit.lazy_ports import LazyPorts
 
 if TYPE_CHECKING:
-    from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
+    from karenina_toolkit.lazy_ports import PortClasses
 
 __all__ = ["ClaudeExtra", "plugin"]
 
 
-def _llm(model: ModelConfig) -> LLMPort:
+def _classes() -> PortClasses:
+    from karenina_claude_tool.agent import ClaudeAgent
     from karenina_claude_tool.llm import ClaudeLLM
-
-    return ClaudeLLM(model)
-
-
-def _parser(model: ModelConfig) -> ParserPort:
     from karenina_claude_tool.parser import ClaudeParser
 
-    return ClaudeParser(model)
+    return ClaudeLLM, ClaudeParser, ClaudeAgent
 
 
-def _agent(model: ModelConfig) -> AgentPort:
-    from karenina_claude_tool.agent import ClaudeAgent
-
-    return ClaudeAgent(model)
-
+_PORTS: Final = LazyPorts(_classes)
 
 SPEC = AdapterSpec(
     interface="claude_tool",
     description="Claude, or any server of Anthropic's Messages API; an agent's tools are run here, turn by turn.",
-    llm=_llm,
-    parser=_parser,
-    agent=_agent,
+    llm=_PORTS.llm,
+    parser=_PORTS.parser,
+    agent=_PORTS.agent,
     extra=ClaudeExtra,
     uses=("endpoint_base_url", "endpoint_api_key", "temperature", "max_tokens"),
     from_files=True,

@@ -9,10 +9,10 @@ from karenina_core import hookimpl
 from karenina_core.models.adapters import AdapterSpec
 from karenina_langchain.providers import unavailable
 from karenina_langchain.settings import LangchainExtra, check, concurrency, served_by
+from karenina_toolkit.lazy_ports import LazyPorts
 
 if TYPE_CHECKING:
-    from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
+    from karenina_toolkit.lazy_ports import PortClasses
 
 __all__ = ["LangchainExtra", "plugin"]
 
@@ -23,23 +23,15 @@ _INTERFACES = {
 }
 
 
-def _llm(model: ModelConfig) -> LLMPort:
+def _classes() -> PortClasses:
+    from karenina_langchain.agent import LangchainAgent
     from karenina_langchain.llm import LangchainLLM
-
-    return LangchainLLM(model)
-
-
-def _parser(model: ModelConfig) -> ParserPort:
     from karenina_langchain.parser import LangchainParser
 
-    return LangchainParser(model)
+    return LangchainLLM, LangchainParser, LangchainAgent
 
 
-def _agent(model: ModelConfig) -> AgentPort:
-    from karenina_langchain.agent import LangchainAgent
-
-    return LangchainAgent(model)
-
+_PORTS: Final = LazyPorts(_classes)
 
 _USES: Final = frozenset({"endpoint_base_url", "endpoint_api_key", "temperature", "max_tokens"})
 
@@ -48,9 +40,9 @@ def _spec(interface: str, description: str) -> AdapterSpec:
     return AdapterSpec(
         interface=interface,
         description=description,
-        llm=_llm,
-        parser=_parser,
-        agent=_agent,
+        llm=_PORTS.llm,
+        parser=_PORTS.parser,
+        agent=_PORTS.agent,
         extra=LangchainExtra,
         uses=_USES | {"model_provider"} if interface == "langchain" else _USES,
         from_files=True,

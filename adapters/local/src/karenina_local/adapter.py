@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.models.adapters import AdapterConfigError, AdapterSpec
 from karenina_local.settings import LocalSettings, settings_of
 from karenina_local.store import find, is_catalogued
+from karenina_toolkit.lazy_ports import LazyPorts
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
+    from karenina_toolkit.lazy_ports import PortClasses
 
 
 def check(model: ModelConfig) -> None:
@@ -37,22 +38,14 @@ def unavailable() -> str | None:
     return None
 
 
-def _llm(model: ModelConfig) -> LLMPort:
-    from karenina_local.ports import LocalLLM
-
-    return LocalLLM(model)
-
-
-def _parser(model: ModelConfig) -> ParserPort:
-    from karenina_local.ports import LocalParser
-
-    return LocalParser(model)
-
-
-def _agent(model: ModelConfig) -> AgentPort:
+def _classes() -> PortClasses:
     from karenina_local.agent import LocalAgent
+    from karenina_local.ports import LocalLLM, LocalParser
 
-    return LocalAgent(model)
+    return LocalLLM, LocalParser, LocalAgent
+
+
+_PORTS: Final = LazyPorts(_classes)
 
 
 def _restricts(model: ModelConfig) -> tuple[str, ...]:
@@ -67,9 +60,9 @@ def _concurrency(model: ModelConfig) -> int:
 SPEC: Final = AdapterSpec(
     interface="local",
     description="Models on this machine: llama.cpp in a child process, a catalogue model or any GGUF file.",
-    llm=_llm,
-    parser=_parser,
-    agent=_agent,
+    llm=_PORTS.llm,
+    parser=_PORTS.parser,
+    agent=_PORTS.agent,
     free=True,
     extra=LocalSettings,
     uses=("temperature", "max_tokens"),

@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from karenina_core import hookimpl
 from karenina_core.models.adapters import AdapterSpec
 from karenina_openai.settings import OpenAIExtra, base_url_of, check, concurrency
+from karenina_toolkit.lazy_ports import LazyPorts
 
 if TYPE_CHECKING:
-    from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
+    from karenina_toolkit.lazy_ports import PortClasses
 
 __all__ = ["OpenAIExtra", "plugin"]
 
 
-def _llm(model: ModelConfig) -> LLMPort:
+def _classes() -> PortClasses:
+    from karenina_openai.agent import OpenAIAgent
     from karenina_openai.llm import OpenAILLM
-
-    return OpenAILLM(model)
-
-
-def _parser(model: ModelConfig) -> ParserPort:
     from karenina_openai.parser import OpenAIParser
 
-    return OpenAIParser(model)
+    return OpenAILLM, OpenAIParser, OpenAIAgent
 
 
-def _agent(model: ModelConfig) -> AgentPort:
-    from karenina_openai.agent import OpenAIAgent
-
-    return OpenAIAgent(model)
-
+_PORTS: Final = LazyPorts(_classes)
 
 SPEC = AdapterSpec(
     interface="openai",
     description="Any server that speaks OpenAI's chat completions: OpenAI, vLLM, llama.cpp, Ollama, gateways.",
-    llm=_llm,
-    parser=_parser,
-    agent=_agent,
+    llm=_PORTS.llm,
+    parser=_PORTS.parser,
+    agent=_PORTS.agent,
     extra=OpenAIExtra,
     uses=("endpoint_base_url", "endpoint_api_key", "temperature", "max_tokens"),
     from_files=True,

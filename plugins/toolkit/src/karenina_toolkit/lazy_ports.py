@@ -1,0 +1,46 @@
+"""The ports of an adapter, whose modules are imported when the first port is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
+
+    PortClasses = tuple[
+        Callable[[ModelConfig], LLMPort], Callable[[ModelConfig], ParserPort], Callable[[ModelConfig], AgentPort]
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class LazyPorts:
+    """The factories of an adapter that has all three ports.
+
+    `classes` imports the classes of the ports and returns them, so that an adapter can be listed without its SDK:
+
+        def _classes() -> PortClasses:
+            from my_adapter.ports import MyAgent, MyLLM, MyParser
+
+            return MyLLM, MyParser, MyAgent
+
+
+        PORTS = LazyPorts(_classes)
+        SPEC = AdapterSpec(..., llm=PORTS.llm, parser=PORTS.parser, agent=PORTS.agent)
+    """
+
+    classes: Callable[[], PortClasses]
+
+    def llm(self, model: ModelConfig) -> LLMPort:
+        """Return the port for plain text of `model`."""
+        return self.classes()[0](model)
+
+    def parser(self, model: ModelConfig) -> ParserPort:
+        """Return the port for JSON of `model`."""
+        return self.classes()[1](model)
+
+    def agent(self, model: ModelConfig) -> AgentPort:
+        """Return the port for agents of `model`."""
+        return self.classes()[2](model)
