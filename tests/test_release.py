@@ -152,3 +152,21 @@ def test_a_version_that_differs_is_named(checkout: Path) -> None:
     assert done.returncode == 1
     assert "plugins/checks/pyproject.toml: not as version" in done.stdout
     assert len(done.stdout.splitlines()) == 1
+
+
+def test_wheels_of_two_builds_are_not_mixed(tmp_path: Path) -> None:
+    (tmp_path / "karenina-0.0.1-py3-none-any.whl").touch()
+
+    command = [sys.executable, str(ROOT / "scripts/build_wheels.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert "is not empty: move its files away, or name another folder" in done.stderr
+
+
+def test_wheels_that_are_not_there_are_not_tried(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "scripts/try_wheels.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert "has no wheel of karenina: run scripts/build_wheels.py first" in done.stderr

@@ -1,0 +1,94 @@
+"""Install built wheels into a fresh environment and use them: `python scripts/try_wheels.py dist --demo`.
+
+The wheels of other projects are downloaded first, from the index that pip is configured for; then everything is
+installed without an index. All plugins have to load, and `--demo` runs `karenina demo`, which needs its two models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+from release import ROOT, current_version
+
+
+class Unusable(Exception):
+    """Wheels that cannot be installed, or do not work once they are."""
+
+
+class Environment:
+    """A fresh virtual environment in a folder, and a working directory without any source of this repository."""
+
+    def __init__(self, folder: Path) -> None:
+        venv.create(folder / "environment", with_pip=True)
+        self._scripts = folder / "environment" / ("Scripts" if os.name == "nt" else "bin")
+        self.folder = folder / "work"
+        self.folder.mkdir()
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "KARENINA_"))}
+        self._variables = {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+    def run(self, program: str, *arguments: str | Path, shown: bool = True) -> str:
+        """Run a program of the environment; return what it prints if that is not `shown`. Raises `Unusable`."""
+        command = [str(self._scripts / program), *map(str, arguments)]
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self._variables,
+            stdout=None if shown else subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise Unusable(f"{program} {' '.join(map(str, arguments[:4]))} ended with {done.returncode}")
+        return done.stdout or ""
+
+
+def try_wheels(wheels: Path, folder: Path, *, demo: bool) -> None:
+    """Install the wheels below `folder` and use them. Raises `Unusable`."""
+    environment = Environment(folder)
+    ours = sorted(wheels.glob("karenina*.whl"))
+    everything = folder / "wheels"
+    wanted = f"karenina=={current_version(ROOT)}"
+    options = ["--quiet", "--only-binary", ":all:", "--find-links", str(wheels), "--dest", str(everything)]
+    environment.run("python", "-m", "pip", "download", *options, wanted)
+    foreign = [file.name for file in everything.glob("karenina*.whl") if file.name not in {one.name for one in ours}]
+    if foreign:
+        raise Unusable(f"{', '.join(foreign)} came from the index and not from {wheels}")
+    for wheel in ours:
+        (everything / wheel.name).write_bytes(wheel.read_bytes())
+    environment.run("python", "-m", "pip", "install", "--quiet", "--no-index", "--find-links", everything, wanted)
+    environment.run("python", "-m", "pip", "check")
+    plugins = json.loads(environment.run("karenina", "plugins", "--json", shown=False))["plugins"]
+    broken = [one["name"] for one in plugins if one["state"] in ("failed", "conflict")]
+    if broken or not any(one["state"] == "loaded" for one in plugins):
+        raise Unusable(f"plugins that do not load: {', '.join(broken) or 'all'}")
+    if demo:
+        environment.run("karenina", "demo")
+
+
+def main() -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(description="Install built wheels into a fresh environment and use them.")
+    parser.add_argument("folder", type=Path, help="the folder with the wheels, from scripts/build_wheels.py")
+    parser.add_argument("--demo", action="store_true", help="run `karenina demo` too")
+    given = parser.parse_args()
+    if not list(given.folder.glob("karenina-*.whl")):
+        parser.error(f"{given.folder} has no wheel of karenina: run scripts/build_wheels.py first")
+    try:
+        with tempfile.TemporaryDirectory(prefix="karenina-wheels-") as folder:
+            try_wheels(given.folder.absolute(), Path(folder), demo=given.demo)
+    except Unusable as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"the wheels of {given.folder} install together and work")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
