@@ -82,6 +82,50 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
         VerificationResultSet.load(file)
 
 
+def test_a_last_line_that_was_cut_off_is_left_out_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "results.jsonl"
+    VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)] * 2).save(file)
+    whole = file.read_bytes()
+    for cut in (1, 100):
+        file.write_bytes(whole[:-cut])
+        assert len(VerificationResultSet.load(file)) == (2 if cut == 1 else 1)
+    (warning,) = caplog.messages
+    assert f"{file} ends within line 2" in warning
+    assert "1 results before it" in warning
+
+
+def test_a_cut_line_before_the_last_one_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    VerificationResultSet([VerificationResult(metadata=metadata(), outcome=Outcome.WRONG)] * 2).save(file)
+    first, second = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(first[:-100] + b"\n" + second)
+    with pytest.raises(ResultFileError, match="line 1 is no result"):
+        VerificationResultSet.load(file)
+
+
+def test_a_file_without_results_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "results.jsonl").touch()
+    assert len(VerificationResultSet.load(tmp_path / "results.jsonl")) == 0
+    assert caplog.messages == [f"{tmp_path / 'results.jsonl'} holds no results"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "cure"),
+    [
+        ("run.journal", b"SQLite format 3\0 and so on", "is a journal.*`karenina status .*`karenina export "),
+        ("genes.yaml", b"name: genes\nquestions: []\n", "is not a file of results.*`karenina run .*genes.yaml`"),
+        ("genes.jsonld", b'{"@context": {}}\n', "is not a file of results.*`karenina run .*genes.jsonld`"),
+        ("notes", b"words\n", "is not a file of results"),
+    ],
+)
+def test_other_files_are_named_with_the_command_for_them(name: str, content: bytes, cure: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ResultFileError, match=cure):
+        VerificationResultSet.load(tmp_path / name)
+
+
 def test_errors_stand_beside_the_rate_and_never_inside_it() -> None:
     summary = summarize([Outcome.CORRECT] * 6 + [Outcome.WRONG] * 2 + [Outcome.PARSE_ERROR] * 2 + [Outcome.SCORED])
     assert (summary.items, summary.judged, summary.not_judged, summary.scored) == (11, 8, 2, 1)

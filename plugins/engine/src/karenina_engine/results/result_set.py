@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from karenina_core.data.result import SCHEMA_VERSION, VerificationResult
 from karenina_core.errors import KareninaError
@@ -18,6 +20,11 @@ from karenina_engine.results.header import is_header
 from karenina_engine.results.summary import Summary
 from karenina_engine.results.totals import Totals
 from karenina_toolkit import files
+
+_SQLITE: Final = b"SQLite format 3\0"
+_OF_BENCHMARKS: Final = (".yaml", ".yml", ".jsonld", ".csv", ".xlsx")
+
+logger = logging.getLogger("karenina")
 
 
 class ResultFileError(KareninaError, ValueError):
@@ -101,17 +108,54 @@ class StoredResults:
 
 
 def read_results(path: str | Path) -> Iterator[VerificationResult]:
-    """The results of a file, one after another. Raises `ResultFileError`.
+    """Yield the results of a file, one after another. Raises `ResultFileError`.
 
-    The file may have any size, because one's own runs write them; its lines may not.
+    The file may have any size, because one's own runs write them; its lines may not. A last line that was cut off, as
+    a run that is killed leaves it, is left out with a warning.
     """
+    found = 0
     try:
         with files.open_file(Path(path), any_size=True) as opened:
             for number, line in enumerate(files.lines_of(opened, Path(path), any_size=True), 1):
-                if line.strip() and not is_header(line):
-                    yield _result(line, path, number)
+                if number == 1:
+                    _refuse_other_kinds(line, Path(path))
+                if not line.strip() or is_header(line):
+                    continue
+                if found and not line.endswith(b"\n") and not _is_json(line):
+                    logger.warning(
+                        "%s ends within line %d, which is left out: %d results before it are whole; if a run was "
+                        "stopped, `karenina resume` with its journal writes the rest",
+                        *(path, number, found),
+                    )
+                    return
+                yield _result(line, path, number)
+                found += 1
+        if not found:
+            logger.warning("%s holds no results", path)
     except files.FileError as error:
         raise ResultFileError(f"the result file {error.path} cannot be read: {error.what}; {error.cure}") from error
+
+
+def _refuse_other_kinds(line: bytes, path: Path) -> None:
+    """Raise `ResultFileError` for a file that begins as no result file does, with the command that it is for."""
+    if line.startswith(_SQLITE):
+        raise ResultFileError(
+            f"{path} is a journal, not a file of results: `karenina status {path}` says how far its run is, and "
+            f"`karenina export {path}` writes its results"
+        )
+    if not line.lstrip().startswith(b"{") or path.suffix.lower() in _OF_BENCHMARKS:
+        raise ResultFileError(
+            f"{path} is not a file of results, which has one JSON object a line: `karenina run` writes them"
+            + (f"; if it is a benchmark, `karenina run {path}` asks its questions" if path.suffix else "")
+        )
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        from_json(line)
+    except ValueError:
+        return False
+    return True
 
 
 def _result(line: bytes, path: str | Path, number: int) -> VerificationResult:
