@@ -150,3 +150,13 @@ def test_the_provider_has_the_conventions_name(
     name, server = server_of(model, spec(served_by))
     assert name == provider
     assert server == ({"server.address": address[0], "server.port": address[1]} if address else {})
+
+
+def test_an_unscored_trait_is_named_and_its_error_is_content() -> None:
+    rubric = {"llm_trait_scores": {"lost": None}, "trait_errors": {"lost": "the judge said: secret"}}
+    found = result("rubric_error", rubric=rubric)
+    verdict, trait = told(found)
+    assert verdict["error.type"] == "rubric_error"
+    assert verdict["explanation"] == "traits that could not be scored: lost"
+    assert "secret" not in str((verdict, trait))
+    assert "secret" in str(told(found, content=True))

@@ -124,6 +124,7 @@ class VerificationResultRubric(Section):
         default=None, description="A trait of kind template has what the judge filled."
     )
     llm_trait_labels: dict[str, str] | None = None
+    llm_trait_reasoning: dict[str, str] | None = None
     regex_trait_scores: dict[str, bool | None] | None = None
     callable_trait_scores: dict[str, bool | int | float | None] | None = None
     callable_trait_labels: dict[str, str] | None = None
@@ -132,6 +133,8 @@ class VerificationResultRubric(Section):
     dynamic_rubric_promoted_traits: list[str] | None = None
     dynamic_rubric_skipped_traits: dict[str, str] | None = None
     agentic_trait_scores: dict[str, Any] | None = None
+    agentic_trait_labels: dict[str, str] | None = None
+    agentic_trait_reasoning: dict[str, str] | None = None
     agentic_trait_traces: dict[str, str] | None = None
     other_trait_scores: dict[str, dict[str, Any]] | None = Field(
         default=None, description="The scores of kinds that plugins add, by the field that the plugin names."
@@ -152,6 +155,14 @@ class VerificationResultRubric(Section):
     def _by_kind(self) -> dict[str, dict[str, Any]]:
         own: dict[str, dict[str, Any]] = {kind: getattr(self, kind) or {} for kind in TRAIT_SCORES}
         return {**own, **(self.other_trait_scores or {})}
+
+    def labels(self) -> dict[str, str]:
+        """The class names of all literal traits, whatever scored them."""
+        return (self.llm_trait_labels or {}) | (self.callable_trait_labels or {}) | (self.agentic_trait_labels or {})
+
+    def reasons(self) -> dict[str, str]:
+        """The reasons of judges for their scores, by trait name."""
+        return (self.llm_trait_reasoning or {}) | (self.agentic_trait_reasoning or {})
 
     def get_llm_trait_labels(self) -> dict[str, str]:
         """The class names of literal traits."""

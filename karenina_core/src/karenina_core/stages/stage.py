@@ -204,7 +204,8 @@ class CheckStage(Stage):
     """A question put to the answer before it is parsed; it may veto.
 
     `prefix` names its four artifacts: `<prefix>_check_performed`, `_detected`, `_override_applied`, `_reasoning`, which
-    are declared by themselves. A check that fails is no failure of the item: it is recorded as not performed.
+    are declared by themselves. Each is in the result: a prefix of a plugin's own in its part of the extensions. A check
+    that fails is no failure of the item: it is recorded as not performed.
     """
 
     prefix: ClassVar[str]
@@ -216,9 +217,7 @@ class CheckStage(Stage):
             cls.produces = frozenset(cls.produces) | set(cls.check_keys())
 
     @classmethod
-    def check_keys(
-        cls,
-    ) -> tuple[ArtifactKey[bool], ArtifactKey[bool | None], ArtifactKey[bool], ArtifactKey[str | None]]:
+    def check_keys(cls) -> tuple[AnyKey, AnyKey, AnyKey, AnyKey]:
         """The four keys that follow from the prefix: performed, detected, override applied, reasoning."""
         from karenina_core.artifacts.keys import standard_keys
 
@@ -255,11 +254,11 @@ class CheckStage(Stage):
             context.log.warning("%s could not be performed: %s", self.name, error)
             found = Detection(None, performed=False, reasoning=f"not performed: {error}")
         override = found.performed and found.detected is not None and self.triggers(found.detected)
-        performed, detected, applied, reasoning = self.check_keys()
-        context.set_artifact(performed, found.performed)
-        context.set_artifact(detected, found.detected if found.performed else None)
-        context.set_artifact(applied, override)
-        context.set_artifact(reasoning, found.reasoning)
+        values = (found.performed, found.detected if found.performed else None, override, found.reasoning)
+        for key, value in zip(self.check_keys(), values, strict=True):
+            context.set_artifact(key, value)
+            if key.section is None:
+                context.set_result_field(key.name, value)
         if override:
             context.veto(self.veto_reason(found), self.veto_outcome)
 

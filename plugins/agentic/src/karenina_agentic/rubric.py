@@ -47,8 +47,8 @@ class AgenticRubricEvaluation(Stage):
     `trait_errors`; the others stand. A literal trait's score is the position of its class. A dynamic trait's judge also
     says whether the answer has anything of it; where not, it is recorded as skipped and has no score.
 
-    Result fields beside the artifacts: in the extensions `agentic_trait_reasoning`, `agentic_trait_labels` (class names
-    of literal traits), and `agentic_trait_files` (where `persist_trace` has kept a trace).
+    Result fields beside the artifacts: `agentic_trait_reasoning`, `agentic_trait_labels` (class names of literal
+    traits), and in the extensions `agentic_trait_files` (where `persist_trace` has kept a trace).
     """
 
     name = "AgenticRubricEvaluation"
@@ -207,14 +207,14 @@ class AgenticRubricEvaluation(Stage):
             context.extend_result_field("dynamic_rubric_skipped_traits", skipped)
         if promoted:
             context.extend_result_field("dynamic_rubric_promoted_traits", promoted)
-        extensions: dict[str, dict[str, Any]] = {
+        more: dict[str, dict[str, Any]] = {
             "agentic_trait_reasoning": {name: one.reasoning for name, one in verdicts.items()},
             "agentic_trait_labels": {
                 one.name: score.label for one in scored if (score := one.score) is not None and score.label is not None
             },
             "agentic_trait_files": {one.name: one.kept_file for one in scored if one.kept_file is not None},
         }
-        for field, values in extensions.items():
+        for field, values in more.items():
             if values:
                 context.set_result_field(field, values)
 

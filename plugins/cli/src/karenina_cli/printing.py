@@ -299,8 +299,11 @@ def _trait_lines(result: VerificationResult) -> list[str]:
     if result.rubric is None:
         return []
     errors = result.rubric.trait_errors or {}
+    labels = result.rubric.labels()
     return [
-        f"{name}: not scored: {errors[name]}" if name in errors else f"{name} = {as_text(value)}"
+        f"{name}: not scored: {errors[name]}"
+        if name in errors
+        else f"{name} = {as_text(value)}" + (f" ({labels[name]})" if name in labels else "")
         for name, value in {**dict.fromkeys(errors), **result.rubric.get_all_trait_scores()}.items()
     ]
 
@@ -348,6 +351,8 @@ def _add_details(grid: Table, result: VerificationResult) -> None:
         grid.add_row("Revision", Text(clean(f"{text}: {change.reason}")))
     if template.verify_granular_result is not None:
         grid.add_row("Granular", Text(as_text(template.verify_granular_result)))
+    for name, reason in (result.rubric.reasons() if result.rubric is not None else {}).items():
+        grid.add_row("Reason", Text(clean(f"{name}: {reason}")))
     for name, passed in (template.regex_validation_results or {}).items():
         grid.add_row("Pattern", Text(clean(f"{name}: {'found' if passed else 'not found'}")))
     for owner, values in result.extensions.items():

@@ -63,9 +63,14 @@ def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evalua
             error=None if result.outcome.judged else result.outcome.value,
         )
     if result.rubric is not None:
-        labels = {**(result.rubric.llm_trait_labels or {}), **_reported(result, "trait_labels")}
+        labels = {**result.rubric.labels(), **_reported(result, "trait_labels")}
         deep = (result.deep_judgment_rubric and result.deep_judgment_rubric.rubric_trait_reasoning) or {}
-        reasons = {**deep, **_reported(result, "trait_reasoning"), **(result.rubric.trait_errors or {})}
+        reasons = {
+            **deep,
+            **result.rubric.reasons(),
+            **_reported(result, "trait_reasoning"),
+            **(result.rubric.trait_errors or {}),
+        }
         yield from _scores(result.rubric, labels, reasons if content else {})
 
 
@@ -77,6 +82,9 @@ def _why_without_content(result: VerificationResult) -> str:
         return "; ".join(f"{veto.stage} vetoed" for veto in result.vetoes)
     if result.template.field_verification_error:
         return "verify() failed"
+    if result.outcome is Outcome.RUBRIC_ERROR:
+        names = ", ".join((result.rubric and result.rubric.trait_errors) or ()) or "some"
+        return f"traits that could not be scored: {names}"
     return result.why()
 
 

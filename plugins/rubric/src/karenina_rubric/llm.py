@@ -30,7 +30,7 @@ class LLMTraits:
     alone; so is every trait where nothing of the reply can be read. A judge that cannot be reached is not asked again
     for each. Alone, a trait has one re-ask with what was wrong; then it fails, by itself.
 
-    Beside the score stand `llm_trait_labels` (literal traits) and, in the extensions, `llm_trait_reasoning`.
+    Beside the score stand `llm_trait_labels` (literal traits) and `llm_trait_reasoning`.
     """
 
     name: ClassVar[str] = "llm"

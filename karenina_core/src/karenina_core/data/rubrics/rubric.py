@@ -86,11 +86,8 @@ class Rubric(BaseModel):
     @property
     def traits(self) -> Iterator[RubricTrait]:
         """All traits: by kind, in the order of the fields, and within a kind as they were given."""
-        yield from self.llm_traits
-        yield from self.regex_traits
-        yield from self.callable_traits
-        yield from self.metric_traits
-        yield from self.agentic_traits
+        for name, _ in _LISTS:
+            yield from getattr(self, name)
         yield from self.other_traits
 
     @property
