@@ -7,7 +7,6 @@ import pytest
 
 from karenina_benchmark import Benchmark, CheckpointError
 from karenina_core.config import VerificationConfig
-from karenina_core.data.question import Question
 from karenina_core.data.rubrics import RegexRubricTrait, Rubric
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
@@ -158,9 +157,10 @@ def test_a_file_that_changes_under_a_run_is_noticed(tmp_path: Path) -> None:
         benchmark.get("gene")
 
 
-def test_a_question_given_no_id_has_that_of_its_text(tmp_path: Path) -> None:
-    (question,) = Benchmark.load(written(tmp_path, {"question": "Which gene?"}))
-    assert question.id == Question(question="Which gene?").id
+def test_a_question_without_an_id_is_named_by_its_place_and_words(tmp_path: Path) -> None:
+    benchmark = Benchmark.load(written(tmp_path, GENE, {"question": "Which gene?"}, {"question": "Which gene?"}))
+    assert benchmark.ids[1:] == ("q2-which-gene", "q3-which-gene")
+    assert [question.id for question in benchmark] == list(benchmark.ids)
 
 
 def test_a_declared_template_needs_no_trust_and_is_loaded_once(tmp_path: Path) -> None:

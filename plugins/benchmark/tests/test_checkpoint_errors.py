@@ -79,7 +79,7 @@ YAML_CASES = [
     (HEAD + "qestions: []\n", "line 3", "unknown key 'qestions'; did you mean 'questions'?"),
     (HEAD + "questions:\n  - question: a\n  - question: b\n    awnser: {}\n", "line 6", "did you mean 'answer'?"),
     (HEAD + "questions:\n  - raw_answer: a\n", "line 4", "no text"),
-    (HEAD + "questions:\n  - question: a\n  - question: a\n", "line 5", "two questions have the id"),
+    (HEAD + "questions:\n  - question: a\n  - question: a\n", "line 5", "question 1 has the same text"),
     (HEAD + "questions: 5\n", "line 3", "'questions' is a list"),
     (HEAD + "questions:\n  - question: [a]\n", "line 4", "'question' is a text"),
     (HEAD + "questions:\n  - question: a\n    strategy: {any_of: [x]}\n", "line 5", "`answer`, which is missing"),

@@ -34,12 +34,14 @@ class Benchmark(BenchmarkContent):
         *,
         max_bytes: int | None = None,
         skip_broken: bool = False,
+        columns: Mapping[str, str] | None = None,
     ) -> Self:
         """Read a benchmark: a JSON-LD checkpoint (`.jsonld`, `.json`), the readable form (`.yaml`, `.yml`), lines, a
         table, or another format that a plugin offers.
 
         Lines (`.jsonl`, `.ndjson`) hold a question each and are streamed: see `streamed`. A table (`.csv`, `.tsv`,
-        `.xlsx`) has columns named like the fields of a question. A file with another ending is told by its content: a
+        `.xlsx`) has the columns `question` and `answer`, and perhaps `id` and `keywords`; `columns` maps these names to
+        others. A file with another ending is told by its content: a
         checkpoint begins with a brace, and else it is YAML. Nothing of it is executed. `trust` says whether it may read
         files outside of its own folder: if the user has trusted that (the default), or always (`"all"`, for a file of
         one's own).
@@ -57,7 +59,10 @@ class Benchmark(BenchmarkContent):
         chosen = Trust.all() if trust == "all" else trust
         with allowing(max_bytes):
             content = loading.load(
-                Path(path), lambda file, names: check_paths(file, names, chosen), skip_broken=skip_broken
+                Path(path),
+                lambda file, names: check_paths(file, names, chosen),
+                columns,
+                skip_broken=skip_broken,
             )
         benchmark = cls(content.name, id=content.id)
         vars(benchmark).update(vars(content))
@@ -85,7 +90,7 @@ class Benchmark(BenchmarkContent):
         from karenina_benchmark.errors import CheckpointError
         from karenina_benchmark.importing import questions_of
 
-        questions = questions_of(path, columns, **options)
+        questions = questions_of(path, columns, **{"first": len(self) + 1, **options})
         try:
             return self.add_questions(questions)
         except ValueError as error:
@@ -156,6 +161,7 @@ class Benchmark(BenchmarkContent):
             journal=Path(journal) if journal is not None else None,
             replay=replay,
             policy=policy,
+            columns=self.columns,
         )
         with open_run(request) as run:
             return await collect(run, output=request.output, on_result=on_result)

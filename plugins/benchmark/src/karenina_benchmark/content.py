@@ -57,6 +57,10 @@ class BenchmarkContent:
         self.broken: list[CheckpointError] = []
         """The questions of its file that cannot be read, and are not among its questions."""
         self.path: Path | None = None
+        self.columns: dict[str, str] = {}
+        """How the columns of the table that it was read from were mapped, if they have other names."""
+        self.remark = ""
+        """What a user should know of how the file was read; no part of the content."""
         self._questions: MutableMapping[str, Question] = {}
 
     @classmethod

@@ -18,6 +18,7 @@ from karenina_benchmark.declarative import DeclarationError, row_source
 from karenina_benchmark.errors import CheckpointError, explain
 from karenina_benchmark.files import of_file, read_text
 from karenina_benchmark.keywords import keywords_in
+from karenina_benchmark.places import id_of_place
 from karenina_core.data.question import Question
 from karenina_toolkit import files
 from karenina_toolkit.bounds import trouble_in_json
@@ -250,24 +251,49 @@ def questions_of(
     separator: str | None = None,
     answer: Mapping[str, Any] | None = None,
     strategy: Any = None,
-    answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str] | None = None,
+    answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None = None,
     rubric: Rubric | None = None,
+    first: int = 1,
 ) -> list[Question]:
     """The rows of a file as questions, all of them or an error.
 
     `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns; without it, the columns that are
-    named like fields are taken. `keywords` is a list, or a text that `separator` divides, or
-    semicolons or commas without it. The template of each row is
-    `answer` (declarations in which `{"column": name}` stands for the row's value, with `strategy`), or
-    `answer_template`: source or a class for all rows, or a function from a row's values to source.
+    named like fields are taken. `keywords` is a list, or a text that `separator` divides, or semicolons or commas
+    without it. The template of each row is `answer` (declarations in which `{"column": name}` stands for the row's
+    value, with `strategy`), or `answer_template`: source or a class for all rows, or a function from a row's values to
+    source. A row without an id is named by its place and its first words; the first row has the place `first`.
     Raises `CheckpointError` naming the row: a missing column, an empty question, an id that two rows have.
     """
-    table = read_rows(path, sheet)
+    return questions_in(
+        read_rows(path, sheet),
+        columns,
+        separator=separator,
+        answer=answer,
+        strategy=strategy,
+        answer_template=answer_template,
+        rubric=rubric,
+        first=first,
+    )
+
+
+def questions_in(
+    table: Table,
+    columns: Mapping[str, Any] | None = None,
+    *,
+    separator: str | None = None,
+    answer: Mapping[str, Any] | None = None,
+    strategy: Any = None,
+    answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None = None,
+    rubric: Rubric | None = None,
+    first: int = 1,
+) -> list[Question]:
+    """Return the rows of a table as questions: see `questions_of`."""
     if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
         raise CheckpointError(table.file, "", "both `answer` and a template are given", "give one of the two")
     chosen, kept = _chosen(table, columns)
     questions: dict[str, tuple[int, Question]] = {}
-    for row in table.rows:
+    texts: dict[str, int] = {}
+    for place, row in enumerate(table.rows, first):
         values: dict[str, Any] = {name: row.values.get(column) for name, column in chosen.items()}
         where = f"line {row.line}"
         if values["question"] is None or not str(values["question"]).strip():
@@ -277,10 +303,17 @@ def questions_of(
                 f"the column {chosen['question']!r} is empty",
                 "write a question; nothing was imported",
             )
+        fields = _fields(values, separator)
+        if not fields["id"]:
+            fields["id"] = id_of_place(place, fields["question"])
+            line = texts.setdefault(fields["question"], row.line)
+            if line != row.line:
+                cure = "delete one of them, or map `id` to a column that tells them apart; nothing was imported"
+                raise CheckpointError(table.file, where, f"the question of line {line} has the same text", cure)
         try:
             question = Question.model_validate(
                 {
-                    **_fields(values, separator),
+                    **fields,
                     **_template(row, answer, strategy, answer_template),
                     "metadata": {column: row.values.get(column) for column in kept},
                     "rubric": rubric,
@@ -352,7 +385,7 @@ def _template(
     row: Row,
     answer: Mapping[str, Any] | None,
     strategy: Any,
-    answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str] | None,
+    answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None,
 ) -> dict[str, Any]:
     if answer is not None:
         return {"answer_template": row_source(answer, strategy, row.values)}

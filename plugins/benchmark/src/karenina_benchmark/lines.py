@@ -28,10 +28,11 @@ from typing import IO, TYPE_CHECKING, Any
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.files import of_file
+from karenina_benchmark.places import id_of_place
 from karenina_benchmark.readable import HEAD_KEYS, check_version, head_of, head_values, question_of, question_values
 from karenina_benchmark.strictjson import read_object
 from karenina_benchmark.yamlform import Document, Place, Section
-from karenina_core.data.question import Question, question_id
+from karenina_core.data.question import Question
 from karenina_toolkit import files
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _index(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, list[st
                     raise CheckpointError(path, f"line {number}", what, "remove the key, or move the line to the top")
                 head = _section(values, path, number)
                 continue
-            id = _id(values, path, number)
+            id = _id(values, path, number, len(index.places) + len(index.broken) + 1)
             if id in index.places:
                 what = f"the question of line {index.numbers[index.places[id]]} has the same id {id!r}"
                 cure = 'give one of the two another "id"'
@@ -128,13 +129,13 @@ def _digest(line: bytes) -> bytes:
     return hashlib.blake2b(line.rstrip(b"\n"), digest_size=_DIGEST).digest()
 
 
-def _id(values: Mapping[str, Any], path: Path, number: int) -> str:
+def _id(values: Mapping[str, Any], path: Path, number: int, place: int) -> str:
     text = values.get("question")
     if text is None or text == "":
         cure = 'write "question": ...; a file with other names is imported with `questions_from` in a YAML file'
         raise CheckpointError(path, f"line {number}", "the line has no question", cure)
     section = _section(values, path, number)
-    return section.text("id") or question_id(section.text("question") or "")
+    return section.text("id") or id_of_place(place, section.text("question") or "")
 
 
 def _values(line: bytes, path: Path, number: int) -> dict[str, Any]:
@@ -234,7 +235,7 @@ class QuestionLines(MutableMapping[str, Question]):
             what = f"the question {id!r} stood there when the file was loaded, and does no longer: {error}"
             cure = "leave the file alone while it is in use, and load it again"
             raise CheckpointError(self._path, f"line {number}", what, cure) from error
-        return question_of(_section(values, self._path, number))
+        return question_of(_section(values, self._path, number), id)
 
     def _line(self, place: int) -> bytes:
         start, end = self._index.offsets[place], self._index.offsets[place + 1]

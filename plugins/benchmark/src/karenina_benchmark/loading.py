@@ -12,7 +12,7 @@ from karenina_core import plugins
 from karenina_core.errors import KareninaError, described
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from karenina_benchmark.content import BenchmarkContent
@@ -22,13 +22,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 
-def load(path: Path, check_paths: CheckPaths, *, skip_broken: bool = False) -> BenchmarkContent:
+def load(
+    path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None, *, skip_broken: bool = False
+) -> BenchmarkContent:
     """Read a benchmark in any format that is installed. Raises `CheckpointError`, and what `check_paths` raises.
 
-    Plugins are loaded first: they may bring formats, kinds of traits and primitives that the file uses. With
-    `skip_broken` questions that cannot be read are left out.
+    `columns` maps `question`, `answer`, `id` and `keywords` to columns of a table. Plugins are loaded first: they may
+    bring formats, kinds of traits and primitives that the file uses. With `skip_broken` questions that cannot be read
+    are left out.
     """
-    benchmark = _load(path, check_paths)
+    benchmark = _load(path, check_paths, columns)
     if skip_broken:
         benchmark.leave_out_broken()
         for error in benchmark.broken:
@@ -48,27 +51,37 @@ def _first_of(broken: Sequence[CheckpointError], good: int) -> CheckpointError:
     return error
 
 
-def _load(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
+def _load(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None) -> BenchmarkContent:
     installed = plugins.current()
     suffix = path.suffix.lower()
     if any(suffix in one.value.suffixes for one in formats(installed)):
-        return _read(format_of(installed, path, suffix), path, check_paths)
+        return _read(format_of(installed, path, suffix), path, check_paths, columns)
     try:
-        return _read(format_of(installed, path, _told_by_content(path)), path, check_paths)
+        return _read(format_of(installed, path, _told_by_content(path)), path, check_paths, columns)
     except CheckpointError as error:
         endings = known_suffixes(formats(installed))
         cure = f"{error.cure}; or is it of another form? Endings that are known: {endings}"
         raise CheckpointError(error.file, error.where, error.what, cure) from error
 
 
-def _read(offer: Offer[Format], path: Path, check_paths: CheckPaths) -> BenchmarkContent:
+def _read(
+    offer: Offer[Format], path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None
+) -> BenchmarkContent:
+    read_columns = offer.value.read_columns
+    if columns and read_columns is None:
+        what = f"it is {offer.value.name}, and has no columns to map"
+        raise CheckpointError(path, "", what, "leave --columns out")
     try:
-        benchmark = offer.value.read(path, check_paths)
+        if columns and read_columns is not None:
+            benchmark = read_columns(path, columns)
+        else:
+            benchmark = offer.value.read(path, check_paths)
     except (KareninaError, ValueError):
         raise
     except Exception as error:
         raise _failed(path, offer, error) from error
     benchmark.path = path
+    benchmark.columns = dict(columns or {})
     benchmark.stated_root = benchmark.workspace_root
     return benchmark
 

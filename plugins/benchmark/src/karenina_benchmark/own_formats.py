@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from karenina_benchmark import notes
 from karenina_benchmark.checkpoint import checkpoint_text, read_checkpoint
-from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.files import read_text
 from karenina_benchmark.format import Format
@@ -15,6 +14,7 @@ from karenina_benchmark.format import Format
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from karenina_benchmark.content import BenchmarkContent
     from karenina_benchmark.format import CheckPaths
 
 
@@ -41,13 +41,13 @@ def _read_lines(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
 
 
 def _read_table(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
-    """Return a benchmark named like the file, whose questions are the rows. Columns are named like fields."""
-    from karenina_benchmark.importing import questions_of
+    return _read_columns(path, {})
 
-    benchmark = BenchmarkContent(path.stem)
-    benchmark.add_questions(questions_of(path))
-    benchmark.date_modified = None
-    return benchmark
+
+def _read_columns(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
+    from karenina_benchmark.tables import read_table
+
+    return read_table(path, columns)
 
 
 def _write_checkpoint(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
@@ -77,6 +77,6 @@ FORMATS: Final = (
     Format("a checkpoint", (".jsonld", ".json"), _read_checkpoint, _write_checkpoint),
     Format("YAML", (".yaml", ".yml"), _read_yaml, _write_yaml),
     Format("a question a line", (".jsonl", ".ndjson"), _read_lines, _write_lines),
-    Format("a table", (".csv", ".tsv"), _read_table),
-    Format("an Excel table", (".xlsx",), _read_table),
+    Format("a table", (".csv", ".tsv"), _read_table, read_columns=_read_columns),
+    Format("an Excel table", (".xlsx",), _read_table, read_columns=_read_columns),
 )

@@ -32,6 +32,7 @@ from karenina_benchmark.declarative import DeclarationError, template_source
 from karenina_benchmark.errors import CheckpointError, explain
 from karenina_benchmark.importing import questions_of
 from karenina_benchmark.keywords import keywords_in
+from karenina_benchmark.places import id_of_place
 from karenina_benchmark.yamlform import Section, dump, parse
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, trait_to_json
@@ -96,9 +97,14 @@ def read_readable(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkCo
     if name is None or not name.strip():
         raise top.error("the benchmark has no name", "write `name: ...`", "name")
     benchmark = head_of(top, name)
-    for section in top.sections("questions"):
+    texts: dict[str, int] = {}
+    for place, section in enumerate(top.sections("questions"), 1):
         try:
-            _add(benchmark, [question_of(section)], section)
+            question = question_of(section, id_of_place(place, section.text("question") or ""))
+            if section.text("id") is None and texts.setdefault(question.question, place) != place:
+                same = f"question {texts[question.question]} has the same text"
+                raise section.error(same, "delete one of them, or write an `id` for both")
+            _add(benchmark, [question], section)
         except CheckpointError as error:
             benchmark.broken.append(error)
     sections = top.sections("questions_from")
@@ -106,7 +112,7 @@ def read_readable(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkCo
     everywhere = check_paths(path, names) is not False
     for section, name in zip(sections, names, strict=True):
         if everywhere or stays_below(path.parent, name):
-            _add(benchmark, _rows(section), section)
+            _add(benchmark, _rows(section, len(benchmark) + len(benchmark.broken) + 1), section)
     benchmark.date_created = top.text("date_created")
     benchmark.date_modified = top.text("date_modified")
     return benchmark
@@ -148,13 +154,13 @@ def _add(benchmark: BenchmarkContent, questions: list[Question], section: Sectio
         raise section.error(str(error), "correct it there") from error
 
 
-def question_of(section: Section) -> Question:
-    """The question that a mapping of its fields is. Raises `CheckpointError` with the line."""
+def question_of(section: Section, id: str) -> Question:
+    """The question that a mapping of its fields is; `id` is for one without. Raises `CheckpointError` with the line."""
     section.check_keys(QUESTION_KEYS)
     values: dict[str, Any] = {name: section.text(name) for name in _QUESTION_TEXTS}
     if not values["question"]:
         raise section.error("the question has no text", "write `question: ...`")
-    values["id"] = values["id"] or ""
+    values["id"] = values["id"] or id
     texts = section.texts("keywords")
     values["keywords"] = texts if isinstance(section.value.get("keywords"), list) else [*keywords_in(texts)]
     values["few_shot_examples"] = [_example(example) for example in section.sections("few_shot_examples")]
@@ -221,7 +227,7 @@ def _built(source: str, section: Section) -> Template:
         raise section.error(error.reason, "correct it there", *place) from error
 
 
-def _rows(section: Section) -> list[Question]:
+def _rows(section: Section, first: int) -> list[Question]:
     section.check_keys(_FROM)
     name = section.text("file")
     if not name:
@@ -238,6 +244,7 @@ def _rows(section: Section) -> list[Question]:
             strategy=section.value.get("strategy"),
             answer_template=section.text("template"),
             rubric=_rubric(section, "rubric", Rubric),
+            first=first,
         )
     except CheckpointError as error:
         line = section.document.line(section.path)

@@ -27,6 +27,17 @@ Settings = Annotated[
 ]
 
 
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=COLUMN",
+        help="Which columns of a table are question, answer, id and keywords, if they have other names: "
+        "question=Prompt,answer=Gold.",
+        show_default=False,
+    ),
+]
+
+_NEXT_COLUMN = re.compile(r",(?=\s*\w+\s*=)")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
 
@@ -170,6 +181,18 @@ def _command_below(command: Any, folder: Path) -> Any:
     if "/" not in program or Path(program).is_absolute() or program.startswith("${"):
         return command
     return shlex.join([str((folder / program).absolute()), *arguments])
+
+
+def columns_of(given: Iterable[str] | None) -> dict[str, str] | None:
+    """Return the columns that `--columns question=COLUMN,answer=COLUMN` maps. Raises `typer.BadParameter`."""
+    found: dict[str, str] = {}
+    for words in given or ():
+        for pair in _NEXT_COLUMN.split(words):
+            name, equals, column = pair.partition("=")
+            if not equals or not column.strip():
+                raise typer.BadParameter(f"--columns {pair!r}: write --columns question=COLUMN,answer=COLUMN")
+            found[name.strip()] = column.strip()
+    return found or None
 
 
 def chosen_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:

@@ -41,7 +41,10 @@ def resumed_run(screen: Screen, journal: Path) -> RunRequest:
     enter_folder(command)
     # Files outside of its folder are read, and nothing of them is used before `_still_trusted` has compared them.
     benchmark = Benchmark.load(
-        command["benchmark"], "all" if command["trust_all"] else None, skip_broken=command["skip_broken"]
+        command["benchmark"],
+        "all" if command["trust_all"] else None,
+        skip_broken=command["skip_broken"],
+        columns=command["columns"],
     )
     if content_digest(benchmark) != command["content"]:
         screen.note(f"{command['benchmark']} has changed since: items of questions that changed run once more.")
@@ -60,6 +63,7 @@ def resumed_run(screen: Screen, journal: Path) -> RunRequest:
         journal=path,
         config_file=Path(command["config_file"]) if command["config_file"] is not None else None,
         skip_broken=command["skip_broken"],
+        columns=benchmark.columns,
     )
 
 

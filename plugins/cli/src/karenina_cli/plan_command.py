@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.configuring import ConfigFile, Settings, configuration
+from karenina_cli.configuring import Columns, ConfigFile, Settings, columns_of, configuration
 from karenina_cli.screen import Screen, clean, screen_of
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def plan(
     ] = None,
     config: ConfigFile = None,
     settings: Settings = None,
+    columns: Columns = None,
     question: Annotated[
         list[str] | None, typer.Option("--question", "-q", metavar="ID", help="Plan only this question.")
     ] = None,
@@ -32,7 +33,7 @@ def plan(
     """Print the plan: the stages in their order, what each waits for, and what is left out and why."""
     screen = screen_of(ctx)
     with screen.telling_errors():
-        plans = _plans(file, config, settings, question)
+        plans = _plans(file, config, settings, question, columns_of(columns))
         if as_json:
             screen.json(_json(plans, of_file=file is not None))
             return
@@ -45,7 +46,11 @@ def plan(
 
 
 def _plans(
-    file: Path | None, config: Path | None, settings: list[str] | None, wanted: list[str] | None
+    file: Path | None,
+    config: Path | None,
+    settings: list[str] | None,
+    wanted: list[str] | None,
+    columns: dict[str, str] | None,
 ) -> list[tuple[Plan, list[str]]]:
     """The different plans, each with the ids of the questions that have it; most questions share one."""
     from karenina_benchmark import Benchmark
@@ -56,7 +61,7 @@ def _plans(
     from karenina_engine.scheduling.plugin_checks import check_selection, warn_of_broken_plugins
     from karenina_engine.scheduling.running import chosen_questions
 
-    benchmark = Benchmark.load(file) if file is not None else None
+    benchmark = Benchmark.load(file, columns=columns) if file is not None else None
     chosen = configuration(benchmark, config, settings)
     if benchmark is None:
         if wanted:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from karenina_cli.configuring import ConfigFile, Settings, configuration
+from karenina_cli.configuring import Columns, ConfigFile, Settings, columns_of, configuration
 from karenina_cli.models import SPEC_HELP
 from karenina_cli.screen import Screen, clean, screen_of
 
@@ -33,6 +33,7 @@ def prompts(
     ] = None,
     config: ConfigFile = None,
     settings: Settings = None,
+    columns: Columns = None,
     answering: Annotated[
         list[str] | None, typer.Option("--answering", "-a", metavar="SPEC", help=f"The model under test: {SPEC_HELP}")
     ] = None,
@@ -72,7 +73,7 @@ def prompts(
         from karenina_engine.scheduling.admission import admit
 
         trust = Trust.all() if trust_all else stored_trust()
-        benchmark = Benchmark.load(file, trust) if file is not None else None
+        benchmark = Benchmark.load(file, trust, columns=columns_of(columns)) if file is not None else None
         chosen = configuration(benchmark, config, settings, answering=answering, judges=judge)
         if benchmark is not None:
             admit(benchmark, chosen, trust)

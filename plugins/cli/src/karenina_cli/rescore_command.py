@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.configuring import ConfigFile, Settings
+from karenina_cli.configuring import Columns, ConfigFile, Settings, columns_of
 from karenina_cli.journal_commands import JournalFile
 from karenina_cli.models import SPEC_HELP
 from karenina_cli.screen import Screen, clean, screen_of
@@ -32,6 +32,7 @@ def rescore(
     ] = None,
     config: ConfigFile = None,
     settings: Settings = None,
+    columns: Columns = None,
     judge: Annotated[
         list[str] | None,
         typer.Option("--judge", "-j", metavar="SPEC", help=f"With --ask, a judge, under its id: {SPEC_HELP}"),
@@ -63,7 +64,15 @@ def rescore(
 
         target = output.absolute() if output is not None else None
         chosen = rescored_run(
-            screen, journal, file, config=config, settings=settings, judges=judge, ask=ask, trust_all=trust_all
+            screen,
+            journal,
+            file,
+            config=config,
+            settings=settings,
+            judges=judge,
+            ask=ask,
+            trust_all=trust_all,
+            columns=columns_of(columns),
         )
         found = scored_again(
             chosen.journal,

@@ -42,6 +42,7 @@ def rescored_run(
     judges: Sequence[str] | None,
     ask: bool,
     trust_all: bool,
+    columns: Mapping[str, str] | None = None,
 ) -> RescoredRun:
     """Return what is to be scored again.
 
@@ -68,7 +69,8 @@ def rescored_run(
         enter_folder(command)
     named = command["benchmark"] if file is None and command is not None else str(file)
     skip_broken = command is not None and command["skip_broken"]
-    benchmark = Benchmark.load(named, "all" if trust_all else None, skip_broken=skip_broken)
+    columns = columns or (command["columns"] if command is not None else None)
+    benchmark = Benchmark.load(named, "all" if trust_all else None, skip_broken=skip_broken, columns=columns)
     values = _own_settings(command) if command is not None else _free_settings(screen, labels)
     values |= {name: value for name, value in given.items() if name not in MODEL_ROLES}
     models: dict[str, Sequence[Any]] = dict(labels.models())

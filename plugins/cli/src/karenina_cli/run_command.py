@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from karenina_cli.configuring import ConfigFile, Settings, chosen_ids, configuration
+from karenina_cli.configuring import Columns, ConfigFile, Settings, chosen_ids, columns_of, configuration
 from karenina_cli.exit_codes import ExitCode
 from karenina_cli.models import SPEC_HELP
 from karenina_cli.screen import Screen, screen_of
@@ -29,7 +29,9 @@ def run(
     ctx: typer.Context,
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="A benchmark: .jsonld, .json, .yaml, .yml or .jsonl.", show_default=False),
+        typer.Argument(
+            metavar="FILE", help="A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.", show_default=False
+        ),
     ],
     config: ConfigFile = None,
     settings: Settings = None,
@@ -42,6 +44,7 @@ def run(
     recordings: Annotated[
         Path | None, typer.Option(help="Judge the answers in this file instead of asking a model.", show_default=False)
     ] = None,
+    columns: Columns = None,
     partial: Annotated[
         bool,
         typer.Option("--partial", help="Go on if questions have no recorded answer, or answers match no question."),
@@ -130,7 +133,7 @@ def run(
         from karenina_engine.results.output import check_output, default_journal, default_output
 
         trust = Trust.all() if trust_all else stored_trust()
-        benchmark = Benchmark.load(file, trust, skip_broken=skip_broken)
+        benchmark = Benchmark.load(file, trust, skip_broken=skip_broken, columns=columns_of(columns))
         settings = [*(settings or ()), *((f"executor={executor}",) if executor else ())]
         settings += (f"budget={budget}",) if budget is not None else ()
         settings += ("partial_recordings=true",) if partial else ()
@@ -158,7 +161,10 @@ def run(
             fresh=fresh,
             config_file=config,
             skip_broken=skip_broken,
+            columns=benchmark.columns,
         )
+        if benchmark.remark and not quiet:
+            screen.note(benchmark.remark)
         if dry_run:
             from karenina_cli.dry_run import dry_run as have_estimated
 

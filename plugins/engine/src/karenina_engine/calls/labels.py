@@ -45,6 +45,7 @@ class Labels:
     settings: Mapping[str, Any] = field(default_factory=dict)
     answering: Sequence[Mapping[str, Any]] = ()
     judges: Sequence[Mapping[str, Any]] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, command: Mapping[str, Any]) -> Labels:
@@ -59,6 +60,7 @@ class Labels:
             {name: value for name, value in values.items() if name not in ("answering_models", "parsing_models")},
             _entries(values.get("answering_models")),
             _entries(values.get("parsing_models")),
+            _texts(command.get("columns")),
         )
 
     def free_settings(self) -> tuple[dict[str, Any], list[str]]:
@@ -85,6 +87,8 @@ def run_line(labels: Labels, journal: Path) -> str:
         for entry in entries:
             words += [option, _spec(entry)]
             left_out += [f"{name} of {entry.get('id')}" for name in entry if name not in _OF_A_LINE]
+    for name, column in labels.columns.items():
+        words += ["--columns", f"{name}={column}"]
     free, others = labels.free_settings()
     for name, value in free.items():
         words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
@@ -127,6 +131,11 @@ def _label(entry: Mapping[str, Any]) -> ModelLabel:
 
 def _entries(value: Any) -> list[Mapping[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _texts(value: Any) -> dict[str, str]:
+    found = value if isinstance(value, dict) else {}
+    return {str(name): column for name, column in found.items() if isinstance(column, str)}
 
 
 def _name(path: Any) -> str | None:

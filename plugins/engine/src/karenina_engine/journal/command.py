@@ -42,6 +42,7 @@ def command_of(request: RunRequest) -> dict[str, Any]:
     return {
         "folder": str(Path.cwd()),
         "benchmark": str(benchmark.path.absolute()) if benchmark.path is not None else None,
+        "columns": dict(request.columns),
         "content": content_digest(benchmark),
         "config_file": str(config_file.absolute()) if config_file is not None else None,
         "config": _plain_config(request.config),

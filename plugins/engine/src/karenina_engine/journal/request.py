@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from karenina_core.config import VerificationConfig
@@ -23,7 +23,8 @@ class RunRequest:
     benchmark may take effect: what the user has stored (None), or `"all"`. `output` is a JSONL file for the results,
     `journal` the file of replies and results; with `replay` only the journal answers, and with `fresh` an earlier
     journal is kept under another name. `config_file` is the user's file that the configuration was read from.
-    `skip_broken` says that questions of the benchmark's file that cannot be read were left out.
+    `skip_broken` says that questions of the benchmark's file that cannot be read were left out, and `columns` how the
+    columns of a table that holds the questions were mapped.
     """
 
     benchmark: QuestionSource
@@ -38,6 +39,7 @@ class RunRequest:
     policy: RetryPolicy | None = None
     config_file: Path | None = None
     skip_broken: bool = False
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def trusts_all(self) -> bool:

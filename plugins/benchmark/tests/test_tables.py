@@ -1,0 +1,120 @@
+"""A table of questions and answers as a benchmark, without a YAML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from karenina_benchmark import Benchmark, CheckpointError
+from karenina_benchmark.places import id_of_place
+from karenina_template.questions import template_of
+
+
+def written(folder: Path, text: str, name: str = "genes.csv") -> Path:
+    file = folder / name
+    file.write_text(text, "utf-8")
+    return file
+
+
+def expected(benchmark: Benchmark, id: str) -> object:
+    template = template_of(benchmark.get(id))
+    return None if template is None else template.for_question(id).expected()
+
+
+def test_a_row_is_a_question_with_its_answer(tmp_path: Path) -> None:
+    benchmark = Benchmark.load(
+        written(tmp_path, "Question;ANSWER;id;keywords\nWhich gene?;BCL2;gene;a, b\nIn which year?;2016;;\nWhy?;;;\n")
+    )
+    assert benchmark.name == "genes"
+    assert benchmark.ids == ("gene", "q2-in-which-year", "q3-why")
+    assert [one.raw_answer for one in benchmark] == ["BCL2", "2016", None]
+    assert benchmark.get("gene").keywords == ("a", "b")
+    assert expected(benchmark, "gene") == {"answer": "BCL2"}
+    assert expected(benchmark, "q2-in-which-year") == {"answer": "2016"}
+    assert expected(benchmark, "q3-why") is None
+
+
+def test_the_answer_is_compared_as_text_without_regard_to_case(tmp_path: Path) -> None:
+    template = template_of(Benchmark.load(written(tmp_path, "question,answer\nWhich?,BCL2\n")).get("q1-which"))
+    assert template is not None
+    assert template.for_question("q").bind({"answer": " bcl2"}).verify()
+    assert not template.for_question("q").bind({"answer": "TP53"}).verify()
+
+
+def test_a_table_of_excel_is_read_like_csv(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for row in (["Question", "Answer"], ["In which year?", 2016.0], ["Is it?", True]):
+        sheet.append(row)
+    book.save(tmp_path / "t.xlsx")
+    benchmark = Benchmark.load(tmp_path / "t.xlsx")
+    assert [expected(benchmark, id) for id in benchmark.ids] == [{"answer": "2016"}, {"answer": "True"}]
+
+
+def test_columns_of_other_names_are_mapped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = written(tmp_path, "Prompt,Gold,Level\nWhich gene?,BCL2,3\n")
+    benchmark = Benchmark.load(file, columns={"question": "Prompt", "answer": "Gold"})
+    assert expected(benchmark, "q1-which-gene") == {"answer": "BCL2"}
+    assert "not used: the columns 'Level'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "says"),
+    [
+        ("Prompt,Gold\na,b\n", {}, "--columns question=COLUMN,answer=COLUMN"),
+        ("question,answer\na,b\n", {"qestion": "question"}, "did you mean 'question'"),
+        ("question,answer\na,b\n", {"answer": "gold"}, "no column 'gold'; the file has question, answer"),
+        ("question,answer\na,b\na,c\n", {}, "line 3: the question of line 2 has the same text"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused_with_the_cure(
+    text: str, columns: dict[str, str], says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(CheckpointError) as caught:
+        Benchmark.load(written(tmp_path, text), columns=columns)
+    assert says in str(caught.value)
+
+
+def test_columns_of_a_file_that_is_no_table_are_refused(tmp_path: Path) -> None:
+    file = written(tmp_path, "karenina: 1\nname: b\nquestions: []\n", "b.yaml")
+    with pytest.raises(CheckpointError, match="has no columns to map"):
+        Benchmark.load(file, columns={"question": "q"})
+
+
+def test_the_yaml_that_a_message_shows_reads_the_same_table(tmp_path: Path) -> None:
+    table = Benchmark.load(written(tmp_path, "question,answer\nWhich gene?,BCL2\n"))
+    shown = table.remark.partition("\n")[2]
+    assert shown.startswith("karenina: 1\n")
+    again = Benchmark.load(written(tmp_path, shown, "genes.yaml"))
+    assert again.ids == table.ids
+    assert expected(again, "q1-which-gene") == expected(table, "q1-which-gene")
+
+
+def test_a_table_without_answers_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    benchmark = Benchmark.load(written(tmp_path, "question\nWhich gene?\n"))
+    assert (benchmark.remark, benchmark.get("q1-which-gene").has_template) == ("", False)
+    assert "no column is named 'answer'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "id"),
+    [
+        ("Which gene is the target?", "q7-which-gene-is"),
+        ("  Wie heißt's, BCL-2?", "q7-wie-heißt-s"),
+        ("???", "q7"),
+        ("pneumonoultramicroscopic silicovolcanoconiosis?", "q7-pneumonoultramicroscopic"),
+        ("x" * 99, "q7-" + "x" * 24),
+    ],
+)
+def test_ids_are_short_and_can_be_typed(text: str, id: str) -> None:
+    assert id_of_place(7, text) == id
+
+
+def test_ids_of_yaml_do_not_change_between_loads(tmp_path: Path) -> None:
+    file = written(
+        tmp_path, "karenina: 1\nname: b\nquestions:\n  - question: Which gene?\n  - question: Why?\n", "b.yaml"
+    )
+    assert Benchmark.load(file).ids == Benchmark.load(file).ids == ("q1-which-gene", "q2-why")

@@ -1,0 +1,81 @@
+"""A table of questions and answers is run without a YAML file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import openpyxl
+import pytest
+from conftest import Site
+from servers import recording_server
+
+ROWS = [["Question", "Right answer"], ["Which gene does venetoclax target?", "BCL2"], ["In which year?", 2016]]
+MAPPED = ("--columns", "answer=Right answer")
+
+
+def reply(body: Mapping[str, object]) -> str:
+    """A model that says BCL2 to everything; as judge it extracts that."""
+    return json.dumps({"answer": "BCL2"}) if "response_format" in body else "I think that it is BCL2."
+
+
+def table(site: Site, kind: str) -> Path:
+    if kind == "csv":
+        return site.write("genes.csv", "".join(f"{question},{answer}\n" for question, answer in ROWS))
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for row in ROWS:
+        sheet.append(row)
+    book.save(site.folder / "genes.xlsx")
+    return site.folder / "genes.xlsx"
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+def test_a_table_runs_resumes_and_is_scored_again(site: Site, kind: str) -> None:
+    file = table(site, kind)
+    with recording_server(reply) as server:
+        model = f"openai:m@{server.url}"
+        run = ("run", file, *MAPPED, "-a", model, "-j", model, "-o", "out.jsonl")
+        one = site.printed(*run, "-q", "q2-in-which-year")
+        both = site.printed(*run)
+        again = site.printed("resume", "out.journal")
+        requests = len(server.seen)
+    assert [one["results"][0]["question_id"], one["results"][0]["outcome"]] == ["q2-in-which-year", "wrong"]
+    for found in (both, again):
+        assert {result["question_id"]: result["outcome"] for result in found["results"]} == {
+            "q1-which-gene-does": "correct",
+            "q2-in-which-year": "wrong",
+        }
+    assert requests == 4
+    assert site.karenina("rescore", "out.journal").returncode == 0
+    other = site.karenina("rescore", "out.journal", file, "--columns", "answer=Question", "--json")
+    assert json.loads(other.stdout)["flips"][0]["question_id"] == "q1-which-gene-does"
+
+
+def test_the_run_shows_the_yaml_for_other_comparisons(site: Site) -> None:
+    with recording_server(reply) as server:
+        model = f"openai:m@{server.url}"
+        done = site.karenina("run", table(site, "csv"), *MAPPED, "-a", model, "-j", model, "--no-journal")
+    assert done.returncode == 0, done.stderr
+    assert "by ExactMatch" in done.stderr
+    assert "questions_from:" in done.stderr
+
+
+def test_columns_that_are_not_there_end_with_the_cure(site: Site) -> None:
+    file = site.write("genes.csv", "Prompt,Gold\na,b\n")
+    done = site.karenina("run", file, "-a", "openai:m@http://127.0.0.1:9/v1")
+    assert done.returncode == 2
+    assert "--columns question=COLUMN,answer=COLUMN" in done.stderr
+    assert site.karenina("plan", file, "--columns", "question=Prompt,answer=Gold").returncode == 0
+    assert site.karenina("plan", file, "--columns", "Prompt").returncode == 2
+
+
+def test_the_command_is_also_a_module(site: Site) -> None:
+    command = [sys.executable, "-m", "karenina", "plan", table(site, "csv"), *MAPPED, "--json"]
+    done = subprocess.run(command, cwd=site.folder, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
