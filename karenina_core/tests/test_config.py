@@ -16,7 +16,7 @@ from karenina_core import ModelConfig, Stage, VerificationConfig, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.config import settings
 from karenina_core.errors import ConfigError
-from karenina_core.known import known
+from karenina_core.known import install_line, known
 from karenina_core.models.prompts import PromptTask
 from karenina_core.plugins import Plugins
 
@@ -237,7 +237,7 @@ def test_a_name_of_a_plugin_that_is_not_installed_says_what_to_install(name: str
     distribution = known()["settings"][name]
     assert caught.value.problems == asked.value.problems
     assert caught.value.problems == [
-        f"{name}: it belongs to a plugin that is not there: {distribution} is not installed: pip install {distribution}"
+        f"{name}: it belongs to a plugin that is not there: {distribution} is not installed: {install_line(distribution)}"
     ]
 
 

@@ -11,6 +11,7 @@ import pytest
 import typer
 from commandline import asking, benchmark, karenina
 
+from karenina_cli.configuring import configuration
 from karenina_cli.models import model_of, models_of
 from karenina_core import hookimpl
 from karenina_core import plugins as plugin_room
@@ -145,6 +146,47 @@ def test_models_of_the_command_line_replace_those_of_files(tmp_path: Path) -> No
     ]
 
     assert ids == [["m"], ["n"]]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '{generate_answer="Shout"}',
+        '{generate_answer = ["Shout"]}',
+        '{"generate_answer": "Shout"}',
+        '{"generate_answer": ["Shout"]}',
+    ],
+)
+def test_a_value_of_set_is_toml_or_json(value: str) -> None:
+    with plugin_room.using(asking()):
+        assert configuration(None, None, [f"slots={value}"]).core.slots == {"generate_answer": ("Shout",)}
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("run_name=[draft]", "[draft]"),
+        ("run_name=true", "true"),
+        ("replicate_count=1_0", 10),
+        ("replicate_count=3 # as last week", 3),
+        ("rubric_trait_names=['a', \"b\"]", ("a", "b")),
+        ("rubric_trait_names=null", None),
+    ],
+)
+def test_a_value_of_set_is_read_by_its_type(setting: str, value: Any) -> None:
+    with plugin_room.using(asking()):
+        config = configuration(None, None, [setting])
+    assert config.setting(setting.partition("=")[0]) == value
+
+
+@pytest.mark.parametrize(
+    "value", ["{generate_answer=Shout}", "[1, 2", "{a = 1}\nslots = {}", "[" * 5000, "{a = 0x" + "f" * 5000 + "}"]
+)
+def test_a_table_that_is_neither_is_refused(value: str) -> None:
+    done = karenina("plan", "--set", f"slots={value}", plugins=asking())
+    assert done.code == 2
+    assert "--set slots: the value is neither TOML nor JSON" in done.err
+    assert "Shout" not in done.err
 
 
 def test_one_key_of_a_table_can_be_set(tmp_path: Path) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Final, Literal, Union, get_args, get_origin
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from karenina_core.config.names import PREFIX, settings
 from karenina_core.known import known
+
+_json: Final = TypeAdapter(Any).validate_json
 
 
 def from_environment() -> Iterator[tuple[str, Any]]:
@@ -30,18 +33,21 @@ def from_environment() -> Iterator[tuple[str, Any]]:
         yield from ((variable, os.environ[variable]) for variable in sorted(strange - known()["variables"].keys()))
 
 
-def read_value(name: str, text: str) -> Any:
-    """The value that `name=text` means, by the type of the name; unknown names are read as JSON where they can be."""
+def read_value(name: str, text: str, read: Callable[[str], Any] = _json) -> Any:
+    """Return the value that `name=text` means: the text itself if the name takes a text, or if it cannot be read.
+
+    `read` reads other values, and raises `ValueError` if it cannot. Unknown names are read, too.
+    """
     setting = settings().get(name)
-    return _read_value(text, setting.info.annotation if setting is not None else None)
+    return _read_value(text, setting.info.annotation if setting is not None else None, read)
 
 
-def _read_value(text: str, annotation: Any) -> Any:
+def _read_value(text: str, annotation: Any, read: Callable[[str], Any] = _json) -> Any:
     kind = get_origin(annotation)
     one_of_several = get_args(annotation) if kind in (Union, UnionType) else ()
-    if annotation is str or str in one_of_several or kind is Literal:
+    if kind is Literal or {str, Path} & {annotation, *one_of_several}:
         return text
     try:
-        return TypeAdapter(Any).validate_json(text)
-    except ValidationError:
+        return read(text)
+    except ValueError:  # a ValidationError is one
         return text

@@ -88,19 +88,52 @@ def overlaid(config: VerificationConfig, settings: Sequence[str] | None) -> Veri
 
 def _one(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
     """The name and the value of `name=value`; `table.key=value` changes one key of a table."""
-    from karenina_core.config import read_value
-
     name, equals, text = setting.partition("=")
     name = name.strip()
     if not equals or not _NAME.fullmatch(name):
         raise typer.BadParameter("--set sets nothing: write --set name=value")  # the text may hold a key
     top, dot, key = name.partition(".")
     if not dot:
-        return name, read_value(name, text)
+        return name, _value(name, text)
     table = values.get(top)
     if table is not None and not isinstance(table, Mapping):
         raise typer.BadParameter(f"{top} is no table, so --set {name}=... cannot change a key of it")
-    return top, {**(table or {}), key: read_value(name, text)}
+    return top, {**(table or {}), key: _value(name, text)}
+
+
+def _value(name: str, text: str) -> Any:
+    """Return the value of `--set name=text`: TOML, as in a configuration file, else JSON, else the text itself.
+
+    Raises `typer.BadParameter` for what begins like a table or a list and is neither; it shows nothing of it.
+    """
+    from karenina_core.config import read_value
+
+    def read(given: str) -> Any:
+        try:
+            return _toml_or_json(given)
+        except (ValueError, RecursionError) as error:
+            if given.lstrip()[:1] in ("{", "["):
+                raise typer.BadParameter(f"--set {name}: the value is neither TOML nor JSON") from None
+            raise ValueError("it is a text") from error
+
+    return read_value(name, text, read)
+
+
+def _toml_or_json(text: str) -> Any:
+    """Return the value of a TOML or JSON text. Raises `ValueError` and `RecursionError`."""
+    import json
+    import tomllib
+
+    from karenina_toolkit.bounds import trouble_in
+
+    try:
+        table = tomllib.loads(f"value = {text}")
+        found = table["value"] if len(table) == 1 else json.loads(text)
+    except (ValueError, RecursionError):
+        found = json.loads(text)
+    if trouble_in(found) is not None:
+        raise ValueError("it is too deep or too large")
+    return found
 
 
 def anchored(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
