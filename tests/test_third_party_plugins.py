@@ -141,6 +141,45 @@ print(json.dumps([result.outcome, result.extensions["my-package"]["words"], reco
     assert seen == ["correct", 6, "my-package", "1.2.3"]
 
 
+FAILING = """
+from karenina_core import ArtifactKeys, Stage, hookimpl
+
+class Counting(Stage):
+    name = "Counting"
+    requires = {ArtifactKeys.RAW_LLM_RESPONSE}
+
+    def execute(self, context):
+        {}["missing"]
+
+class plugin:
+    @staticmethod
+    @hookimpl
+    def karenina_extra_stages():
+        return [Counting]
+"""
+
+
+def test_a_failing_stage_of_others_is_shown_with_its_line(site: Site, wheels: Wheels) -> None:
+    """In the output of the run, in its log with one traceback, in the results, and by `karenina show`."""
+    failing = wheels.package("my-count", "0.1", [("karenina.stages", "Counting")], FAILING)
+    site.install(failing, wheels.example("parrot"))
+    benchmark, config = site.write("capitals.yaml", BENCHMARK), site.write("run.toml", MODELS)
+    error = "KeyError: 'missing' (my_count/__init__.py:9)"
+
+    done = site.karenina("-vv", "run", benchmark, "--config", config)
+    shown = site.karenina("show", "capitals.results.jsonl")
+    (result,) = site.printed("show", "capitals.results.jsonl")["results"]
+
+    assert f"Why       Counting: {error}" in done.stdout
+    assert f"Counting of my-count 0.1 failed: {error}" in done.stderr
+    assert done.stderr.count("Traceback") == 1
+    assert "During handling" not in done.stderr
+    assert error in shown.stdout
+    assert result["metadata"]["error"] == f"Counting: {error}"
+    (record,) = (record for record in result["stages"] if record["name"] == "Counting")
+    assert record["error"] == error
+
+
 # ---- a second stage for a slot that takes one
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -144,10 +145,11 @@ def test_an_exception_ends_the_item_and_later_stages_are_skipped_save_those_that
     )
     assert ran == ["cleaner"]
     assert result.outcome is Outcome.MODEL_ERROR
-    assert result.metadata.error == "Bomb: ZeroDivisionError: oops"
+    line = explode.__code__.co_firstlineno + 1
+    assert result.metadata.error == f"Bomb: ZeroDivisionError: oops (test_pipeline.py:{line})"
     assert result.template.verify_result is None
     statuses = {record.name: (record.status, record.reason or record.error) for record in result.stages}
-    assert statuses["Bomb"] == ("failed", "ZeroDivisionError: oops")
+    assert statuses["Bomb"] == ("failed", f"ZeroDivisionError: oops (test_pipeline.py:{line})")
     assert statuses["Later"] == ("skipped", "Bomb failed")
 
 
@@ -195,7 +197,7 @@ def test_what_a_stage_lets_out_takes_no_item_out_of_the_run(place: str, leak: st
     more = {"should_run": let_out} if place == "should_run" else {}
     (result,) = run(stage("Leaky", execute, produces={A}, **more))
     assert result.outcome is Outcome.STAGE_ERROR
-    assert result.metadata.error == f"Leaky: {said}"
+    assert (result.metadata.error or "").partition(" (")[0] == f"Leaky: {said}"
 
 
 @pytest.mark.parametrize("leak", [Own("mine"), KeyboardInterrupt(), SystemExit(3)])
@@ -236,6 +238,21 @@ def test_a_stage_that_is_cancelled_from_outside_ends_with_the_run() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         run(stage("Stopped", cancel))
+
+
+def test_a_failure_names_the_line_of_the_stages_own_package() -> None:
+    """Not the one of the library that raised it."""
+
+    def explode(context: VerificationContext) -> None:
+        json.loads("{")
+
+    def undeclared(context: VerificationContext) -> None:
+        context.get_artifact(A)
+
+    for work in (explode, undeclared):
+        (result,) = run(stage("Bomb", work))
+        line = work.__code__.co_firstlineno + 1
+        assert (result.metadata.error or "").endswith(f" (test_pipeline.py:{line})")
 
 
 def test_the_first_marked_error_stands() -> None:
@@ -547,7 +564,8 @@ def test_a_finalizer_that_fails_still_leaves_a_result() -> None:
         return await pipeline.judge(await pipeline.answer(item), item)
 
     result = asyncio.run(work())
-    assert (result.outcome, result.metadata.error) == (Outcome.STAGE_ERROR, "FinalizeResult: RuntimeError: no")
+    assert result.outcome is Outcome.STAGE_ERROR
+    assert (result.metadata.error or "").startswith("FinalizeResult: RuntimeError: no (test_pipeline.py:")
 
 
 def test_an_error_after_a_veto_changes_the_outcome_and_not_the_verdict() -> None:

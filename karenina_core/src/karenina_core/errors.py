@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from traceback import walk_tb
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -104,24 +106,37 @@ class StructuredError(Exception):
         self.complete = complete
 
 
-def told(error: BaseException) -> str:
+def told(error: BaseException, of: object = None) -> str:
     """What an error says, in one sentence that may stand in a result.
 
     One of Karenina's own says all that there is to know; before that of others stands its class, because they are often
-    too short to be told. Of a group it is what its parts say.
+    too short to be told. The line of the package of the object `of` that raised it is added, except for errors that
+    Karenina's own packages raise on purpose. Of a group it is what its parts say.
     """
     from karenina_core.models.ports import PortError
     from karenina_core.wording import whole
 
     if isinstance(error, BaseExceptionGroup):
-        return "; ".join(dict.fromkeys(told(one) for one in error.exceptions))
+        return "; ".join(dict.fromkeys(told(one, of) for one in error.exceptions))
     try:
         text = whole(str(error))
     except Exception:
         text = "its text cannot be had"
-    if text and isinstance(error, (KareninaError, PortError, StructuredError)):
+    if text and isinstance(error, (PortError, StructuredError)):
         return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    if text and isinstance(error, KareninaError):
+        return text if type(of).__module__.startswith("karenina_") else text + _line(error, of)
+    return (f"{type(error).__name__}: {text}" if text else type(error).__name__) + _line(error, of)
+
+
+def _line(error: BaseException, of: object) -> str:
+    package, found = type(of).__module__.partition(".")[0], ""
+    for frame, number in walk_tb(error.__traceback__):
+        module = str(frame.f_globals.get("__name__"))
+        if module.partition(".")[0] == package:
+            file = Path(frame.f_code.co_filename)
+            found = f" ({'/'.join(file.parts[-1 - module.count('.') - (file.stem == '__init__') :])}:{number})"
+    return found
 
 
 def described(error: BaseException) -> str:

@@ -152,8 +152,7 @@ class Pipeline:
         except BaseException as failure:
             if from_outside(failure, task):
                 raise
-            self._fail(planned, state, failure)
-            return Skip(f"it could not say whether it runs: {told(failure)}")
+            return Skip(f"it could not say whether it runs: {self._fail(planned, state, failure)}")
 
     async def _execute(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
@@ -182,25 +181,26 @@ class Pipeline:
                 raise
             if isinstance(failure, OutOfTime | asyncio.CancelledError):
                 context.count_failure()  # what was cut off may bring a reply when the run goes on
-            self._fail(planned, state, failure)
-            return told(failure)
+            return self._fail(planned, state, failure)
         assert raised is not None
         return raised.message
 
-    def _fail(self, planned: PlannedStage, state: State, failure: BaseException) -> None:
+    def _fail(self, planned: PlannedStage, state: State, failure: BaseException) -> str:
+        said = told(failure, planned.stage)
         logger.error(
             "[%s] %s of %s %s failed: %s",
             state.item.question.id,
             planned.name,
             planned.distribution,
             planned.version,
-            told(failure),
+            said,
             exc_info=logger.isEnabledFor(logging.DEBUG),
         )
         if state.first_error() is None:
             late = isinstance(failure, OutOfTime)
             outcome = Outcome.TIMED_OUT if late else planned.stage.error_outcome
-            state.error = ItemError(planned.name, told(failure), outcome)
+            state.error = ItemError(planned.name, said, outcome)
+        return said
 
 
 async def _in_time(waiting: Awaitable[None], deadline: float, late: OutOfTime) -> None:

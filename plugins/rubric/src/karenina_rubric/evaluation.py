@@ -199,7 +199,7 @@ async def _evaluated(
     try:
         given = {score.trait: score for score in await evaluator.evaluate(traits, text, context)}
     except Exception as error:
-        return {}, {name: f"the evaluator {evaluator.name} failed: {told(error)}" for name in wanted}
+        return {}, {name: f"the evaluator {evaluator.name} failed: {told(error, evaluator)}" for name in wanted}
     missing = f"the evaluator {evaluator.name} claimed the trait and gave no score for it"
     return {name: given[name] for name in given if name in wanted}, dict.fromkeys(wanted - given.keys(), missing)
 

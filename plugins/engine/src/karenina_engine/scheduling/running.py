@@ -215,11 +215,17 @@ def _nobody_ending_it() -> Iterator[None]:
         ) from error
 
 
-def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """The result of a coroutine, also where an event loop runs already (a notebook): then in a thread of its own."""
+def _has_running_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
+        return False
+    return True
+
+
+def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """The result of a coroutine, also where an event loop runs already (a notebook): then in a thread of its own."""
+    if not _has_running_loop():
         with rarely_collected(), _nobody_ending_it():
             return run_in_loop(work)
     context = contextvars.copy_context()
