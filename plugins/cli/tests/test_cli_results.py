@@ -59,8 +59,15 @@ def test_field_rows_pair_what_was_extracted_with_the_truth() -> None:
 def test_a_long_answer_is_cut_with_a_word_on_it_unless_in_detail() -> None:
     one = result(answer="x" * 5000)
 
-    assert "(3,800 more characters)" in printed(one)
+    assert "(3,800 more characters: `karenina show --full`)" in printed(one)
     assert printed(one, detailed=True).count("x") >= 5000
+
+
+def test_a_very_long_answer_is_printed_whole_only_on_request() -> None:
+    one = result(answer="x" * 50_000)
+
+    assert "(30,000 more characters: `karenina show --full`)" in printed(one, detailed=True)
+    assert printed(one, detailed=True, full=True).count("x") >= 50_000
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,19 @@ def priced(*lists: PriceSource, own: dict[str, OwnPrice] | None = None) -> Price
 OWN = {"mine": OwnPrice(input=3, output=4)}
 
 
+@pytest.mark.parametrize("address", ["http://localhost:8000/v1", "http://127.0.0.1:8000/v1", "http://[::1]:8000/v1"])
+def test_a_server_on_this_machine_is_assumed_to_be_free(address: str) -> None:
+    price = priced().of(model("unsaid", "other", endpoint_base_url=address))
+    assert price.tariff is not None
+    assert (price.tariff.cost(Usage(1000, 1000, calls=1)), price.assumed) == (0, True)
+    assert "if a provider behind it is paid, set prices.mine = " in price.why
+
+
+def test_a_server_on_this_machine_is_not_free_where_other_models_have_prices() -> None:
+    price = priced(own={"another": OWN["mine"]}).of(model("unsaid", "o", endpoint_base_url="http://localhost:8000/v1"))
+    assert price.tariff is None
+
+
 @pytest.mark.parametrize(
     ("asked", "own", "rate", "why"),
     [

@@ -45,6 +45,8 @@ _SYMBOLS: Final[Mapping[Outcome, str]] = {
     Outcome.RUBRIC_ERROR: "!",
 }
 _PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "…": "..."}
+MOST_DETAILED: Final = 20_000
+"""Characters of an answer that are printed with all details; wrapping more takes seconds."""
 NOT_EXTRACTED: Final = "(looks at the answer itself)"
 NOTHING: Final = "nothing"
 MOST_ROWS: Final = 100
@@ -91,14 +93,16 @@ def print_result(
     position: str = "",
     *,
     detailed: bool = False,
+    full: bool = False,
     most_answer: int = 1200,
     same_as: str | None = None,
 ) -> None:
     """Print one result: question, answer, what the judge extracted beside the truth, the verdict and why.
 
     `position` stands before it ("3/12"). The answer is cut after `most_answer` characters, with a word on what is
-    missing. `detailed` prints all of the answer, and vetoes, revisions, trait scores, tokens and what each stage did.
-    `same_as` is the position of an item that failed in the same way: it is named instead of the reason.
+    missing. `detailed` prints more of the answer (`full`: all of it), and vetoes, revisions, trait scores, tokens and
+    what each stage did. `same_as` is the position of an item that failed in the same way: it is named instead of the
+    reason.
     """
     meta = result.metadata
     head = verdict(result.outcome, console)
@@ -112,7 +116,8 @@ def print_result(
         grid.add_row("Why", Text(f"the same as {same_as}", style="dim"))
         _print_block(console, head, grid)
         return
-    grid.add_row("Answer", Group(_answer(result, None if detailed else most_answer), Text(_who(result), style="dim")))
+    most = None if full else MOST_DETAILED if detailed else most_answer
+    grid.add_row("Answer", Group(_answer(result, most), Text(_who(result), style="dim")))
     rows = field_rows(result)
     if rows:
         grid.add_row("Fields", _fields(rows, console))
@@ -327,7 +332,9 @@ def _answer(result: VerificationResult, most: int | None) -> Text:
         return Text("(none)" if got_none else "(empty)" if not answer else "(only white space)", style="dim")
     if most is None or len(answer) <= most:
         return Text(clean(answer))
-    return Text(clean(answer[:most])) + Text(f" ... ({len(answer) - most:,} more characters)", style="dim")
+    return Text(clean(answer[:most])) + Text(
+        f" ... ({len(answer) - most:,} more characters: `karenina show --full`)", style="dim"
+    )
 
 
 def _fields(rows: Sequence[tuple[str, str, str, bool | None]], console: Console) -> RenderableType:

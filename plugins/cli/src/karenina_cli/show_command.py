@@ -22,6 +22,7 @@ def show(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the summary only.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print long answers whole.")] = False,
 ) -> None:
     """Show the results of a run, each in full, and the summary of those that are shown."""
     screen = screen_of(ctx)
@@ -57,7 +58,7 @@ def show(
             return
         if not quiet:
             for number, result in enumerate(results, 1):
-                print_result(screen.out, result, f"{number}/{len(results)}", detailed=True)
+                print_result(screen.out, result, f"{number}/{len(results)}", detailed=True, full=full)
         print_summary(screen.out, results, cost=cost_in_words(spent) if everything.usage().calls else None)
         if len(results) < len(everything):
             screen.note(f"{len(results)} of {len(everything)} results were chosen; the summary is of these.")

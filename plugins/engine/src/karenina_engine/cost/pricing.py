@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from karenina_core.config import adapter_named
 from karenina_engine.cost.hookspecs import karenina_prices
 from karenina_engine.cost.prices import FREE, OwnPrice, Tariff
-from karenina_toolkit.hosts import shown_url
+from karenina_toolkit.hosts import is_loopback, shown_url
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The tariff of a model, None where it is not known, and `why`: where it is from, or why there is none."""
+    """The tariff of a model, None where it is not known, and `why`: where it is from, or why there is none.
+
+    `assumed` says that it is only likely: a server on this machine may pass calls on to a provider that is paid.
+    """
 
     tariff: Tariff | None
     why: str
+    assumed: bool = False
 
 
 def price_sources(plugins: Plugins) -> list[PriceSource]:
@@ -91,9 +96,13 @@ class Prices:
             if found is not None:
                 edition = self._editions[source.name] = source.edition
                 return Price(found[0], f"{source.name} {edition}: {found[1]}")
+        own = f"prices.{model.id} = {{input = ..., output = ...}}"
+        if server and not self.own and is_loopback(urlsplit(server).hostname or ""):
+            why = f"assumed to be free: its server is on this machine; if a provider behind it is paid, set {own}"
+            return Price(FREE, why, assumed=True)
         where = f" at {shown_url(server) if '://' in server else server}" if server else ""
         lists = " or ".join(source.name for source in self._sources)
         nobody = (
             f"{lists} has no price of {model.model_name!r}{where}" if lists else "no usable list of prices is installed"
         )
-        return Price(None, f"unknown: {nobody}; set one: prices.{model.id} = {{input = ..., output = ...}}")
+        return Price(None, f"unknown: {nobody}; set one: {own}")

@@ -94,7 +94,8 @@ def prepared_run(
 
 def _budget(settings: EngineSettings, prices: Prices, models: Sequence[ModelConfig]) -> int | None:
     """Look up what the models cost, and return the budget, if there is one. Raises `ConfigError`."""
-    unknown = {model.id: price.why for model in models if (price := prices.of(model)).tariff is None}
+    found = {model.id: prices.of(model) for model in models}
+    unknown = {id: price.why for id, price in found.items() if price.tariff is None or price.assumed}
     if settings.budget is None:
         return None
     if unknown:
