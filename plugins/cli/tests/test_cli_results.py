@@ -10,11 +10,11 @@ import pytest
 from commandline import karenina, result, result_file
 from rich.console import Console
 
-from karenina_cli.printing import MOST_ROWS, field_rows, print_result, print_summary, print_table
+from karenina_cli.printing import MOST_ROWS, MOST_TRAITS, field_rows, print_result, print_summary, print_table
 from karenina_cli.screen import clean, shortened
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
-from karenina_core.data.sections import VetoRecord
+from karenina_core.data.sections import VerificationResultRubric, VetoRecord
 from karenina_engine.results.result_set import VerificationResultSet
 
 JUDGED: dict[str, Any] = {
@@ -225,3 +225,36 @@ def test_a_trait_that_was_not_scored_says_why(tmp_path: Path) -> None:
     shown = karenina("show", str(result_file(tmp_path / "r.jsonl", one)))
     assert "clarity: not scored: the judge said 10 of 1..5" in shown.out
     assert "depth = 4" in shown.out
+
+
+def scored(number: int, outcome: Outcome = Outcome.SCORED, **rubric: Any) -> VerificationResult:
+    one = result(f"q{number}", outcome)
+    one.rubric = VerificationResultRubric(**rubric)
+    return one
+
+
+def test_a_summary_of_scores_has_no_pass_rate_and_a_line_for_each_trait() -> None:
+    text = summarized(
+        scored(1, llm_trait_scores={"clear": True, "depth": 4}, metric_trait_scores={"facts": {"recall": 0.5}}),
+        scored(2, llm_trait_scores={"clear": False, "depth": 3}),
+        scored(3, Outcome.RUBRIC_ERROR, llm_trait_scores={"depth": None}, trait_errors={"depth": "away"}),
+    )
+
+    assert "Pass rate" not in text
+    assert "Bounds" not in text
+    for line in ("clear: 50.0% true of 2", "depth: mean 3.5 of 2, 1 not scored", "facts: recall 0.5 of 1"):
+        assert line in text
+
+
+def test_a_summary_of_verdicts_has_its_pass_rate_and_its_traits() -> None:
+    one = scored(1, Outcome.CORRECT, llm_trait_scores={"tone": 1}, llm_trait_labels={"tone": "kind"})
+    text = summarized(one)
+
+    assert "Pass rate" in text
+    assert "tone: mean 1, kind 1 of 1" in text
+
+
+def test_a_long_list_of_traits_is_cut() -> None:
+    text = summarized(scored(1, regex_trait_scores={f"t{number}": True for number in range(MOST_TRAITS + 2)}))
+
+    assert "and 2 more: --json has all" in text

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from karenina_core.models.ports import Usage
     from karenina_engine.results.failures import Failure
     from karenina_engine.results.summary import Rate, Summary
+    from karenina_engine.results.trait_summary import TraitSummary
 
 STYLES: Final[Mapping[Outcome, str]] = {
     Outcome.CORRECT: "green",
@@ -51,6 +52,8 @@ NOT_EXTRACTED: Final = "(looks at the answer itself)"
 NOTHING: Final = "nothing"
 MOST_ROWS: Final = 100
 """How many results a table shows at most; the others stand in the file."""
+MOST_TRAITS: Final = 20
+"""How many traits a summary shows at most."""
 MOST_FAILURES: Final = 5
 """How many different failures a summary shows."""
 
@@ -239,7 +242,8 @@ def print_summary(console: Console, results: Summarized, path: Path | None = Non
     if len(by_models) > 1:
         for (answering, judge), one in by_models.items():
             who = answering if judge == answering else f"{answering} judged by {judge}"
-            grid.add_row("", Text(f"{clean(who)}: {rate_text(one.pass_rate)}{_unjudged(one)}"))
+            share = f"{one.scored} of {one.items} scored" if scores_only(one) else rate_text(one.pass_rate)
+            grid.add_row("", Text(f"{clean(who)}: {share}{_unjudged(one)}"))
     for name, text in _failure_lines(results):
         grid.add_row(name, Text(clean(text)))
     if path is not None:
@@ -249,7 +253,8 @@ def print_summary(console: Console, results: Summarized, path: Path | None = Non
 
 def summary_lines(summary: Summary, usage: Usage) -> Iterable[tuple[str, str]]:
     """The lines of a summary, each with its name."""
-    yield "Pass rate", rate_text(summary.pass_rate)
+    if not scores_only(summary):
+        yield "Pass rate", rate_text(summary.pass_rate)
     if summary.not_judged:
         kinds = ", ".join(f"{count} {name}" for name, count in summary.outcomes.items() if not Outcome(name).judged)
         yield "Not judged", f"{summary.not_judged} of {summary.items}: {kinds}"
@@ -258,6 +263,11 @@ def summary_lines(summary: Summary, usage: Usage) -> Iterable[tuple[str, str]]:
     yield "Outcomes", ", ".join(f"{count} {name}" for name, count in summary.outcomes.items()) or "none"
     if summary.mean_granular is not None:
         yield "Granular", f"{summary.mean_granular:.3f} on average of {summary.granular_out_of}"
+    traits = list(summary.traits.items())
+    for place, (name, trait) in enumerate(traits[:MOST_TRAITS]):
+        yield "" if place else "Traits", f"{clean(name)}: {trait_text(trait)}"
+    if len(traits) > MOST_TRAITS:
+        yield "", f"and {len(traits) - MOST_TRAITS} more: --json has all"
     if usage.calls or usage.total_tokens:
         calls = f"{usage.calls:,} call{'' if usage.calls == 1 else 's'}"
         yield "Tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out, {calls}"
@@ -276,6 +286,26 @@ def _failure_lines(results: Summarized) -> Iterator[tuple[str, str]]:
 
 def _items(count: int) -> str:
     return f"{count} item{'' if count == 1 else 's'}"
+
+
+def scores_only(summary: Summary) -> bool:
+    """Return whether the items have scores of traits, or errors of traits, and no verdict."""
+    return summary.pass_rate.value is None and bool(summary.scored or Outcome.RUBRIC_ERROR.value in summary.outcomes)
+
+
+def trait_text(trait: TraitSummary) -> str:
+    """Return the scores of a trait in words: `80.0% true of 10, 2 not scored`, or `mean 3.5 of 12`."""
+    found = []
+    if trait.share is not None:
+        found.append(f"{percent(trait.share)} true")
+    if trait.mean is not None:
+        found.append(f"mean {trait.mean:.3g}")
+    found += [f"{clean(label)} {count}" for label, count in trait.labels.items()]
+    found += [f"{clean(name)} {mean:.3g}" for name, mean in trait.parts.items()]
+    text = f"{', '.join(found) or 'scored'} of {trait.n}" if trait.n else ""
+    missing = f"{trait.not_scored} not scored" if trait.not_scored else ""
+    absent = f"{trait.skipped} without its concept" if trait.skipped else ""
+    return ", ".join(filter(None, (text, missing, absent)))
 
 
 def rate_text(rate: Rate) -> str:

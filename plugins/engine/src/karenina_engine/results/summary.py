@@ -11,6 +11,7 @@ from statistics import fmean
 from pydantic import BaseModel, ConfigDict
 
 from karenina_core.data.outcome import Outcome
+from karenina_engine.results.trait_summary import TraitSummary
 
 Z95 = 1.959963984540054
 """The 97.5% quantile of the normal distribution: two-sided 95%."""
@@ -46,7 +47,7 @@ class Summary(BaseModel):
     `items` is every item of the run; `judged` those with a verdict; `not_judged` those that ended in errors; `scored`
     those that have trait scores only. `pass_rate` is correct out of judged. `worst` and `best` are correct out of
     judged and not judged together, were every unjudged item wrong or right; items without a score of some trait, which
-    would have no verdict, are not among them.
+    would have no verdict, are not among them. `traits` are the summaries of rubric traits by name.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -61,6 +62,7 @@ class Summary(BaseModel):
     best: float | None
     mean_granular: float | None = None
     granular_out_of: int = 0
+    traits: dict[str, TraitSummary] = {}
 
 
 def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.models.ports import Usage
 from karenina_engine.results.failures import Failure, FailureCounts
 from karenina_engine.results.summary import OutcomeTally, Summary
+from karenina_engine.results.trait_summary import TraitTally
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -27,6 +28,8 @@ class Totals:
         self._per_question = per_question
         self._all = OutcomeTally(per_question * pairs if per_question is not None else None)
         self._pairs: dict[tuple[str, str], OutcomeTally] = {}
+        self._traits = TraitTally()
+        self._traits_of_pairs: dict[tuple[str, str], TraitTally] = {}
         self._answers: set[int] = set()
         self._used = [0] * len(_COUNTED)
         self._failures = FailureCounts()
@@ -45,6 +48,9 @@ class Totals:
             one.add(result.outcome, meta.question_id, template.verify_granular_result)
         if not result.outcome.judged:
             self._failures.add(result.why(), result.question_id)
+        if result.rubric is not None:
+            self._traits.add(result.rubric)
+            self._traits_of_pairs.setdefault(pair, TraitTally()).add(result.rubric)
         answer = hash((meta.question_id, meta.answering_id, meta.replicate or 1))
         for name, part in (template.usage_metadata or {}).items():
             if name != "total" and (part.get("scope") != "answer" or answer not in self._answers):
@@ -54,11 +60,11 @@ class Totals:
 
     def summary(self) -> Summary:
         """Counts, pass rate with its denominator and interval, and the bounds that unjudged items leave."""
-        return self._all.summary()
+        return _with_traits(self._all, self._traits)
 
     def by_models(self) -> dict[tuple[str, str], Summary]:
         """A summary for each pair of answering model and judge (by their ids)."""
-        return {pair: self._pairs[pair].summary() for pair in sorted(self._pairs)}
+        return {pair: _with_traits(self._pairs[pair], self._traits_of_pairs.get(pair)) for pair in sorted(self._pairs)}
 
     def failures(self) -> list[Failure]:
         """Why items were not judged, equal reasons counted together, those of most items first."""
@@ -67,3 +73,8 @@ class Totals:
     def usage(self) -> Usage:
         """What the run used."""
         return Usage(*self._used)
+
+
+def _with_traits(outcomes: OutcomeTally, traits: TraitTally | None) -> Summary:
+    found = outcomes.summary()
+    return found if traits is None else found.model_copy(update={"traits": traits.summaries()})

@@ -1,0 +1,95 @@
+"""The summary of rubric traits: what the scores of each come to, with their number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karenina_core import Outcome, VerificationResult
+from karenina_core.data.sections import ModelIdentity, VerificationResultMetadata, VerificationResultRubric
+from karenina_engine.results.result_set import VerificationResultSet
+from karenina_engine.results.trait_summary import MOST_TRAITS, TraitSummary
+
+
+def result(judge: str = "j", **rubric: Any) -> VerificationResult:
+    """A result with this rubric section."""
+    return VerificationResult(
+        metadata=VerificationResultMetadata(
+            question_id="q",
+            template_id="t",
+            result_id="r",
+            question_text="Which?",
+            answering_id="a",
+            parsing_id=judge,
+            answering=ModelIdentity(interface="x", model_name="y"),
+            parsing=ModelIdentity(interface="x", model_name="z"),
+        ),
+        outcome=Outcome.SCORED,
+        rubric=VerificationResultRubric(**rubric) if rubric else None,
+    )
+
+
+def summaries(*results: VerificationResult) -> dict[str, TraitSummary]:
+    return VerificationResultSet(results).summary().traits
+
+
+def test_each_kind_of_score_has_its_figure() -> None:
+    found = summaries(
+        result(
+            llm_trait_scores={"clear": True, "depth": 4, "tone": 1, "table": {"count": 3, "name": "x"}},
+            llm_trait_labels={"tone": "kind"},
+            callable_trait_scores={"length": 0.5},
+            metric_trait_scores={"facts": {"recall": 1.0, "precision": 0.5}},
+            other_trait_scores={"tasting_trait_scores": {"sweet": "very"}},
+        ),
+        result(
+            llm_trait_scores={"clear": False, "depth": 1, "tone": 0, "table": {"count": 4}},
+            llm_trait_labels={"tone": "rude"},
+            callable_trait_scores={"length": 1.0},
+            metric_trait_scores={"facts": {"recall": 0.5, "precision": 0.5}},
+            other_trait_scores={"tasting_trait_scores": {"sweet": "very"}},
+        ),
+    )
+    assert found == {
+        "clear": TraitSummary(n=2, share=0.5),
+        "depth": TraitSummary(n=2, mean=2.5),
+        "tone": TraitSummary(n=2, mean=0.5, labels={"kind": 1, "rude": 1}),
+        "table": TraitSummary(n=2, parts={"count": 3.5}),
+        "length": TraitSummary(n=2, mean=0.75),
+        "facts": TraitSummary(n=2, parts={"recall": 0.75, "precision": 0.5}),
+        "sweet": TraitSummary(n=2, labels={"very": 2}),
+    }
+
+
+def test_traits_without_a_score_are_counted_apart() -> None:
+    found = summaries(
+        result(llm_trait_scores={"clear": True}),
+        result(llm_trait_scores={"clear": None}, trait_errors={"clear": "away", "gone": "no plugin"}),
+        result(dynamic_rubric_skipped_traits={"clear": "not present"}),
+        result(),
+    )
+    assert found["clear"] == TraitSummary(n=1, not_scored=1, skipped=1, share=1.0)
+    assert found["gone"] == TraitSummary(not_scored=1)
+
+
+def test_each_pair_of_models_has_its_own() -> None:
+    results = VerificationResultSet(
+        [result("j", regex_trait_scores={"doi": True}), result("k", regex_trait_scores={"doi": False})]
+    )
+    assert {pair[1]: one.traits["doi"].share for pair, one in results.by_models().items()} == {"j": 1.0, "k": 0.0}
+    assert results.summary().traits["doi"] == TraitSummary(n=2, share=0.5)
+
+
+@given(st.lists(st.floats(-1e9, 1e9) | st.integers(-(10**6), 10**6)), st.randoms(use_true_random=False))
+def test_the_order_of_results_does_not_matter(scores: list[float], draw: Any) -> None:
+    given_scores = [result(callable_trait_scores={"x": score}) for score in scores]
+    first = summaries(*given_scores)
+    draw.shuffle(given_scores)
+    assert summaries(*given_scores) == first
+
+
+def test_traits_of_ever_new_names_take_no_more_memory() -> None:
+    many = [result(regex_trait_scores={f"t{number}": True}) for number in range(MOST_TRAITS + 5)]
+    assert len(summaries(*many)) == MOST_TRAITS
