@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from karenina_cli.models import models_of
+from karenina_cli.models import SPEC_HELP, models_of
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
@@ -23,6 +23,18 @@ Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set", metavar="NAME=VALUE", help="Set one name (`karenina config` lists them).", show_default=False
+    ),
+]
+Answering = Annotated[
+    list[str] | None, typer.Option("--answering", "-a", metavar="SPEC", help=f"A model under test: {SPEC_HELP}")
+]
+Judges = Annotated[
+    list[str] | None, typer.Option("--judge", "-j", metavar="SPEC", help="A judge, written in the same way.")
+]
+TrustAll = Annotated[
+    bool,
+    typer.Option(
+        "--trust-all", help="Run the benchmark's code and use its restricted values: only for your own files."
     ),
 ]
 

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from karenina_cli.configuring import Columns, ConfigFile, Settings, columns_of, configuration
-from karenina_cli.models import SPEC_HELP
+from karenina_cli.configuring import (
+    Answering,
+    Columns,
+    ConfigFile,
+    Judges,
+    Settings,
+    TrustAll,
+    columns_of,
+    configuration,
+)
 from karenina_cli.screen import Screen, clean, screen_of
 
 if TYPE_CHECKING:
@@ -34,12 +42,8 @@ def prompts(
     config: ConfigFile = None,
     settings: Settings = None,
     columns: Columns = None,
-    answering: Annotated[
-        list[str] | None, typer.Option("--answering", "-a", metavar="SPEC", help=f"The model under test: {SPEC_HELP}")
-    ] = None,
-    judge: Annotated[
-        list[str] | None, typer.Option("--judge", "-j", metavar="SPEC", help="The judge, written in the same way.")
-    ] = None,
+    answering: Answering = None,
+    judge: Judges = None,
     question: Annotated[
         str | None,
         typer.Option("--question", "-q", metavar="ID", help="For this question; the first of the file by default."),
@@ -50,12 +54,7 @@ def prompts(
     answer: Annotated[
         str | None, typer.Option(metavar="TEXT", help="What stands for the answer of the model under test.")
     ] = None,
-    trust_all: Annotated[
-        bool,
-        typer.Option(
-            "--trust-all", help="Run the benchmark's code and use its restricted values: only for your own files."
-        ),
-    ] = False,
+    trust_all: TrustAll = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print every prompt of a question, to the letter, without asking a model; without FILE the tasks that there are.

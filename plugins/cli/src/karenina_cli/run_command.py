@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from karenina_cli.configuring import Columns, ConfigFile, Settings, chosen_ids, columns_of, configuration
+from karenina_cli.configuring import (
+    Answering,
+    Columns,
+    ConfigFile,
+    Judges,
+    Settings,
+    TrustAll,
+    chosen_ids,
+    columns_of,
+    configuration,
+)
 from karenina_cli.exit_codes import ExitCode
-from karenina_cli.models import SPEC_HELP
 from karenina_cli.screen import Screen, screen_of
 
 if TYPE_CHECKING:
@@ -35,12 +44,8 @@ def run(
     ],
     config: ConfigFile = None,
     settings: Settings = None,
-    answering: Annotated[
-        list[str] | None, typer.Option("--answering", "-a", metavar="SPEC", help=f"A model under test: {SPEC_HELP}")
-    ] = None,
-    judge: Annotated[
-        list[str] | None, typer.Option("--judge", "-j", metavar="SPEC", help="A judge, written in the same way.")
-    ] = None,
+    answering: Answering = None,
+    judge: Judges = None,
     recordings: Annotated[
         Path | None, typer.Option(help="Judge the answers in this file instead of asking a model.", show_default=False)
     ] = None,
@@ -113,12 +118,7 @@ def run(
     skip_broken: Annotated[
         bool, typer.Option("--skip-broken", help="Leave out the questions of the file that cannot be read.")
     ] = False,
-    trust_all: Annotated[
-        bool,
-        typer.Option(
-            "--trust-all", help="Run the benchmark's code and use its restricted values: only for your own files."
-        ),
-    ] = False,
+    trust_all: TrustAll = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, and no results but the summary.")] = False,
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
@@ -16,6 +16,11 @@ from karenina_engine.cost.prices import OwnPrice
 
 _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
 _NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"changes_results": False, "from_files": "never"}
+
+
+def _tries(default: int, description: str) -> Any:
+    """Return the field of how often a call is made again; no result depends on it."""
+    return Field(default=default, ge=0, description=description, json_schema_extra=_NO_CHANGE)
 
 
 class EngineSettings(BaseModel):
@@ -64,30 +69,10 @@ class EngineSettings(BaseModel):
         description="Where the work is done: asyncio is one event loop in this process; plugins bring others.",
         json_schema_extra=_NOT_FROM_FILES,
     )
-    retry_connection: int = Field(
-        default=2,
-        ge=0,
-        description="How often a call is made again when no connection is.",
-        json_schema_extra=_NO_CHANGE,
-    )
-    retry_timeout: int = Field(
-        default=1,
-        ge=0,
-        description="How often a call is made again after its time was out.",
-        json_schema_extra=_NO_CHANGE,
-    )
-    retry_rate_limit: int = Field(
-        default=8,
-        ge=0,
-        description="How often a call is made again after a rate limit; 0: such a call fails.",
-        json_schema_extra=_NO_CHANGE,
-    )
-    retry_server: int = Field(
-        default=4,
-        ge=0,
-        description="How often a call is made again after an error of the server.",
-        json_schema_extra=_NO_CHANGE,
-    )
+    retry_connection: int = _tries(2, "How often a call is made again when no connection is.")
+    retry_timeout: int = _tries(1, "How often a call is made again after its time was out.")
+    retry_rate_limit: int = _tries(8, "How often a call is made again after a rate limit; 0: such a call fails.")
+    retry_server: int = _tries(4, "How often a call is made again after an error of the server.")
     retry_patience: float = Field(
         default=300.0,
         ge=0,
