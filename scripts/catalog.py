@@ -44,14 +44,12 @@ def variables(checkout: Path) -> dict[str, str]:
     return found
 
 
-def extras(checkout: Path) -> dict[str, str]:
-    """Return the extra of `karenina` that brings each member that does not come with it, by distribution."""
+def extras(checkout: Path) -> dict[str, str | None]:
+    """Return each member with the extra of `karenina` that brings it; None for those that come with it."""
     found = {}
-    for project in sorted(checkout.glob("*/*/pyproject.toml")):
+    for project in [*checkout.glob("karenina*/pyproject.toml"), *checkout.glob("*/*/pyproject.toml")]:
         table = tomllib.loads(project.read_text("utf-8"))
-        extra = table.get("tool", {}).get("karenina", {}).get("extra")
-        if extra is not None:
-            found[table["project"]["name"]] = extra
+        found[table["project"]["name"]] = table.get("tool", {}).get("karenina", {}).get("extra")
     return found
 
 
@@ -75,7 +73,7 @@ def survey(names: list[str]) -> Known:
         "hooks": {},
         "settings": {},
         "variables": variables(Path(__file__).parents[1]),
-        "extras": extras(Path(__file__).parents[1]),
+        "members": extras(Path(__file__).parents[1]),
         "trait_fields": {},
     }
     for settings, owner in settings_models(plugins):

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from conftest import Site, Wheels
 
+from karenina_core import __version__
+
 BENCHMARK = """karenina: 1
 name: Capitals
 questions:
@@ -280,7 +282,7 @@ def test_a_required_plugin_has_to_work(broken: Site, wheels: Wheels) -> None:
 
     assert stopped("GenerateAnswer", "karenina-checks", "parrot") == ""
     assert BROKEN["ImportError"][1] in stopped("parrot", "ImportError")
-    assert "'Parrot', which is not installed; did you mean 'parrot'?" in stopped("Parrot")
+    assert "'parrott', which is not installed; did you mean 'parrot'?" in stopped("parrott")
     assert "'karenina-nowhere', which is not installed" in stopped("karenina-nowhere")
 
 
@@ -295,6 +297,24 @@ def test_a_broken_plugin_of_ours_is_not_called_missing(site: Site) -> None:
     assert "abstention_enabled: it belongs to a plugin that is not there: karenina-checks" in done.stderr
     assert "cannot be used: ImportError: the wrong library" in done.stderr
     assert "pip install" not in done.stderr
+
+
+def test_members_of_another_release_are_named_with_the_cure(site: Site) -> None:
+    for name, points in {
+        "karenina-prices": "[karenina.plugins]\nprices = karenina_prices:plugin\n",
+        "karenina-odd": "",
+    }.items():
+        info = site.folder / "site" / f"{name.replace('-', '_')}-0.0.7.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.0.7\n")
+        (info / "entry_points.txt").write_text(points or "[karenina.plugins]\nodd = karenina_prices:plugin\n")
+
+    done = site.karenina("plan")
+
+    (warning,) = [line for line in done.stderr.splitlines() if "same release" in line]
+    assert f"karenina-prices 0.0.7: not of the same release as karenina-core {__version__}" in warning
+    assert f"; pip install karenina-prices=={__version__}" in warning
+    assert "karenina-odd" not in warning
 
 
 def test_a_broken_adapter_stops_only_the_runs_with_its_models(site: Site, wheels: Wheels) -> None:

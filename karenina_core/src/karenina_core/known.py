@@ -29,7 +29,7 @@ class AdapterDetails(TypedDict):
 class Known(TypedDict):
     """Distribution by name, for each kind; adapters have what they say of themselves beside it. `recorders` are the
     adapters that replay what was recorded; `variables` are environment variables that set no configuration name,
-    `extras` those of `karenina`, by the distribution that each brings."""
+    `members` all distributions of the project, with the extra of `karenina` that brings each if there is one."""
 
     stages: dict[str, str]
     stage_slots: dict[str, str | None]
@@ -43,7 +43,7 @@ class Known(TypedDict):
     executors: dict[str, str]
     settings: dict[str, str]
     variables: dict[str, str]
-    extras: dict[str, str]
+    members: dict[str, str | None]
     trait_fields: dict[str, str]
 
 
@@ -66,8 +66,8 @@ def missing_adapter(interface: str, installed: Iterable[str]) -> str:
 
 def install_line(distribution: str) -> str:
     """Return the command that installs `distribution`: a member comes with `karenina`, or with one of its extras."""
-    found = known()
-    if distribution in found["extras"]:
-        return f"pip install 'karenina[{found['extras'][distribution]}]'"
-    owners = {owner for table in (found["stages"], found["adapters"], found["settings"]) for owner in table.values()}
-    return "pip install karenina" if distribution in owners else f"pip install {distribution}"
+    members = known()["members"]
+    if distribution not in members:
+        return f"pip install {distribution}"
+    extra = members[distribution]
+    return f"pip install 'karenina[{extra}]'" if extra else "pip install karenina"

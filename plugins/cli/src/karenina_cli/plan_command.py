@@ -58,7 +58,7 @@ def _plans(
     from karenina_core.data.question import Question
     from karenina_core.errors import ConfigError
     from karenina_engine.scheduling.planner import Planner
-    from karenina_engine.scheduling.plugin_checks import check_selection, warn_of_broken_plugins
+    from karenina_engine.scheduling.plugin_checks import check_selection, warn_about_plugins
     from karenina_engine.scheduling.running import chosen_questions
 
     benchmark = Benchmark.load(file, columns=columns) if file is not None else None
@@ -73,7 +73,7 @@ def _plans(
             raise ConfigError([f"{file} holds no question to plan for"])
     plugins = plugins_of(chosen)
     check_selection(plugins, chosen)
-    warn_of_broken_plugins(plugins)
+    warn_about_plugins(plugins)
     planner = Planner(chosen, plugins)
     found: dict[tuple[str, ...], tuple[Plan, list[str]]] = {}
     for question in questions:

@@ -28,7 +28,7 @@ from karenina_engine.offline.placeholder import fitting
 from karenina_engine.offline.rehearsal import Prompt, rehearse
 from karenina_engine.scheduling.matrix import Matrix
 from karenina_engine.scheduling.planner import Planner
-from karenina_engine.scheduling.plugin_checks import check_selection, warn_of_broken_plugins
+from karenina_engine.scheduling.plugin_checks import check_selection, warn_about_plugins
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -185,7 +185,7 @@ def estimate(
     from karenina_engine.scheduling.running import run_blocking
 
     check_selection(plugins, config)
-    warn_of_broken_plugins(plugins)
+    warn_about_plugins(plugins)
     found = _Counted(Matrix(questions, config))
     if journal is None or not journal.exists():
         found.count({})

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from karenina_core.errors import ConfigError
-from karenina_core.known import known
+from karenina_core.known import CORE, known
 from karenina_core.plugins.discovery import canonical
 from karenina_core.wording import nearest
 from karenina_engine.scheduling.blocked import settings_without_effect
@@ -29,8 +29,13 @@ def check_selection(plugins: Plugins, config: VerificationConfig) -> None:
         raise ConfigError(problems)
 
 
-def warn_of_broken_plugins(plugins: Plugins) -> None:
-    """Warn of installed plugins that cannot be used, and so are left out."""
+def warn_about_plugins(plugins: Plugins) -> None:
+    """Warn of installed plugins that cannot be used, and so are left out, and of members from different releases."""
+    _warn_of_broken(plugins)
+    _warn_of_mixed_releases(plugins)
+
+
+def _warn_of_broken(plugins: Plugins) -> None:
     for owner, names, failure in broken_plugins(plugins):
         logger.warning(
             "%s of %s cannot be used and %s left out: %s; repair or uninstall it, or block it: [plugins] block = [%s]",
@@ -39,6 +44,20 @@ def warn_of_broken_plugins(plugins: Plugins) -> None:
             "is" if len(names) == 1 else "are",
             failure,
             ", ".join(f'"{name}"' for name in names),
+        )
+
+
+def _warn_of_mixed_releases(plugins: Plugins) -> None:
+    """Warn of distributions of this project whose version is not the core's: only those of one release are tested."""
+    versions = loaded_distributions(plugins)
+    release = versions.get(CORE)
+    differing = [name for name, version in versions.items() if version != release and name in known()["members"]]
+    if release is not None and differing:
+        logger.warning(
+            "%s: not of the same release as karenina-core %s, and only one release is tested together; pip install %s",
+            ", ".join(f"{name} {versions[name]}" for name in differing),
+            release,
+            " ".join(f"{name}=={release}" for name in differing),
         )
 
 
@@ -64,10 +83,9 @@ def _unmet(plugins: Plugins, name: str) -> list[str]:
     found = plugins.describe()
     named = [info for info in found if info.among([name])]
     if not named:
-        members = {*known()["stages"].values(), *known()["adapters"].values(), *known()["hooks"].values()}
         hint = nearest(name, {one for info in found for one in (info.name, info.distribution)})
         owner = canonical(name)
-        why = f"and {plugins.why_absent(owner)}" if owner in members else f"which is not installed{hint}"
+        why = f"and {plugins.why_absent(owner)}" if owner in known()["members"] else f"which is not installed{hint}"
         return [f"[plugins] require names {name!r}, {why}"]
     return [
         f"[plugins] require names {name!r}, and {info.name} of {info.distribution} {info.version} cannot be used: "

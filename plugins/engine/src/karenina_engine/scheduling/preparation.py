@@ -16,7 +16,7 @@ from karenina_engine.scheduling.matrix import Matrix
 from karenina_engine.scheduling.observers import observers
 from karenina_engine.scheduling.offered_executors import executor_of
 from karenina_engine.scheduling.planner import Planner
-from karenina_engine.scheduling.plugin_checks import check_selection, warn_of_broken_plugins
+from karenina_engine.scheduling.plugin_checks import check_selection, warn_about_plugins
 from karenina_engine.scheduling.preflight import check_any_run, check_stages
 from karenina_engine.scheduling.prepared import PreparedRun
 from karenina_engine.scheduling.settings import EngineSettings
@@ -85,7 +85,7 @@ def prepared_run(
     )
     executor = executor_of(prepared)
     executor.check(prepared)
-    warn_of_broken_plugins(plugins)
+    warn_about_plugins(plugins)
     if settings.budget is not None and not executor.keeps_budgets:
         why = f"the executor {settings.executor!r} does not keep to a budget"
         raise ConfigError([f'{why}: remove the budget, or set executor = "{InThisProcess.name}"'])
