@@ -190,7 +190,7 @@ def test_traits_and_no_plugin_that_scores_them_are_a_problem_of_the_plan() -> No
         if not point.value.startswith(("karenina_rubric", "karenina_deep_judgment", "karenina_agentic"))
     ]
     models = judging()
-    with pytest.raises(PlanError, match=r"rubric traits \(doi\).*karenina-rubric"):
+    with pytest.raises(PlanError, match=r"rubric traits \(doi\).*: pip install karenina, or set evaluation_mode"):
         run(benchmark(DOI), models, Plugins.discover(found=found))
     assert models.requests == []
 

@@ -176,7 +176,7 @@ def _fills(name: str, slot: Slot) -> bool:
 def _who_fills(slot: Slot, present: Collection[str] = ()) -> str:
     """The command that installs a stage for `slot`, where this project has one that is not `present`."""
     owners = sorted({owner for name, owner in known()["stages"].items() if _fills(name, slot)} - set(present))
-    return " or ".join(install_line(owner) for owner in owners) or "install a plugin that offers one"
+    return " or ".join(dict.fromkeys(map(install_line, owners))) or "install a plugin that offers one"
 
 
 def _take_included(here: Iterable[Selected], config: VerificationConfig, question: Question, found: Selection) -> None:
