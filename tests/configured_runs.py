@@ -19,7 +19,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait
 from karenina_core.errors import KareninaError
 from karenina_core.models.adapters import AdapterSpec
-from karenina_core.models.ports import CallInfo, ErrorCategory, LLMReply, Message, PortError, ToolCall
+from karenina_core.models.ports import AgentReply, CallInfo, ErrorCategory, LLMReply, Message, PortError, ToolCall
 from karenina_core.plugins import Plugins
 from karenina_engine.offline.placeholder import fitting
 from karenina_testing import Request, ScriptedModels
@@ -166,9 +166,16 @@ class Judge:
         return found
 
 
-def whole_run(root: Path, settings: Mapping[str, Any], judge: Judge, answering: Mapping[str, Any]) -> Seen:
+def whole_run(
+    root: Path,
+    settings: Mapping[str, Any],
+    judge: Judge,
+    answering: Mapping[str, Any],
+    said: str | LLMReply = SAID,
+    trace: Sequence[Message] | AgentReply = TRACE,
+) -> Seen:
     """Run the question with these settings. `root` holds the folder `task`, its workspace."""
-    models = Models(say=lambda *_: SAID, act=lambda *_: TRACE, fill=judge.filling())
+    models = Models(say=lambda *_: said, act=lambda *_: trace, fill=judge.filling())
     (root / "task").mkdir(parents=True, exist_ok=True)
     benchmark = Benchmark.create(name="everything")
     benchmark.add_question(

@@ -10,6 +10,7 @@ from karenina_core import ANY, ArtifactKeys, Slot, Stage
 K = ArtifactKeys
 PARSE_OPTIONAL = {
     K.RECURSION_LIMIT_REACHED,
+    K.RESPONSE_REFUSED,
     K.TRACE_MESSAGES,
     K.TRACE_VALIDATION_FAILED,
     K.FINAL_AI_MESSAGE,
@@ -77,6 +78,7 @@ CONTRACTS = [
             K.FINAL_AI_MESSAGE,
             K.RECURSION_LIMIT_REACHED,
             K.RESPONSE_TRUNCATED,
+            K.RESPONSE_REFUSED,
             K.ANSWERING_MCP_SERVERS,
             K.AGENT_METRICS,
         },
@@ -98,7 +100,7 @@ CONTRACTS = [
         "AbstentionCheck",
         Slot.ABSTENTION_CHECK,
         requires={K.RAW_LLM_RESPONSE},
-        optional={K.RECURSION_LIMIT_REACHED},
+        optional={K.RECURSION_LIMIT_REACHED, K.RESPONSE_REFUSED},
         produces={
             K.ABSTENTION_CHECK_PERFORMED,
             K.ABSTENTION_DETECTED,
@@ -110,7 +112,7 @@ CONTRACTS = [
         "SufficiencyCheck",
         Slot.SUFFICIENCY_CHECK,
         requires={K.RAW_LLM_RESPONSE, K.ANSWER_CLASS},
-        optional={K.RECURSION_LIMIT_REACHED, K.TRACE_VALIDATION_FAILED, K.ABSTENTION_DETECTED},
+        optional={K.RECURSION_LIMIT_REACHED, K.RESPONSE_REFUSED, K.TRACE_VALIDATION_FAILED, K.ABSTENTION_DETECTED},
         produces={
             K.SUFFICIENCY_CHECK_PERFORMED,
             K.SUFFICIENCY_DETECTED,

@@ -56,7 +56,7 @@ async def test_without_a_key_no_authorization_is_sent(server: Scripted, open_por
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        (completion(None, refusal="I can't."), LLMReply("I can't.", USAGE, "stop", "served-model")),
+        (completion(None, refusal="I can't."), LLMReply("I can't.", USAGE, "content_filter", "served-model")),
         (completion("Par", "length"), LLMReply("Par", USAGE, "length", "served-model")),
         (completion("", "content_filter"), LLMReply("", USAGE, "content_filter", "served-model")),
         (completion("x", "eos"), LLMReply("x", USAGE, "other", "served-model")),

@@ -100,7 +100,7 @@ async def test_other_errors_are_no_reason_to_ask_in_another_way(server: Scripted
         (completion("It is Paris."), "json_schema", "It is Paris.", "stop"),
         (completion('{"city": "Pa', "length"), "json_schema", '{"city": "Pa', "length"),
         (completion("", "content_filter"), "json_schema", "", "content_filter"),
-        (completion(None, refusal="I can't."), "json_schema", "I can't.", "stop"),
+        (completion(None, refusal="I can't."), "json_schema", "I can't.", "content_filter"),
         (completion("It is Paris."), "tool", "It is Paris.", "stop"),
         (calls(("City_of_a_reply", '{"city": ')), "tool", '{"city": ', "tool_calls"),
         (calls(("City_of_a_reply", CITY), ("City_of_a_reply", CITY)), "tool", f"{CITY}\n{CITY}", "tool_calls"),

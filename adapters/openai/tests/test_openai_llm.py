@@ -96,7 +96,10 @@ async def test_the_environment_names_server_and_key(
     ("body", "expected"),
     [
         (completion(), LLMReply("Paris.", Usage(7, 3, calls=1), "stop", "served-model")),
-        (completion(None, refusal="I can't."), LLMReply("I can't.", Usage(7, 3, calls=1), "stop", "served-model")),
+        (
+            completion(None, refusal="I can't."),
+            LLMReply("I can't.", Usage(7, 3, calls=1), "content_filter", "served-model"),
+        ),
         (
             completion(reasoning_content="Well ..."),
             LLMReply("Paris.", Usage(7, 3, calls=1), "stop", "served-model", "Well ..."),

@@ -79,10 +79,13 @@ def test_an_empty_answer_is_an_answer() -> None:
     assert found.artifact(Keys.RAW_LLM_RESPONSE) == ""
 
 
-@pytest.mark.parametrize("reason", ["length", "content_filter"])
-def test_an_answer_that_was_cut_off_says_so(reason: FinishReason) -> None:
+@pytest.mark.parametrize("reason", ["stop", "length", "content_filter"])
+def test_why_an_answer_ended_is_recorded(reason: FinishReason) -> None:
     found = generate(ScriptedModels(say=lambda *_: LLMReply("BCL2 is a", finish_reason=reason)))
-    assert found.artifact(Keys.RESPONSE_TRUNCATED) is True
+    assert found.artifact(Keys.RESPONSE_TRUNCATED) is (reason == "length")
+    assert found.artifact(Keys.RESPONSE_REFUSED) is (reason == "content_filter")
+    vetoes = [(veto.reason, veto.outcome) for veto in found.vetoes]
+    assert vetoes == ([("the provider stopped the answer", Outcome.ABSTAINED)] if reason == "content_filter" else [])
 
 
 def test_what_a_filter_left_nothing_of_is_an_empty_answer_through_any_port() -> None:
@@ -91,7 +94,7 @@ def test_what_a_filter_left_nothing_of_is_an_empty_answer_through_any_port() -> 
     for found in (generate(ScriptedModels(act=lambda *_: filtered), MCP), plain):
         assert found.error is None
         assert found.artifact(Keys.FINAL_AI_MESSAGE) == ""
-        assert found.artifact(Keys.RESPONSE_TRUNCATED) is True
+        assert found.artifact(Keys.RESPONSE_REFUSED) is True
 
 
 def test_a_failed_call_is_a_model_error() -> None:

@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
 from karenina_toolkit.reply_checks import token_count
 from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
+from karenina_toolkit.traces.openai_completions import refused
 
 _FINISH: dict[str, FinishReason] = {
     "stop": "stop",
@@ -28,6 +29,10 @@ _FINISH: dict[str, FinishReason] = {
     "content_filter": "content_filter",
     "refusal": "content_filter",
     "safety": "content_filter",
+    "prohibited_content": "content_filter",
+    "blocklist": "content_filter",
+    "spii": "content_filter",
+    "recitation": "content_filter",
 }
 
 
@@ -62,7 +67,8 @@ def from_langchain(said: AIMessage) -> ChatReply:
     metadata = said.response_metadata
     model = metadata.get("model_name") or metadata.get("model")
     message = Message.assistant("\n".join(text for text in texts if text), calls, _reasoning(said))
-    return ChatReply(message, _usage(said), _finish_reason(metadata), model if isinstance(model, str) else None)
+    reason: FinishReason = "content_filter" if refused(said.additional_kwargs) else _finish_reason(metadata)
+    return ChatReply(message, _usage(said), reason, model if isinstance(model, str) else None)
 
 
 def arguments_of(said: AIMessage) -> str:

@@ -70,6 +70,7 @@ class ArtifactKeys:
     FINAL_AI_MESSAGE: Final = ArtifactKey[str | None]("final_ai_message", str)
     RECURSION_LIMIT_REACHED: Final = ArtifactKey[bool]("recursion_limit_reached", bool, "template")
     RESPONSE_TRUNCATED: Final = ArtifactKey[bool]("response_truncated", bool, "template")
+    RESPONSE_REFUSED: Final = ArtifactKey[bool]("response_refused", bool, "template")
     ANSWERING_MCP_SERVERS: Final = ArtifactKey[list[str] | None]("answering_mcp_servers", list, "template")
     AGENT_METRICS: Final = ArtifactKey[dict[str, Any] | None]("agent_metrics", dict, "template")
 

@@ -99,6 +99,7 @@ class VerificationResultTemplate(Section):
     sufficiency_reasoning: str | None = None
     recursion_limit_reached: bool = False
     response_truncated: bool = False
+    response_refused: bool = False
     answering_mcp_servers: list[str] | None = None
     agent_metrics: dict[str, Any] | None = None
     usage_metadata: dict[str, dict[str, Any]] | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from karenina_checks.judged import JudgedCheck
 from karenina_checks.prompts import ABSTAINED, ABSTENTION_DETECTION, ABSTENTION_SCHEMA, abstention_request
 from karenina_checks.settings import ChecksSettings
@@ -10,18 +12,21 @@ from karenina_core import Outcome, Question, Skip, Slot, VerificationConfig, Ver
 from karenina_core.stages.stage import Detection
 from karenina_toolkit.skipping import unless_failed
 
+STOPPED: Final = Detection(True, reasoning="the provider stopped the answer")
+
 
 class AbstentionCheck(JudgedCheck):
     """Fails answers that are none, in outcome ABSTAINED, and spares them the parsing.
 
     Hedged, partial and approximate answers are answers. A response without any text is no refusal, since nobody
-    refused anything: no judge is asked, and whatever parses it finds nothing in it.
+    refused anything: no judge is asked, and whatever parses it finds nothing in it. An answer that the provider stopped
+    is an abstention without asking one.
     """
 
     name = "AbstentionCheck"
     slot = Slot.ABSTENTION_CHECK
     requires = frozenset({Keys.RAW_LLM_RESPONSE})
-    optional = frozenset({Keys.RECURSION_LIMIT_REACHED})
+    optional = frozenset({Keys.RECURSION_LIMIT_REACHED, Keys.RESPONSE_REFUSED})
     prefix = "abstention"
     settings = ChecksSettings
     prompts = (ABSTENTION_DETECTION,)
@@ -40,10 +45,18 @@ class AbstentionCheck(JudgedCheck):
         """Skips answers that the turn limit broke off."""
         return unless_failed(context, Keys.RECURSION_LIMIT_REACHED)
 
+    async def detect(self, context: VerificationContext) -> Detection:
+        """Ask the judge, unless the provider has stopped the answer or there is nothing to read."""
+        if context.find_artifact(Keys.RESPONSE_REFUSED):
+            return STOPPED
+        return await super().detect(context)
+
     def request(self, context: VerificationContext, response: str) -> str:
         """The question, without which no evasion could be told, and the response."""
         return abstention_request(context.question.question, response)
 
     def veto_reason(self, detection: Detection) -> str:
-        """With the judge's reasoning."""
+        """Return the provider's part, or the judge's reasoning."""
+        if detection is STOPPED:
+            return str(STOPPED.reasoning)
         return f"the model abstained: {detection.reasoning or 'the judge gave no reason'}"

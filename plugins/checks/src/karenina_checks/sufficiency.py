@@ -22,7 +22,14 @@ class SufficiencyCheck(JudgedCheck):
     name = "SufficiencyCheck"
     slot = Slot.SUFFICIENCY_CHECK
     requires = frozenset({Keys.RAW_LLM_RESPONSE, Keys.ANSWER_CLASS})
-    optional = frozenset({Keys.RECURSION_LIMIT_REACHED, Keys.TRACE_VALIDATION_FAILED, Keys.ABSTENTION_DETECTED})
+    optional = frozenset(
+        {
+            Keys.RECURSION_LIMIT_REACHED,
+            Keys.RESPONSE_REFUSED,
+            Keys.TRACE_VALIDATION_FAILED,
+            Keys.ABSTENTION_DETECTED,
+        }
+    )
     prefix = "sufficiency"
     settings = ChecksSettings
     prompts = (SUFFICIENCY_DETECTION,)
@@ -39,8 +46,13 @@ class SufficiencyCheck(JudgedCheck):
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Skips what an earlier stage has failed already, and templates that no judge fills."""
-        failing = (Keys.RECURSION_LIMIT_REACHED, Keys.TRACE_VALIDATION_FAILED, Keys.ABSTENTION_DETECTED)
-        not_failed = unless_failed(context, *failing)
+        not_failed = unless_failed(
+            context,
+            Keys.RECURSION_LIMIT_REACHED,
+            Keys.RESPONSE_REFUSED,
+            Keys.TRACE_VALIDATION_FAILED,
+            Keys.ABSTENTION_DETECTED,
+        )
         if not not_failed:
             return not_failed
         if not context.get_artifact(Keys.ANSWER_CLASS).judge_fields:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import ClassVar, Final
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
-from karenina_core.models.ports import AgentOptions, AgentReply, LLMReply, Message, PortError
+from karenina_core.models.ports import AgentOptions, AgentReply, FinishReason, LLMReply, Message, PortError
 from karenina_core.models.prompts import PromptTask
 from karenina_core.stages.stage import ModelNeed
 from karenina_core.wording import nearest
@@ -26,8 +26,6 @@ FEW_SHOT_GENERATION: Final = PromptTask("few_shot_generation", "", shows_truth=T
 
 
 _MOST_NAMED: Final = 5
-_CUT_SHORT: Final = ("length", "content_filter")
-"""Why a reply may hold less than the model had to say: its limit of tokens, or its provider's filter."""
 
 logger = logging.getLogger("karenina")
 
@@ -38,7 +36,8 @@ class GenerateAnswer(Stage):
     A model with MCP servers, a model that is itself an agent, and a recorded conversation come through the agent port,
     and their whole trace is kept; any other answer is kept as it was said, to the letter, but for the reasoning before
     it (`strip_reasoning`), which is the result field `reasoning` in the extensions. An answer that is empty is an
-    answer; only a call that failed ends the item, in MODEL_ERROR, and what an agent had done until then is kept.
+    answer; only a call that failed ends the item, in MODEL_ERROR, and what an agent had done until then is kept. An
+    answer that the provider stopped (a refusal, or its filter) ends in ABSTAINED: here, or in the check for abstention.
     """
 
     name = "GenerateAnswer"
@@ -52,11 +51,13 @@ class GenerateAnswer(Stage):
             Keys.FINAL_AI_MESSAGE,
             Keys.RECURSION_LIMIT_REACHED,
             Keys.RESPONSE_TRUNCATED,
+            Keys.RESPONSE_REFUSED,
             Keys.ANSWERING_MCP_SERVERS,
             Keys.AGENT_METRICS,
         }
     )
     usage_key = "answer_generation"
+    reads: ClassVar[Mapping[str, object]] = {"abstention_enabled": False}
     prompts = (GENERATION, FEW_SHOT_GENERATION)
     settings = GenerationSettings
     fallback = True
@@ -106,6 +107,8 @@ class GenerateAnswer(Stage):
                 raise
         else:
             self._record_text(context, await context.llm(model).invoke(messages))
+        if context.get_artifact(Keys.RESPONSE_REFUSED) and not context.setting("abstention_enabled"):
+            context.veto("the provider stopped the answer", Outcome.ABSTAINED)
 
     @staticmethod
     def _record_text(context: VerificationContext, reply: LLMReply) -> None:
@@ -119,7 +122,7 @@ class GenerateAnswer(Stage):
         context.set_artifact(Keys.TRACE_MESSAGES, [])
         context.set_artifact(Keys.FINAL_AI_MESSAGE, text)
         context.set_artifact(Keys.RECURSION_LIMIT_REACHED, False)
-        context.set_artifact(Keys.RESPONSE_TRUNCATED, reply.finish_reason in _CUT_SHORT)
+        _record_end(context, reply.finish_reason)
         context.set_artifact(Keys.AGENT_METRICS, None)
 
     @staticmethod
@@ -131,7 +134,7 @@ class GenerateAnswer(Stage):
         context.set_artifact(Keys.TRACE_MESSAGES, trace)
         context.set_artifact(Keys.FINAL_AI_MESSAGE, _last_word(trace, reply.finish_reason))
         context.set_artifact(Keys.RECURSION_LIMIT_REACHED, reply.limit_reached)
-        context.set_artifact(Keys.RESPONSE_TRUNCATED, reply.finish_reason in _CUT_SHORT)
+        _record_end(context, reply.finish_reason)
         context.set_artifact(Keys.AGENT_METRICS, dict(metrics(trace)))
 
 
@@ -144,6 +147,11 @@ def _warn_of_strangers(unknown: Sequence[str], ids: Collection[str]) -> None:
             shown,
             ", ..." if len(unknown) > _MOST_NAMED else "",
         )
+
+
+def _record_end(context: VerificationContext, reason: FinishReason) -> None:
+    context.set_artifact(Keys.RESPONSE_TRUNCATED, reason == "length")
+    context.set_artifact(Keys.RESPONSE_REFUSED, reason == "content_filter")
 
 
 def _last_word(trace: Sequence[Message], finish_reason: str) -> str | None:

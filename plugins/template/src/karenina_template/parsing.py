@@ -86,6 +86,7 @@ class ParsingStage(Stage):
     optional = frozenset(
         {
             Keys.RECURSION_LIMIT_REACHED,
+            Keys.RESPONSE_REFUSED,
             Keys.TRACE_MESSAGES,
             Keys.TRACE_VALIDATION_FAILED,
             Keys.FINAL_AI_MESSAGE,
@@ -123,6 +124,7 @@ class ParsingStage(Stage):
         return unless_failed(
             context,
             Keys.RECURSION_LIMIT_REACHED,
+            Keys.RESPONSE_REFUSED,
             Keys.TRACE_VALIDATION_FAILED,
             Keys.ABSTENTION_DETECTED,
             Keys.SUFFICIENCY_DETECTED,

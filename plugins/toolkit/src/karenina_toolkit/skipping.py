@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _FAILS: Final[Mapping[str, tuple[bool, str]]] = {
     Keys.RECURSION_LIMIT_REACHED.name: (True, "the turn limit was reached"),
+    Keys.RESPONSE_REFUSED.name: (True, "the provider stopped the answer"),
     Keys.TRACE_VALIDATION_FAILED.name: (True, "the trace does not end in an answer"),
     Keys.ABSTENTION_DETECTED.name: (True, "the model abstained"),
     Keys.SUFFICIENCY_DETECTED.name: (False, "the answer is insufficient"),
@@ -23,9 +24,9 @@ _FAILS: Final[Mapping[str, tuple[bool, str]]] = {
 def unless_failed(context: VerificationContext, *findings: AnyKey) -> bool | Skip:
     """For `Stage.should_run`: True, or a skip that says which of these findings has failed the answer.
 
-    A finding is RECURSION_LIMIT_REACHED, TRACE_VALIDATION_FAILED, ABSTENTION_DETECTED or SUFFICIENCY_DETECTED (which
-    fails where it is False), and the calling stage declares it as optional. One that nobody made fails nothing. The
-    first that fails is named.
+    A finding is RECURSION_LIMIT_REACHED, RESPONSE_REFUSED, TRACE_VALIDATION_FAILED, ABSTENTION_DETECTED or
+    SUFFICIENCY_DETECTED (which fails where it is False), and the calling stage declares it as optional. One that nobody
+    made fails nothing. The first that fails is named.
     """
     for finding in findings:
         failing, why = _FAILS[finding.name]

@@ -47,9 +47,14 @@ def from_wire(data: Mapping[str, Any]) -> ChatReply:
     return ChatReply(
         message,
         _usage(data.get("usage")),
-        _finish_reason(choice.get("finish_reason")),
+        "content_filter" if refused(said) else _finish_reason(choice.get("finish_reason")),
         model if isinstance(model, str) else None,
     )
+
+
+def refused(message: Mapping[str, Any]) -> bool:
+    """Return whether an assistant's message says that the provider or its model refuses the request."""
+    return isinstance(message.get("refusal"), str) and bool(message["refusal"])
 
 
 def _finish_reason(given: object) -> FinishReason:

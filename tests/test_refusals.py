@@ -1,0 +1,29 @@
+"""Answers that the provider stopped: abstained, whichever way it says so, and never parsed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from configured_runs import AGENT, Judge, whole_run
+
+from karenina import Outcome
+from karenina_core.models.ports import AgentReply, LLMReply, Message
+
+
+@pytest.mark.parametrize("settings", [{}, {"abstention_enabled": True}], ids=["check off", "check on"])
+@pytest.mark.parametrize("answering", [{}, AGENT], ids=["llm", "agent"])
+def test_an_answer_that_the_provider_stopped_is_abstained(
+    settings: dict[str, Any], answering: dict[str, Any], tmp_path: Path
+) -> None:
+    stopped = LLMReply("It", finish_reason="content_filter")
+    trace = AgentReply((Message.assistant("It"),), finish_reason="content_filter")
+    seen = whole_run(tmp_path, settings, Judge(), answering, said=stopped, trace=trace)
+    result = seen.result
+    assert result.outcome is Outcome.ABSTAINED
+    assert "the provider stopped the answer" in result.why()
+    assert "token limit" not in result.why()
+    assert (result.template.response_refused, result.template.response_truncated) == (True, False)
+    assert [request.info.task for request in seen.models.requests] == ["answer_generation"]
+    assert len(result.vetoes) == 1
