@@ -237,7 +237,8 @@ def test_a_name_of_a_plugin_that_is_not_installed_says_what_to_install(name: str
     distribution = known()["settings"][name]
     assert caught.value.problems == asked.value.problems
     assert caught.value.problems == [
-        f"{name}: it belongs to a plugin that is not there: {distribution} is not installed: {install_line(distribution)}"
+        f"{name}: it belongs to a plugin that is not there: {distribution} is not installed: "
+        f"{install_line(distribution)}"
     ]
 
 

@@ -64,6 +64,17 @@ def test_a_consumer_stands_after_its_producer_although_its_name_comes_first() ->
     assert made.names().index("Zed") < made.names().index("Abel")
 
 
+@pytest.mark.parametrize("mode", ["template_and_rubric", "rubric_only"])
+def test_a_stage_after_a_slot_keeps_its_place_where_the_slot_is_empty(mode: str) -> None:
+    rubric = stage("TheRubric", Slot.RUBRIC_EVALUATION, produces={ArtifactKeys.RUBRIC_RESULT}, fallback=True)
+    between = [stage("Abel", after={Slot.PARSE_TEMPLATE}), stage("Zed", after={Slot.VERIFY_TEMPLATE})]
+    names = plan([*skeleton(), rubric, *between], evaluation_mode=mode).names()
+    chosen = [name for name in names if name in ("The2", "The7", "Abel", "The8", "Zed", "TheRubric")]
+    expected = ["The2", "The7", "Abel", "The8", "Zed", "TheRubric"]
+    assert chosen == [name for name in expected if name in names]
+    assert ("The7" in names) == (mode != "rubric_only")
+
+
 def test_an_optional_reader_waits_for_its_producer_and_does_without_one() -> None:
     reader = stage("Abel", optional={A})
     assert "Abel" in plan([*skeleton(), reader]).names()

@@ -10,6 +10,7 @@ from karenina_agentic.folders import fresh_name
 from karenina_agentic.prepare import PrepareWorkspace
 from karenina_core import Question, VerificationConfig
 from karenina_core.models.source_folder import SourceFolder
+from karenina_toolkit.source_digest import digest_of
 
 
 def folders_of(root: Path, path: str = "one", **settings: object) -> list[SourceFolder]:
@@ -32,17 +33,17 @@ def test_a_folder_beside_it_that_a_link_leads_to_decides_the_result_too(root: Pa
     (root / "shared").mkdir()
     (root / "one/data").symlink_to("../shared")
     (source,) = folders_of(root)
-    before = source.digest()
+    before = digest_of(source)
     (root / "shared/table.csv").write_text("1")
-    assert source.digest() != before
+    assert digest_of(source) != before
 
 
 @pytest.mark.parametrize("kind", ["run", "judge"])
 def test_copies_that_other_runs_make_in_it_change_nothing(root: Path, kind: str) -> None:
     (source,) = folders_of(root)
-    before = source.digest()
+    before = digest_of(source)
     (root / "one" / fresh_name("inner", kind, 1)).mkdir()  # type: ignore[arg-type]  # a table of its two values
-    assert source.digest() == before
+    assert digest_of(source) == before
 
 
 def test_a_folder_that_agents_change_themselves_is_not_compared(root: Path) -> None:

@@ -16,6 +16,7 @@ from karenina_core.models.ports import AgentOptions, CallInfo, Message
 from karenina_core.models.source_folder import SourceFolder
 from karenina_core.plugins import Plugins
 from karenina_testing import ScriptedModels
+from karenina_toolkit.source_digest import digest_of
 
 
 @pytest.fixture
@@ -27,24 +28,24 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_names_and_contents_of_all_files_count_and_nothing_else(folder: Path) -> None:
-    before = SourceFolder(folder).digest()
+    before = digest_of(SourceFolder(folder))
 
     (folder / "data/table.csv").write_text("2")
-    changed = SourceFolder(folder).digest()
+    changed = digest_of(SourceFolder(folder))
     (folder / "more").mkdir()
-    assert len({before, changed, SourceFolder(folder).digest()}) == 3
+    assert len({before, changed, digest_of(SourceFolder(folder))}) == 3
     (folder / "more").rmdir()
     (folder / "data/table.csv").write_text("1")
     moved = folder.rename(folder.with_name("moved"))
-    assert SourceFolder(moved).digest() == before
+    assert digest_of(SourceFolder(moved)) == before
 
 
 def test_what_the_stage_passes_over_changes_nothing(folder: Path) -> None:
     source = SourceFolder(folder, passes_over=lambda name: name.startswith("copy"))
-    before = source.digest()
+    before = digest_of(source)
     (folder / "data/copy1").mkdir()
     (folder / "copy2.txt").write_text("new")
-    assert source.digest() == before
+    assert digest_of(source) == before
 
 
 @pytest.mark.parametrize("linked", ["table.csv", "."])
@@ -54,9 +55,9 @@ def test_links_count_with_what_they_point_at_inside_the_bounds_alone(folder: Pat
     (shared / "table.csv").write_text("1")
     (folder / "link").symlink_to(shared / linked)
     wide, narrow = SourceFolder(folder, within=tmp_path), SourceFolder(folder)
-    before = wide.digest(), narrow.digest()
+    before = digest_of(wide), digest_of(narrow)
     (shared / "table.csv").write_text("2")
-    assert [wide.digest() == before[0], narrow.digest() == before[1]] == [False, True]
+    assert [digest_of(wide) == before[0], digest_of(narrow) == before[1]] == [False, True]
 
 
 def test_links_in_circles_to_nowhere_and_to_pipes_have_a_digest(folder: Path) -> None:
@@ -66,14 +67,14 @@ def test_links_in_circles_to_nowhere_and_to_pipes_have_a_digest(folder: Path) ->
     (folder / "data/back").symlink_to(folder)
     (folder / "nowhere").symlink_to("absent")
     os.mkfifo(folder / "pipe")
-    before = SourceFolder(folder).digest()
+    before = digest_of(SourceFolder(folder))
     (folder / "data/table.csv").write_text("2")
-    assert SourceFolder(folder).digest() != before
+    assert digest_of(SourceFolder(folder)) != before
 
 
 def test_a_folder_that_is_not_there_has_the_digest_of_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    assert SourceFolder(tmp_path / "absent").digest() == SourceFolder(tmp_path / "empty").digest()
+    assert digest_of(SourceFolder(tmp_path / "absent")) == digest_of(SourceFolder(tmp_path / "empty"))
 
 
 class Reading(World):

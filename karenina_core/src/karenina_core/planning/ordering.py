@@ -11,11 +11,15 @@ from itertools import pairwise
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A stage, seen from the plan. `rank` is its slot's, or None for one that is placed by its relations alone."""
+    """A stage, seen from the plan. `rank` is its slot's, or None for one that is placed by its relations alone.
+
+    `lowest` is the rank that a node without one has at least: that of the slots that it stands after, empty or not.
+    """
 
     name: str
     rank: int | None
     scope: str = "item"
+    lowest: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ def order(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str], list
             node = by_name[name]
             if node.rank is None:
                 ranks[name] = max((ranks[other] for other in waits[name]), default=0)
+                ranks[name] = max(ranks[name], node.lowest)
             heapq.heappush(ready, (node.scope != "answer", ranks[name], node.rank is None, name))
         name = heapq.heappop(ready)[-1]
         placed.append(name)

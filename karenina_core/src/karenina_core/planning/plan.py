@@ -197,7 +197,8 @@ def arrange(
 def _node(one: Selected, ranks: Mapping[str, int] | None) -> Node:
     slot = one.stage.slot
     rank = None if slot is None else slot.value if ranks is None else ranks[one.stage.name]
-    return Node(one.stage.name, rank, one.stage.scope)
+    lowest = max((slot.value for slot in one.stage.after if isinstance(slot, Slot)), default=0)
+    return Node(one.stage.name, rank, one.stage.scope, lowest)
 
 
 def relations(

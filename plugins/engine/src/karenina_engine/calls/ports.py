@@ -33,7 +33,6 @@ from karenina_core.models.ports import (
     Turn,
     TurnGuard,
 )
-from karenina_core.models.source_folder import digest_of
 from karenina_core.wording import whole, whole_values
 from karenina_engine.calls.calls import (
     Call,
@@ -61,6 +60,7 @@ from karenina_toolkit.reply_checks import (
     checked_usage,
 )
 from karenina_toolkit.services import ask_service
+from karenina_toolkit.source_digest import digests_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -385,7 +385,7 @@ class _Agent(_Passing):
         # Two questions may ask the same of different folders: a run serves its own alone, its turns whom they may.
         place = {} if options.workspace is None else {"question_id": info.question_id}
         if options.workspace is not None and info.sources:
-            place["files"] = await to_thread.run_sync(digest_of, info.sources)
+            place["files"] = await to_thread.run_sync(digests_of, info.sources)
         parts = bool(getattr(self._port, "guards_calls", False))
         call = Call(self._target, messages, info, {**asked, **place}, lasting=lasting, parts=parts)
         work = self._turns if parts else self._whole

@@ -1,0 +1,81 @@
+"""Digests of folders whose files decide a result, by which a change in them is noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from karenina_core.models.source_folder import SourceFolder
+
+MOST_READ: Final = 10_000_000_000
+"""Bytes of a folder whose content is compared; of files beyond them, size and time of change are."""
+
+
+def digests_of(sources: Iterable[SourceFolder]) -> str:
+    """Return the digests of `sources`, in their order; empty without any."""
+    return " ".join(digest_of(source) for source in sources)
+
+
+def digest_of(source: SourceFolder) -> str:
+    """Return a digest of the names and contents of all that lies in a folder, with what cannot be read left out.
+
+    It does not depend on where the folder stands. A folder that several links point at is read once.
+    """
+    found = hashlib.sha256()
+    bounds = (source.within or source.path).resolve()
+    read = {source.path.resolve()}
+    room = MOST_READ
+    waiting = [(source.path, "")]
+    while waiting:
+        folder, name = waiting.pop()
+        inner: list[tuple[Path, str]] = []
+        for entry in sorted(_entries(folder), key=lambda entry: entry.name):
+            if source.passes_over(entry.name):
+                continue
+            path, said = Path(entry.path), name + entry.name
+            found.update(f"{said!a} ".encode())
+            if entry.is_symlink():
+                found.update(f"-> {str(path.readlink())!a} ".encode())
+                path = _target(path)
+                if not path.is_relative_to(bounds) or path in read:
+                    continue
+            if path.is_dir():
+                read.add(path)
+                inner.append((path, f"{said}/"))
+            elif path.is_file():
+                content, room = _content(path, room)
+                found.update(content)
+        waiting += reversed(inner)
+    return found.hexdigest()
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _target(link: Path) -> Path:
+    """What a link points at; the link itself where it leads in a circle."""
+    try:
+        return link.resolve()
+    except (OSError, RuntimeError):
+        return link
+
+
+def _content(path: Path, room: int) -> tuple[bytes, int]:
+    """What stands for a file's content, and the bytes of the folder that may still be read after it."""
+    try:
+        # O_NONBLOCK: it may have become a FIFO meanwhile.
+        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+            found = os.fstat(file.fileno())
+            if found.st_size > room:
+                return f"{found.st_size} {found.st_mtime_ns} ".encode(), 0
+            return hashlib.file_digest(file, "sha256").digest(), room - found.st_size
+    except OSError:
+        return b"", room
