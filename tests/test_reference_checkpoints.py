@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from karenina import Benchmark, Outcome, VerificationConfig
+from karenina import Benchmark, ModelConfig, Outcome, VerificationConfig
 from karenina_core import plugins as plugin_room
-from karenina_core.data.rubrics import RubricTrait, UnknownTrait
+from karenina_core.data.rubrics import AgenticRubricTrait, RubricTrait, UnknownTrait
 from karenina_core.models.ports import CallInfo, Message
 from karenina_core.plugins import Plugins
 from karenina_testing import ScriptedModels
@@ -32,6 +32,16 @@ AGENT = {
     "timeout_seconds": 120,
 }
 SCHEMA = {"properties": {"count": {"type": "integer"}}, "required": ["count"], "type": "object", "title": "Counted"}
+MODEL = {
+    "id": "m",
+    "interface": "claude_agent_sdk",
+    "model_name": "claude",
+    "model_provider": "anthropic",
+    "temperature": 0.1,
+    "max_retries": 2,
+    "endpoint_api_key": None,
+    "extra_kwargs": None,
+}
 NEVER = "a pickled function, which is never loaded"
 
 FORMS: list[tuple[str, str, str, float, float, dict[str, Any], str | None]] = [
@@ -191,6 +201,15 @@ FORMS: list[tuple[str, str, str, float, float, dict[str, Any], str | None]] = [
         None,
     ),
     (
+        "agentic-model",
+        "agentic",
+        "AgenticRubricTrait",
+        1.0,
+        0.0,
+        {"kind": "boolean", "model_override": MODEL, **AGENT},
+        None,
+    ),
+    (
         "agentic-key",
         "agentic",
         "AgenticRubricTrait",
@@ -282,7 +301,9 @@ def test_what_is_loaded_is_saved_again(suffix: str, dynamic: bool, tmp_path: Pat
     for one in ratings:
         values = {entry["name"]: entry["value"] for entry in kept[one["name"]].get("additionalProperty", ())}
         for entry in one["additionalProperty"]:
-            if entry["value"] not in (None, "", False) and not isinstance(entry["value"], str):
+            if entry["name"] == "model_override" and one["name"] == "agentic-model":
+                assert values["model_override"] == {key: value for key, value in MODEL.items() if value is not None}
+            elif entry["value"] not in (None, "", False) and not isinstance(entry["value"], str):
                 assert values.get(entry["name"], entry["value"]) == entry["value"]
             if entry["name"] in ("min_score", "max_score", "tn_instructions", "callable_code") and entry["value"]:
                 assert values[entry["name"]] == entry["value"]
@@ -303,7 +324,7 @@ def test_values_without_a_use_are_named_and_no_keys_of_json_ld(
     Benchmark.load(written(tmp_path, everywhere=[rating(form, "Global") for form in forms]))
     (note,) = caplog.messages
     assert note.endswith(
-        "kept and not used, because the trait is of another kind: min_score (trait 'llm-boolean-defaults'); "
+        "kept, and not used by traits of this kind: min_score (trait 'llm-boolean-defaults'); "
         "max_score (trait 'llm-boolean-defaults'); tn_instructions (trait 'metric-tp-only-with-tn')"
     )
 
@@ -365,3 +386,14 @@ def judge(_messages: Sequence[Message], schema: Mapping[str, Any], _info: CallIn
 
     found: dict[str, Any] = one(schema)
     return found
+
+
+def test_a_model_of_an_agentic_trait_is_one_that_a_run_takes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (form,) = [form for form in FORMS if form[0] == "agentic-model"]
+    trait = the_trait(Benchmark.load(written(tmp_path, everywhere=[rating(form, "Global")])))
+    assert isinstance(trait, AgenticRubricTrait)
+    model = ModelConfig.model_validate(trait.model_override)
+    assert (model.id, model.temperature) == ("m", 0.1)
+    assert any(
+        "not used by traits of this kind: model_override (trait 'agentic-model')" in one for one in caplog.messages
+    )

@@ -56,7 +56,7 @@ def warn(benchmark: BenchmarkContent, path: Path, questions: Iterable[Question],
     if unknown:
         logger.warning("%s: not known, kept, and without effect: %s", path, some(_listed(unknown)))
     if unused:
-        logger.warning("%s: kept and not used, because the trait is of another kind: %s", path, some(_listed(unused)))
+        logger.warning("%s: kept, and not used by traits of this kind: %s", path, some(_listed(unused)))
     if unscorable:
         count = sum(len(names) for names in unscorable.values())
         reasons = "; ".join(f"{_some_of(names)} ({why})" for why, names in unscorable.items())

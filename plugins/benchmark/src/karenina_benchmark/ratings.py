@@ -11,6 +11,7 @@ from karenina_benchmark.errors import explain
 from karenina_benchmark.unread import check_unread
 from karenina_core.data.rubrics import RegexRubricTrait, RubricTrait, trait_from_json, trait_kinds, trait_to_json
 from karenina_core.data.rubrics.llm import owned_trait_fields
+from karenina_core.models.model import ModelConfig
 from karenina_toolkit.patterns import check_pattern
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _RANGE_KEYS = {"bestRating", "worstRating"}
 _ENCODED = ("metrics", "tp_instructions", "tn_instructions", "classes")
 """What older files hold as JSON in a text."""
 _SCALED = ("llm", "agentic", "callable")
+_OVERRIDE = "model_override"
 
 
 class Properties:
@@ -114,10 +116,13 @@ def _rating_of(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any]:
         values.setdefault("higher_is_better", trait.higher_is_better)
     word = _DYNAMIC if dynamic else _WORDS.get(trait.type, trait.type)
     rating["additionalType"] = f"{_PREFIX}{scope}{word}"
+    unread_properties = Properties(unread.get("properties"))
+    if isinstance(values.get(_OVERRIDE), dict) and isinstance(more := unread_properties.take(_OVERRIDE, {}), dict):
+        values[_OVERRIDE] |= more
     properties = [property_value(name, value) for name, value in values.items()]
     if dynamic:
         properties.append(property_value("dynamic_trait_type", trait.type))
-    properties.extend(unread.get("properties", []))
+    properties.extend(unread_properties.rest)
     if properties:
         rating["additionalProperty"] = properties
     rating.update(unread.get("rating", {}))
@@ -170,11 +175,24 @@ def _trait_of(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
         except (ValueError, RecursionError) as error:
             wrong = f"a list or mapping in it cannot be read: {error}"
         properties.rest += [property_value(name, data.pop(name)) for name in _without_effect(kind, data)]
+        if isinstance(data.get(_OVERRIDE), dict):
+            not_ours = _split_override(data)
+            properties.rest += [property_value(_OVERRIDE, not_ours)] if not_ours else []
     if properties.rest:
         unread["properties"] = properties.rest
     if unread:
         data["unread"] = unread
     return _scorable(data, wrong, needs_concept=is_dynamic), is_dynamic
+
+
+def _split_override(data: dict[str, Any]) -> dict[str, Any]:
+    """Take null entries, and those that no model of ours has, out of the model of an agentic trait; return the latter.
+
+    The reference project writes all its fields.
+    """
+    given = {name: value for name, value in data[_OVERRIDE].items() if value is not None}
+    data[_OVERRIDE] = {name: value for name, value in given.items() if name in ModelConfig.model_fields}
+    return {name: value for name, value in given.items() if name not in ModelConfig.model_fields}
 
 
 def _scorable(data: Mapping[str, Any], wrong: str | None, *, needs_concept: bool) -> RubricTrait:
