@@ -24,7 +24,7 @@ from karenina_toolkit.hosts import MASK, shown_url
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
-    from karenina_core.data.question_source import QuestionSource
+    from karenina_engine.journal.question_source import QuestionSource
     from karenina_engine.journal.request import RunRequest
 
 LEFT_OUT: Final = "(left out of the journal: it is or may hold a secret)"

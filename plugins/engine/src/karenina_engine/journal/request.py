@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from karenina_core.config import VerificationConfig
-    from karenina_core.data.question_source import QuestionSource
     from karenina_core.data.trust import Trust
     from karenina_engine.calls.retry import RetryPolicy
+    from karenina_engine.journal.question_source import QuestionSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,10 @@ from karenina_engine.scheduling.settings import EngineSettings
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
-    from karenina_core.data.question_source import QuestionSource
     from karenina_core.data.trust import Trust
     from karenina_core.planning.plan import Plan
     from karenina_engine.calls.calls import CallRecord, Made
+    from karenina_engine.journal.question_source import QuestionSource
     from karenina_engine.journal.tasks import AnswerTask
 
 ItemId = tuple[str, str, str, int]

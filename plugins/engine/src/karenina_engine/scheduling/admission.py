@@ -31,8 +31,8 @@ from karenina_template.questions import primitive_kinds, primitives_in
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
-    from karenina_core.data.question_source import QuestionSource
     from karenina_core.models.adapters import AdapterSpec
+    from karenina_engine.journal.question_source import QuestionSource
 
 _HIDDEN: Final = "***"
 _SHOWN: Final = 300  # characters of a value in an error; `karenina trust` shows all

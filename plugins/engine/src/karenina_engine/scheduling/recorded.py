@@ -13,7 +13,7 @@ from karenina_engine.scheduling.settings import EngineSettings
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
-    from karenina_core.data.question_source import QuestionSource
+    from karenina_engine.journal.question_source import QuestionSource
     from karenina_engine.scheduling.prepared import PreparedRun
 
 logger = logging.getLogger("karenina")

@@ -31,9 +31,9 @@ from karenina_engine.scheduling.settings import EngineSettings
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
-    from karenina_core.data.question_source import QuestionSource
     from karenina_core.data.trust import Trust
     from karenina_engine.journal.journal import Journal
+    from karenina_engine.journal.question_source import QuestionSource
     from karenina_engine.journal.request import RunRequest
     from karenina_engine.scheduling.executors import Executor
 
