@@ -120,7 +120,7 @@ class Clusters:
         if not items:
             return Rate(hits=0, out_of=0, value=None, low=None, high=None)
         share = hits / items
-        size = self._effective_size()
+        size = self.effective_size()
         low, high = wilson(share * size, size)
         return Rate(hits=hits, out_of=items, value=share, low=low, high=high, clusters=self.questions)
 
@@ -129,7 +129,8 @@ class Clusters:
         """How many questions the items are about."""
         return self._folded + len(self._open)
 
-    def _effective_size(self) -> float:
+    def effective_size(self) -> float:
+        """Return the size of an independent sample that says as much; see the function of this name."""
         still = self._open.values()
         return effective_size(
             self.questions,
@@ -141,15 +142,25 @@ class Clusters:
         )
 
 
-def effective_size(questions: int, items: int, hits: int, hits_hits: int, hits_size: int, size_size: int) -> float:
+def effective_size(
+    questions: int,
+    items: int,
+    hits: int | Fraction,
+    hits_hits: int | Fraction,
+    hits_size: int | Fraction,
+    size_size: int,
+    *,
+    graded: bool = False,
+) -> float:
     """Return the size of an independent sample whose share of hits is as sure as that of these items.
 
     The last three are sums over questions: of squared hits, of hits times items, and of squared items. The variance is
     the ratio estimator's (W. G. Cochran, Sampling Techniques, 3rd ed., 1977, section 3.12), with two half
     pseudo-questions of average size added, of one all items hit and of the other none: without them intervals near 0
-    and 1 are too narrow (`benchmarks/coverage.py`). At least 1, and at most the number of items.
+    and 1 are too narrow (`benchmarks/coverage.py`). At least 1, and at most the number of items, unless hits are
+    `graded`: values between 0 and 1 vary less than hits.
     """
-    if questions == items:
+    if questions == items and not graded:
         return items
     size = Fraction(items, questions)
     everything = items + size
@@ -158,7 +169,8 @@ def effective_size(questions: int, items: int, hits: int, hits_hits: int, hits_s
     spread += size * size / 2 * ((1 - share) ** 2 + share * share)
     variance = Fraction(questions + 1, questions) * spread / (everything * everything)
     effect = variance * everything / (share * (1 - share))
-    return max(1.0, float(min(Fraction(items), items / effect)))
+    found = float(items / effect)
+    return max(1.0, found if graded else min(items, found))
 
 
 def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:

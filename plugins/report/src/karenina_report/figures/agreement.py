@@ -1,0 +1,164 @@
+"""How far judges agree: raw agreement, Cohen's kappa, Fleiss' kappa and Krippendorff's alpha."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_engine.results.summary import Z95, Clusters, Rate
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[np.float64]]
+
+LEAST_OF_A_CLASS: Final = 10
+"""Ratings of the rarer class that an interval by bootstrap needs."""
+_RESAMPLES: Final = 2000
+_AT_ONCE: Final = 100
+_SEED: Final = 20_261_122
+
+Ratings = Sequence[Hashable | None]
+"""What each judge says of one item, in the order of the judges; None if the judge did not rate it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kappa:
+    """A coefficient of agreement beyond chance, with its 95% interval where there is one."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+def raw_agreement(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]]) -> Rate:
+    """Return the share of items on which two raters agree, each item given with the unit it belongs to."""
+    return _agreed(units, pairs).rate()
+
+
+def _agreed(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]]) -> Clusters:
+    counted = Clusters()
+    for unit, (one, other) in zip(units, pairs, strict=True):
+        counted.add(unit, hit=one == other)
+    return counted
+
+
+def cohen(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]]) -> Kappa | None:
+    """Return Cohen's kappa of two raters; None if a rater is constant, for which it is undefined.
+
+    The interval is that of the table at its effective size with 1/2 added to each cell, by the large-sample variance
+    (J. L. Fleiss, J. Cohen and B. S. Everitt, Psychological Bulletin 72, 1969). The effective size is that of the raw
+    agreement: items of one unit are alike.
+    """
+    if any(len({pair[side] for pair in pairs}) < 2 for side in (0, 1)):
+        return None
+    classes = list(dict.fromkeys(value for pair in pairs for value in pair))
+    counts = Counter(pairs)
+    scale = _agreed(units, pairs).effective_size() / len(pairs)
+    value, _ = _kappa({pair: float(count) for pair, count in counts.items()}, classes)
+    middle, variance = _kappa({(a, b): counts[a, b] * scale + 0.5 for a in classes for b in classes}, classes)
+    half = Z95 * sqrt(variance)
+    return Kappa(value, min(value, max(-1.0, middle - half)), max(value, min(1.0, middle + half)))
+
+
+def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hashable]) -> tuple[float, float]:
+    """Return kappa of a table and its variance."""
+    size = sum(table.values())
+    rows = {a: sum(table.get((a, b), 0.0) for b in classes) / size for a in classes}
+    columns = {b: sum(table.get((a, b), 0.0) for a in classes) / size for b in classes}
+    observed = sum(table.get((a, a), 0.0) for a in classes) / size
+    chance = sum(rows[a] * columns[a] for a in classes)
+    spread = 0.0
+    for (a, b), count in table.items():
+        influence = ((a == b) - observed) / (1 - chance) - (1 - observed) / (1 - chance) ** 2 * (
+            columns[a] + rows[b] - 2 * chance
+        )
+        spread += count / size * influence**2
+    return (observed - chance) / (1 - chance), spread / size
+
+
+def fleiss(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
+    """Return Fleiss' kappa over the items that all raters rated; None if it is undefined.
+
+    The interval is that of a bootstrap of whole units. Source: J. L. Fleiss, Psychological Bulletin 76, 1971.
+    """
+    whole = [(unit, ratings) for unit, ratings in zip(units, items, strict=True) if None not in ratings]
+    raters = len(whole[0][1]) if whole else 0
+    if raters < 2:
+        return None
+
+    def agreement(counts: Counter[Hashable]) -> float:
+        return sum(n * (n - 1) for n in counts.values()) / (raters * (raters - 1))
+
+    def coefficient(observed: Array, totals: Array) -> Array:
+        ratings = totals.sum(axis=-1)
+        chance = ((totals / ratings[..., None]) ** 2).sum(axis=-1)
+        found: Array = (observed * raters / ratings - chance) / (1 - chance)
+        return found
+
+    return _with_interval(*_sums(whole, agreement), coefficient)
+
+
+def krippendorff(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
+    """Return Krippendorff's alpha of classes, over the items that two raters or more rated; None if it is undefined.
+
+    The interval is that of a bootstrap of whole units. Source: K. Krippendorff, Computing Krippendorff's
+    Alpha-Reliability, 2011.
+    """
+    rated = [(unit, [one for one in ratings if one is not None]) for unit, ratings in zip(units, items, strict=True)]
+    several = [(unit, ratings) for unit, ratings in rated if len(ratings) > 1]
+    if not several:
+        return None
+
+    def disagreement(counts: Counter[Hashable]) -> float:
+        size = counts.total()
+        return (size * size - sum(n * n for n in counts.values())) / (size - 1)
+
+    def coefficient(observed: Array, totals: Array) -> Array:
+        size = totals.sum(axis=-1)
+        found: Array = 1 - (size - 1) * observed / (size * size - (totals * totals).sum(axis=-1))
+        return found
+
+    return _with_interval(*_sums(several, disagreement), coefficient)
+
+
+def _sums(
+    items: Sequence[tuple[Hashable, Ratings]], measure: Callable[[Counter[Hashable]], float]
+) -> tuple[list[float], list[list[int]]]:
+    """Return, for each unit, the sum of a measure over its items, and how many ratings of each class it has."""
+    classes = list(dict.fromkeys(one for _, ratings in items for one in ratings))
+    measured: dict[Hashable, float] = {}
+    counted: dict[Hashable, Counter[Hashable]] = {}
+    for unit, ratings in items:
+        counts = Counter(ratings)
+        measured[unit] = measured.get(unit, 0.0) + measure(counts)
+        counted.setdefault(unit, Counter()).update(counts)
+    return list(measured.values()), [[counts[one] for one in classes] for counts in counted.values()]
+
+
+def _with_interval(
+    measured: Sequence[float], counted: Sequence[Sequence[int]], coefficient: Callable[[Array, Array], Array]
+) -> Kappa | None:
+    """Return a coefficient with the percentiles of a bootstrap of whole units; None if there is one class only.
+
+    It has no interval if the rarer class has fewer than `LEAST_OF_A_CLASS` ratings, or there are fewer than two units.
+    """
+    import numpy as np
+
+    of_units, classes = np.array(measured), np.array(counted, float)
+    if len(counted[0]) < 2:
+        return None
+    value = float(coefficient(of_units.sum(), classes.sum(axis=0)))
+    units = len(measured)
+    if classes.sum(axis=0).min() < LEAST_OF_A_CLASS or units < 2:
+        return Kappa(value, None, None)
+    random, found = np.random.default_rng(_SEED), []
+    for _ in range(_RESAMPLES // _AT_ONCE):
+        drawn = random.multinomial(units, np.full(units, 1 / units), _AT_ONCE)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found.append(coefficient(drawn @ of_units, drawn @ classes))
+    low, high = np.nanquantile(np.concatenate(found), [0.025, 0.975])
+    return Kappa(value, float(low), float(high))

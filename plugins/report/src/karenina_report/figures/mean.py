@@ -1,0 +1,35 @@
+"""The mean of values between 0 and 1 that belong to questions, and its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from fractions import Fraction
+
+from karenina_engine.results.summary import effective_size, wilson
+
+
+def mean_interval(values: Iterable[tuple[Hashable, Fraction]]) -> tuple[float, float, float]:
+    """Return the mean of values, each given with the unit it belongs to, and the bounds of its 95% interval.
+
+    The interval is Wilson's at the effective sample size, as for a rate. Raises `ValueError` without a value.
+    """
+    sums: dict[Hashable, Fraction] = {}
+    sizes: dict[Hashable, int] = {}
+    for unit, value in values:
+        sums[unit] = sums.get(unit, Fraction(0)) + value
+        sizes[unit] = sizes.get(unit, 0) + 1
+    items, total = sum(sizes.values()), sum(sums.values(), Fraction(0))
+    if not items:
+        raise ValueError("there is no value to take the mean of")
+    size = effective_size(
+        len(sizes),
+        items,
+        total,
+        sum((one * one for one in sums.values()), Fraction(0)),
+        sum((sums[unit] * sizes[unit] for unit in sums), Fraction(0)),
+        sum(one * one for one in sizes.values()),
+        graded=True,
+    )
+    mean = float(total / items)
+    low, high = wilson(mean * size, size)
+    return mean, min(low, mean), max(high, mean)

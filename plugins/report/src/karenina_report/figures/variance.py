@@ -1,0 +1,107 @@
+"""Where the verdicts of one run differ: between questions, between judges, or from one replicate to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Final
+
+QUESTION: Final = "question"
+JUDGE: Final = "judge"
+BOTH: Final = "question x judge"
+REST: Final = "rest"
+BOTH_AND_REST: Final = "question x judge, and rest"
+
+
+@dataclass(frozen=True, slots=True)
+class Variances:
+    """The components of variance, each at least 0, and those that cannot be told apart with these data.
+
+    With one judge no component of judges is known. With one replicate the component of question and judge together
+    cannot be told from the rest: both are one component.
+    """
+
+    components: dict[str, float]
+    unknown: tuple[str, ...]
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of each component in their sum; nothing if nothing varies."""
+        total = sum(self.components.values())
+        return {name: one / total for name, one in self.components.items()} if total else {}
+
+
+def variances(cells: Sequence[Sequence[Sequence[float]]]) -> Variances | None:
+    """Return the components of variance of values by question, judge and replicate, by mean squares.
+
+    Every question needs all cells. All judges judge the same answers, so replicates are crossed with judges within
+    each question: what answers to one question differ by belongs to the rest, and not to question and judge together.
+    None for fewer than two questions, and for one judge with one replicate.
+    """
+    questions, judges, replicates = len(cells), len(cells[0]) if cells else 0, len(cells[0][0]) if cells else 0
+    if questions < 2 or judges * replicates < 2:
+        return None
+    mean = fmean(value for question in cells for judge in question for value in judge)
+    of_question = [fmean(value for judge in question for value in judge) for question in cells]
+    of_judge = [fmean(value for question in cells for value in question[at]) for at in range(judges)]
+    between = judges * replicates * sum((one - mean) ** 2 for one in of_question) / (questions - 1)
+    answers = _answers(cells, of_question)
+    if judges == 1:
+        assert answers is not None
+        return Variances(_at_least_0({QUESTION: (between - answers) / replicates, REST: answers}), (JUDGE, BOTH))
+    by_judge = questions * replicates * sum((one - mean) ** 2 for one in of_judge) / (judges - 1)
+    together = _together(cells, of_question, of_judge, mean)
+    judge = (by_judge - together) / (questions * replicates)
+    if answers is None:
+        found = {QUESTION: (between - together) / judges, JUDGE: judge, BOTH_AND_REST: together}
+        return Variances(_at_least_0(found), (BOTH, REST))
+    noise = _noise(cells, of_question)
+    found = {
+        QUESTION: (between - answers - together + noise) / (judges * replicates),
+        JUDGE: judge,
+        BOTH: (together - noise) / replicates,
+        REST: noise + max(0.0, (answers - noise) / judges),
+    }
+    return Variances(_at_least_0(found), ())
+
+
+def _at_least_0(found: dict[str, float]) -> dict[str, float]:
+    return {name: max(0.0, one) for name, one in found.items()}
+
+
+def _answers(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float]) -> float | None:
+    """Return the mean square of answers within questions; None with one replicate."""
+    judges, replicates = len(cells[0]), len(cells[0][0])
+    if replicates == 1:
+        return None
+    total = sum(
+        (fmean(judge[at] for judge in question) - mean) ** 2
+        for question, mean in zip(cells, of_question, strict=True)
+        for at in range(replicates)
+    )
+    return judges * total / (len(cells) * (replicates - 1))
+
+
+def _together(
+    cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float], of_judge: Sequence[float], mean: float
+) -> float:
+    """Return the mean square of question and judge together."""
+    total = sum(
+        (fmean(values) - one - other + mean) ** 2
+        for question, one in zip(cells, of_question, strict=True)
+        for values, other in zip(question, of_judge, strict=True)
+    )
+    return len(cells[0][0]) * total / ((len(cells) - 1) * (len(of_judge) - 1))
+
+
+def _noise(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float]) -> float:
+    """Return the mean square of what is left within questions, of judges and answers."""
+    judges, replicates = len(cells[0]), len(cells[0][0])
+    total = 0.0
+    for question, mean in zip(cells, of_question, strict=True):
+        of_answer = [fmean(judge[at] for judge in question) for at in range(replicates)]
+        for judge in question:
+            own = fmean(judge)
+            total += sum((value - own - of_answer[at] + mean) ** 2 for at, value in enumerate(judge))
+    return total / (len(cells) * (judges - 1) * (replicates - 1))

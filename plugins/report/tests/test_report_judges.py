@@ -1,0 +1,201 @@
+"""Replicates, components of variance and agreement between judges, beside other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import krippendorff as oracle
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nq301 import available, rows
+from sklearn.metrics import cohen_kappa_score
+from statsmodels.formula.api import ols
+from statsmodels.stats.anova import anova_lm
+from statsmodels.stats.inter_rater import cohens_kappa, fleiss_kappa
+
+from karenina_report.figures.agreement import cohen, fleiss, krippendorff, raw_agreement
+from karenina_report.figures.replicates import pass_all, pass_at
+from karenina_report.figures.variance import BOTH, BOTH_AND_REST, JUDGE, QUESTION, REST, variances
+
+BINARY = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=40)
+
+
+@given(st.integers(1, 8).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n), st.integers(1, n))))
+def test_pass_at_k_counts_every_draw(drawn: tuple[int, int, int]) -> None:
+    from itertools import combinations
+
+    right, judged, k = drawn
+    draws = list(combinations([True] * right + [False] * (judged - right), k))
+
+    assert pass_at(right, judged, k) == pytest.approx(sum(map(any, draws)) / len(draws))
+    assert pass_all(right, judged, k) == pytest.approx(sum(map(all, draws)) / len(draws))
+
+
+def test_more_draws_than_replicates_are_refused() -> None:
+    with pytest.raises(ValueError, match="cannot be drawn"):
+        pass_at(1, 3, 4)
+
+
+def simulated(questions: int, judges: int, replicates: int, seed: int = 1) -> list[list[list[float]]]:
+    """Draw values with components of 1 (question), .25 (judge), .5 (both), .3 (answer) and .2 (the rest)."""
+    random = np.random.default_rng(seed)
+    values = (
+        random.normal(0, 1, (questions, 1, 1))
+        + random.normal(0, 0.5, (1, judges, 1))
+        + random.normal(0, np.sqrt(0.5), (questions, judges, 1))
+        + random.normal(0, np.sqrt(0.3), (questions, 1, replicates))
+        + random.normal(0, np.sqrt(0.2), (questions, judges, replicates))
+    )
+    found: list[list[list[float]]] = values.tolist()
+    return found
+
+
+def test_components_of_variance_are_found_although_judges_share_answers() -> None:
+    found = variances(simulated(3000, 40, 5))
+
+    assert found is not None
+    assert found.unknown == ()
+    assert found.components == pytest.approx({QUESTION: 1, JUDGE: 0.25, BOTH: 0.5, REST: 0.5}, rel=0.25)
+    assert found.components[QUESTION] == pytest.approx(1, rel=0.06)
+    assert found.components[BOTH] == pytest.approx(0.5, rel=0.02)
+    assert found.components[REST] == pytest.approx(0.5, rel=0.02)
+
+
+def test_components_of_one_replicate_are_those_of_the_mean_squares_of_statsmodels() -> None:
+    cells = simulated(12, 4, 1)
+    table = pd.DataFrame(
+        [(value, q, j) for q, question in enumerate(cells) for j, judge in enumerate(question) for value in judge],
+        columns=["value", "question", "judge"],
+    )
+    squares = anova_lm(ols("value ~ C(question) + C(judge)", table).fit())["mean_sq"]
+
+    found = variances(cells)
+
+    assert found is not None
+    assert found.unknown == (BOTH, REST)
+    assert found.components == pytest.approx(
+        {
+            QUESTION: (squares["C(question)"] - squares["Residual"]) / 4,
+            JUDGE: max(0.0, (squares["C(judge)"] - squares["Residual"]) / 12),
+            BOTH_AND_REST: squares["Residual"],
+        }
+    )
+
+
+def test_one_judge_or_one_replicate_leaves_components_unknown_and_not_0() -> None:
+    one_judge = variances(simulated(50, 1, 4))
+
+    assert one_judge is not None
+    assert one_judge.unknown == (JUDGE, BOTH)
+    assert set(one_judge.components) == {QUESTION, REST}
+    assert variances(simulated(50, 1, 1)) is None
+    assert variances(simulated(1, 3, 3)) is None
+
+
+def units_of(pairs: Sequence[object]) -> range:
+    """Return a unit for each item."""
+    return range(len(pairs))
+
+
+@given(BINARY)
+def test_cohens_kappa_is_that_of_scikit_learn(pairs: list[tuple[bool, bool]]) -> None:
+    found = cohen(units_of(pairs), pairs)
+    one, other = zip(*pairs, strict=True)
+
+    if len(set(one)) < 2 or len(set(other)) < 2:
+        assert found is None
+    else:
+        assert found is not None
+        assert found.value == pytest.approx(cohen_kappa_score(one, other))
+        assert found.low is not None
+        assert found.high is not None
+        assert found.low <= found.value <= found.high
+
+
+def test_the_interval_of_kappa_is_that_of_statsmodels_with_a_half_in_each_cell() -> None:
+    pairs = [(True, True)] * 40 + [(True, False)] * 6 + [(False, True)] * 3 + [(False, False)] * 21
+    oracle_found = cohens_kappa(np.array([[40.5, 6.5], [3.5, 21.5]]))
+
+    found = cohen(units_of(pairs), pairs)
+
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((oracle_found.kappa_low, oracle_found.kappa_upp), abs=1e-9)
+
+
+def test_items_of_one_question_widen_the_interval_of_kappa() -> None:
+    pairs = ([(True, True)] * 9 + [(True, False)] * 3 + [(False, False)] * 8) * 5
+    alike, apart = cohen([at % 20 for at in range(100)], pairs), cohen(range(100), pairs)
+
+    assert alike is not None
+    assert apart is not None
+    assert alike.value == apart.value
+    assert alike.low is not None
+    assert apart.low is not None
+    assert alike.low < apart.low - 0.1
+
+
+RATINGS = st.lists(st.tuples(*[st.sampled_from("abc")] * 3), min_size=2, max_size=30)
+
+
+@given(RATINGS)
+def test_fleiss_kappa_is_that_of_statsmodels(items: list[tuple[str, str, str]]) -> None:
+    found = fleiss(units_of(items), items)
+
+    if len({one for ratings in items for one in ratings}) < 2:
+        assert found is None
+    else:
+        counts = np.array([[ratings.count(one) for one in "abc"] for ratings in items])
+        assert found is not None
+        assert found.value == pytest.approx(fleiss_kappa(counts))
+
+
+@given(st.lists(st.tuples(*[st.sampled_from(["a", "b", None])] * 3), min_size=2, max_size=30))
+def test_krippendorffs_alpha_is_that_of_its_package(items: list[tuple[str | None, ...]]) -> None:
+    found = krippendorff(units_of(items), items)
+    several = [ratings for ratings in items if sum(one is not None for one in ratings) > 1]
+
+    if len({one for ratings in several for one in ratings if one is not None}) < 2:
+        assert found is None
+    else:
+        values = [[{"a": 1.0, "b": 2.0}.get(one or "", np.nan) for one in ratings] for ratings in items]
+        assert found is not None
+        assert found.value == pytest.approx(
+            oracle.alpha(reliability_data=np.array(values).T, level_of_measurement="nominal")
+        )
+
+
+def test_a_rare_class_has_no_interval_by_bootstrap() -> None:
+    few = [("a", "a")] * 50 + [("a", "b")] * 9
+    enough = [("a", "a")] * 50 + [("a", "b"), ("b", "b")] * 9
+
+    for coefficient in (fleiss, krippendorff):
+        rare, common = coefficient(units_of(few), few), coefficient(units_of(enough), enough)
+        assert rare is not None
+        assert rare.low is None
+        assert common is not None
+        assert common.low is not None
+        assert common.high is not None
+        assert common.low < common.value < common.high
+        assert common == coefficient(units_of(enough), enough), "the draws repeat"
+
+
+@available
+@pytest.mark.parametrize(
+    ("judge", "accuracy", "kappa"),
+    [("gpt4_judge", "0.848", "0.696"), ("davinci003_judge", "0.838", "0.676"), ("bem_judge", "0.806", "0.617")],
+)
+def test_judges_of_nq301_agree_with_people_as_published(judge: str, accuracy: str, kappa: str) -> None:
+    """The published figures are of all rows; the half that tests read is drawn by question, and may differ a little."""
+    labelled = [row for row in rows() if row[judge] is not None and row["human_label"] is not None]
+    pairs = [(row[judge], row["human_label"]) for row in labelled]
+    units = [row["question"] for row in labelled]
+
+    agreed, found = raw_agreement(units, pairs), cohen(units, pairs)
+
+    assert agreed.value is not None
+    assert found is not None
+    assert agreed.value == pytest.approx(float(accuracy), abs=0.02)
+    assert found.value == pytest.approx(float(kappa), abs=0.04)
