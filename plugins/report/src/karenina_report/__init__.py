@@ -1,25 +1,29 @@
-"""Reports on runs of Karenina: comparisons with intervals, and the questions that flipped.
+"""Reports on runs of Karenina: comparisons and statistics with intervals, and the questions that flipped.
 
 Importing this package loads nothing else; a name is loaded when it is first used.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from karenina_report.comparing import compare
+    from karenina_report.describing import describe
 
-__all__ = ["compare"]
+_HOMES = {"compare": "karenina_report.comparing", "describe": "karenina_report.describing"}
+
+__all__ = ["compare", "describe"]
 
 
 def __getattr__(name: str) -> object:
-    if name != "compare":
+    home = _HOMES.get(name)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from karenina_report.comparing import compare
-
-    globals()[name] = compare
-    return compare
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

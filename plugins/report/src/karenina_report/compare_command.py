@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, Protocol, cast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand
 
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+from karenina_report.command_line import (
+    AsJson,
+    Cluster,
+    Cut,
+    Model,
+    Runs,
+    Scale,
+    config_error,
+    cuts_of,
+    is_number,
+    scales_of,
+    screen_of,
+)
 
+if TYPE_CHECKING:
     from karenina_report.comparison import Comparison
 
 FAILED: Final = 1
@@ -32,39 +43,14 @@ class CompareCommand(TyperCommand):
         """Give the option the value 0 if none follows it."""
         given: list[str] = []
         for at, word in enumerate(args):
-            bare = word == _OPTIONAL and not (at + 1 < len(args) and _is_number(args[at + 1]))
+            bare = word == _OPTIONAL and not (at + 1 < len(args) and is_number(args[at + 1]))
             given.append(f"{word}=0" if bare else word)
         return super().parse_args(ctx, given)
 
 
-class _Width(Protocol):
-    @property
-    def width(self) -> int: ...
-
-
-class Screen(Protocol):
-    """What the command line sets as the object of its context: where a command prints."""
-
-    @property
-    def out(self) -> _Width:
-        """The console of results."""
-
-    def json(self, value: object) -> None:
-        """Print JSON."""
-
-    def note(self, text: str) -> None:
-        """Print to the error output."""
-
-    def fail(self, text: str, code: int = ...) -> NoReturn:
-        """Print the error and exit."""
-
-    def telling_errors(self) -> AbstractContextManager[None]:
-        """Turn bad input into its message and exit code 2."""
-
-
 def compare(
     ctx: typer.Context,
-    files: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Result files or journals of `karenina run`.")],
+    files: Runs,
     baseline: Annotated[
         str | None,
         typer.Option(
@@ -74,24 +60,10 @@ def compare(
     by: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Compare groups of questions, too: keyword, template_id, ...")
     ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Take questions together that have one value of this column; by default those of one text.",
-        ),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only this answering model's results of each file.")
-    ] = None,
-    cut: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TRAIT=SCORE", help="Compare the shares of results whose trait has at least this score."),
-    ] = None,
-    scale: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TRAIT=LOW:HIGH", help="The lowest and highest score of a trait."),
-    ] = None,
+    cluster: Cluster = None,
+    model: Model = None,
+    cut: Cut = None,
+    scale: Scale = None,
     any_judge: Annotated[
         bool, typer.Option("--any-judge", help="Compare runs that were judged by other judges or prompts.")
     ] = False,
@@ -119,14 +91,14 @@ def compare(
             "passes.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare runs question by question: the difference with its interval, and the questions that flipped.
 
     Differences are the first run minus the second, in percentage points. A file with several answering models counts
     as several runs. Questions that only one run has, and those whose template changed, are listed and left out.
     """
-    screen = cast(Screen, ctx.find_root().obj)
+    screen = screen_of(ctx)
     with screen.telling_errors():
         from karenina_report.comparing import compare as compared
 
@@ -136,8 +108,8 @@ def compare(
             by=by,
             cluster=cluster,
             model=model,
-            cuts=_cuts(cut or ()),
-            scales=_scales(scale or ()),
+            cuts=cuts_of(cut),
+            scales=scales_of(scale),
             any_judge=any_judge,
             any_template=any_template,
         )
@@ -153,43 +125,6 @@ def compare(
             screen.fail("\n".join(failures), FAILED)
 
 
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
-
-
-def _cuts(given: Sequence[str]) -> Mapping[str, float]:
-    """Return the cuts by trait. Raises `ConfigError`."""
-    found = {}
-    for one in given:
-        name, equals, score = one.rpartition("=")
-        if not equals or not name or not _is_number(score):
-            raise _config_error(f"--cut {one} is not TRAIT=SCORE, such as --cut clarity=4")
-        found[name] = float(score)
-    return found
-
-
-def _scales(given: Sequence[str]) -> Mapping[str, tuple[float, float]]:
-    """Return the scales by trait. Raises `ConfigError`."""
-    found = {}
-    for one in given:
-        name, equals, ends = one.rpartition("=")
-        low, colon, high = ends.partition(":")
-        if not (equals and name and colon and _is_number(low) and _is_number(high)) or float(low) >= float(high):
-            raise _config_error(f"--scale {one} is not TRAIT=LOW:HIGH, such as --scale clarity=1:5")
-        found[name] = (float(low), float(high))
-    return found
-
-
-def _config_error(text: str) -> Exception:
-    from karenina_core.errors import ConfigError
-
-    return ConfigError([text])
-
-
 def _failures(found: Comparison, regression: float | None, within: float | None) -> Iterator[str]:
     """Return why the comparison fails the conditions of the command line. Raises `ConfigError` without verdicts."""
     if regression is None and within is None:
@@ -198,7 +133,7 @@ def _failures(found: Comparison, regression: float | None, within: float | None)
     names = {run.label: run.name for run in found.runs}
     against = found.against(base)
     if not against:
-        raise _config_error("no question has a verdict in both runs: there is nothing to hold a run to")
+        raise config_error("no question has a verdict in both runs: there is nothing to hold a run to")
     for label, limits in against:
         shown = "no interval" if limits is None else f"95% CI [{100 * limits[0]:+.2f}, {100 * limits[1]:+.2f}] points"
         what = f"{label} ({names[label]}) minus {base} ({names[base]})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
@@ -12,10 +12,11 @@ from karenina_core.errors import ConfigError
 from karenina_core.wording import nearest
 from karenina_engine.cost.prices import dollars
 from karenina_report.changes import changes
+from karenina_report.clusters import Units, units_of
 from karenina_report.columns import column
 from karenina_report.comparison import Comparison, Difference, Group, Pair, RunFacts
 from karenina_report.figures.paired import holm
-from karenina_report.metrics import NOT_JUDGED, Metric, metrics_of
+from karenina_report.metrics import NOT_JUDGED, Metric, check_traits, metrics_of
 from karenina_report.observed import difference_of, observed
 from karenina_report.pairing import Pairing, pair
 from karenina_report.runs import Run, Source, read_runs
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 LEAST_OF_A_GROUP: Final = 5
 """Questions that a group needs for an interval."""
-
-_QUESTION_TEXT: Final = "question_text"
-_QUESTION_ID: Final = "question_id"
 
 
 def compare(
@@ -131,14 +129,14 @@ def _facts(run: Run, label: str) -> RunFacts:
 def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair:
     pairing = pair(a, b, any_judge=options.any_judge, any_template=options.any_template)
     everything = [one for pair in pairing.questions.values() for side in pair for one in side]
-    unit_of, unit = _units(pairing, options.cluster)
+    units = units_of(everything, options.cluster)
     metrics = list(metrics_of(everything, options.cuts, options.scales))
-    _check_names(metrics, options)
+    check_traits(everything, [*options.cuts, *options.scales])
     seen = {metric.name: observed(metric, pairing) for metric in metrics}
     differences = [
         found
         for metric in metrics
-        if (found := difference_of(metric, seen[metric.name], unit_of, same_answers=pairing.same_answers)) is not None
+        if (found := difference_of(metric, seen[metric.name], units.of, same_answers=pairing.same_answers)) is not None
     ]
     main = metrics[0]
     return Pair(
@@ -146,63 +144,31 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         b=label_b,
         judges=pairing.judges,
         same_answers=pairing.same_answers,
-        unit=unit,
-        notes=pairing.notes,
+        unit=units.name,
+        notes=[*pairing.notes, *units.notes],
         only_a=pairing.only_a,
         only_b=pairing.only_b,
         changed=pairing.changed,
         unpaired=[one.id for one in seen[main.name] if not one.is_complete],
         differences=[one for one in differences if one.metric != NOT_JUDGED or one.a or one.b],
-        by_judge=_by_judge(main, pairing, unit_of),
-        groups=_groups(main, pairing, options.by, unit_of) if options.by is not None else [],
+        by_judge=_by_judge(main, pairing, units),
+        groups=_groups(main, pairing, options.by, units) if options.by is not None else [],
         changes=changes(pairing, seen),
     )
 
 
-def _units(pairing: Pairing, cluster: str | None) -> tuple[Callable[[str], Hashable], str]:
-    """Return what gives a question's unit, and what units are; by default questions of one text are one unit."""
-    first = {id: (pair[0] or pair[1])[0] for id, pair in pairing.questions.items() if pair[0] or pair[1]}
-    name = cluster or _QUESTION_TEXT
-    values = column(name, first.values())
-    units: dict[str, Hashable] = {}
-    for id, result in first.items():
-        found = " ".join(" ".join(values(result)).split())
-        units[id] = ("unit", found) if found else ("question", id)
-    ids = defaultdict(list)
-    for id, key in units.items():
-        ids[key].append(id)
-    alike = [group for group in ids.values() if len(group) > 1]
-    if cluster is None and alike:
-        count = sum(map(len, alike))
-        pairing.notes.append(
-            f"{count} questions have the text of another one: those of one text are taken together "
-            f"({len(ids)} units); --cluster {_QUESTION_ID} takes each by itself"
-        )
-    if name == _QUESTION_ID or not alike:
-        return units.__getitem__, "question"
-    return units.__getitem__, "text" if cluster is None else name
-
-
-def _check_names(metrics: Iterable[Metric], options: _Options) -> None:
-    """Raise `ConfigError` for a cut or scale of a trait that is in neither run."""
-    known = {metric.trait for metric in metrics if metric.trait}
-    strange = [name for name in dict.fromkeys([*options.cuts, *options.scales]) if name not in known]
-    if strange:
-        raise ConfigError([f"no result has a score of a trait {name!r}{nearest(name, known)}" for name in strange])
-
-
-def _by_judge(main: Metric, pairing: Pairing, unit_of: Callable[[str], Hashable]) -> dict[str, Difference]:
+def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Difference]:
     if len(pairing.judges) < 2 or not pairing.same_judges:
         return {}
     found = {}
     for judge in pairing.judges:
-        one = difference_of(main, observed(main, pairing, [judge]), unit_of, same_answers=pairing.same_answers)
+        one = difference_of(main, observed(main, pairing, [judge]), units.of, same_answers=pairing.same_answers)
         if one is not None:
             found[judge] = one
     return found
 
 
-def _groups(main: Metric, pairing: Pairing, by: str, unit_of: Callable[[str], Hashable]) -> list[Group]:
+def _groups(main: Metric, pairing: Pairing, by: str, units: Units) -> list[Group]:
     values = column(by, [one for pair in pairing.questions.values() for side in pair for one in side])
     ids: dict[str, list[str]] = defaultdict(list)
     for id, (ours, theirs) in pairing.questions.items():
@@ -210,16 +176,14 @@ def _groups(main: Metric, pairing: Pairing, by: str, unit_of: Callable[[str], Ha
             ids[value].append(id)
     found = []
     for value in sorted(ids):
-        one = _group(value, observed(main, pairing, ids=ids[value]), main, unit_of)
+        one = _group(value, observed(main, pairing, ids=ids[value]), main, units)
         if one is not None:
             found.append(one)
     return found
 
 
-def _group(
-    value: str, questions: Sequence[PairedQuestion], main: Metric, unit_of: Callable[[str], Hashable]
-) -> Group | None:
-    one = difference_of(main, questions, unit_of)
+def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units: Units) -> Group | None:
+    one = difference_of(main, questions, units.of)
     if one is None:
         return None
     enough = one.questions >= LEAST_OF_A_GROUP

@@ -9,6 +9,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 from karenina_core.data.outcome import Outcome
+from karenina_core.errors import ConfigError
+from karenina_core.wording import nearest
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -82,6 +84,14 @@ def trait_scores(result: VerificationResult) -> dict[str, float | None]:
         elif score is None or _is_number(score):
             found[name] = None if score is None else float(score)
     return found
+
+
+def check_traits(results: Iterable[VerificationResult], names: Iterable[str]) -> None:
+    """Raise `ConfigError` for a trait of which no result has a score."""
+    known = {name for one in results for name, score in trait_scores(one).items() if score is not None}
+    strange = [name for name in dict.fromkeys(names) if name not in known]
+    if strange:
+        raise ConfigError([f"no result has a score of a trait {name!r}{nearest(name, known)}" for name in strange])
 
 
 def _is_number(value: object) -> TypeGuard[float]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError
+from karenina_report.judges import judge_names
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -47,7 +48,7 @@ def pair(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False)
 
     Raises `ConfigError` if no question or no judge is in both, or if templates or judge prompts differ throughout.
     """
-    found = Pairing(judge_of=_judge_names(a, b))
+    found = Pairing(judge_of=judge_names([a.results, b.results]))
     found.notes += _other_settings(a, b)
     _choose_judges(found, a, b, any_judge=any_judge)
     ours, theirs = (_by_question(run.results) for run in (a, b))
@@ -74,17 +75,6 @@ def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
     for result in results:
         grouped[result.question_id].append(result)
     return grouped
-
-
-def _judge_names(a: Run, b: Run) -> Callable[[VerificationResult], str]:
-    """Return what names the judge of a result: its model; with its id too if a run has two judges of one model."""
-    ids: dict[tuple[int, str], set[str]] = defaultdict(set)
-    for place, run in enumerate((a, b)):
-        for result in run.results:
-            ids[place, result.metadata.parsing_model].add(result.metadata.parsing_id)
-    if all(len(names) == 1 for names in ids.values()):
-        return lambda result: result.metadata.parsing_model
-    return lambda result: f"{result.metadata.parsing_id} ({result.metadata.parsing_model})"
 
 
 def _choose_judges(found: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:

@@ -1,0 +1,57 @@
+"""The units of statistics: questions, or groups of questions that are alike."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from karenina_report.columns import column
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+
+QUESTION_ID: Final = "question_id"
+_QUESTION_TEXT: Final = "question_text"
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """The unit of each question, what units are (`name`), and what a reader must know about them."""
+
+    name: str
+    by_question: Mapping[str, Hashable]
+    notes: Sequence[str]
+
+    def of(self, question_id: str) -> Hashable:
+        """Return the unit of a question."""
+        return self.by_question[question_id]
+
+
+def units_of(results: Iterable[VerificationResult], cluster: str | None) -> Units:
+    """Return the units of these results' questions: those with one value of the column `cluster` are alike.
+
+    By default they are questions of one text, which is noted. A question without a value is a unit of its own. Raises
+    `ConfigError` for an unknown column.
+    """
+    first: dict[str, VerificationResult] = {}
+    for result in results:
+        first.setdefault(result.question_id, result)
+    values = column(cluster or _QUESTION_TEXT, first.values())
+    units: dict[str, Hashable] = {}
+    groups: dict[Hashable, list[str]] = defaultdict(list)
+    for id, result in first.items():
+        found = " ".join(" ".join(values(result)).split())
+        units[id] = ("unit", found) if found else ("question", id)
+        groups[units[id]].append(id)
+    alike = [ids for ids in groups.values() if len(ids) > 1]
+    if not alike:
+        return Units("question", units, ())
+    if cluster is not None:
+        return Units(cluster, units, ())
+    note = (
+        f"{sum(map(len, alike))} questions have the text of another one: those of one text are taken together "
+        f"({len(groups)} units); --cluster {QUESTION_ID} takes each by itself"
+    )
+    return Units("text", units, (note,))

@@ -1,0 +1,97 @@
+"""What the commands of reports share: where they print, and options that several of them have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol, cast
+
+import typer
+
+if TYPE_CHECKING:
+    from karenina_core.errors import ConfigError
+
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Result files or journals of `karenina run`.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Take questions together that have one value of this column; by default those of one text.",
+    ),
+]
+Model = Annotated[str | None, typer.Option(metavar="ID", help="Only this answering model's results of each file.")]
+Cut = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TRAIT=SCORE", help="Give the share of results whose trait has at least this score, too."),
+]
+Scale = Annotated[
+    list[str] | None, typer.Option(metavar="TRAIT=LOW:HIGH", help="The lowest and highest score of a trait.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+class _Width(Protocol):
+    @property
+    def width(self) -> int: ...
+
+
+class Screen(Protocol):
+    """What the command line sets as the object of its context: where a command prints."""
+
+    @property
+    def out(self) -> _Width:
+        """The console of results."""
+
+    def json(self, value: object) -> None:
+        """Print JSON."""
+
+    def fail(self, text: str, code: int = ...) -> NoReturn:
+        """Print the error and exit."""
+
+    def telling_errors(self) -> AbstractContextManager[None]:
+        """Turn bad input into its message and exit code 2."""
+
+
+def screen_of(context: typer.Context) -> Screen:
+    """Return the screen of the call that `context` belongs to."""
+    return cast(Screen, context.find_root().obj)
+
+
+def is_number(word: str) -> bool:
+    """Return whether the word is a number."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def cuts_of(given: Sequence[str] | None) -> Mapping[str, float]:
+    """Return the cuts by trait. Raises `ConfigError`."""
+    found = {}
+    for one in given or ():
+        name, equals, score = one.rpartition("=")
+        if not equals or not name or not is_number(score):
+            raise config_error(f"--cut {one} is not TRAIT=SCORE, such as --cut clarity=4")
+        found[name] = float(score)
+    return found
+
+
+def scales_of(given: Sequence[str] | None) -> Mapping[str, tuple[float, float]]:
+    """Return the scales by trait. Raises `ConfigError`."""
+    found = {}
+    for one in given or ():
+        name, equals, ends = one.rpartition("=")
+        low, colon, high = ends.partition(":")
+        if not (equals and name and colon and is_number(low) and is_number(high)) or float(low) >= float(high):
+            raise config_error(f"--scale {one} is not TRAIT=LOW:HIGH, such as --scale clarity=1:5")
+        found[name] = (float(low), float(high))
+    return found
+
+
+def config_error(text: str) -> ConfigError:
+    """Return the error of bad input; its class is imported when it is needed."""
+    from karenina_core.errors import ConfigError
+
+    return ConfigError([text])

@@ -1,0 +1,111 @@
+"""Statistics of one run as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from karenina_report.layout import clean, facts, table
+from karenina_report.printed import percent
+
+if TYPE_CHECKING:
+    from karenina_engine.results.summary import Rate
+    from karenina_report.description import Agreement, Coefficient, Description
+
+
+def description_lines(found: Description, width: int) -> Iterator[str]:
+    """Return the lines that `karenina stats` prints of one run."""
+    yield from facts(_facts(found), width)
+    if found.groups:
+        yield ""
+        rows = [[clean(one.value), *_rate_cells(one.rate), str(one.not_judged)] for one in found.groups]
+        head = [found.by or "", "right", "judged", _units(found), "pass rate", "95% CI", "not judged"]
+        yield from table([head, *rows], width)
+        yield from facts([("", "Groups are exploratory: nothing is corrected for their number.")], width)
+    if found.means:
+        yield ""
+        means = [
+            [clean(one.metric), f"{one.value:.3f}", _bounds(one.low, one.high), f"{one.results:,}", f"{one.missing:,}"]
+            for one in found.means
+        ]
+        yield from table([["", "mean", "95% CI", "results", "missing"], *means], width)
+        yield from facts([("", clean(f"{one.metric}: {one.note}")) for one in found.means if one.note], width)
+    if found.draws:
+        yield ""
+        drawn = [
+            [str(one.k), percent(one.any_right), percent(one.all_right), f"{one.questions:,}", f"{one.left_out:,}"]
+            for one in found.draws
+        ]
+        yield from table([["k", "pass@k", "pass^k", "questions", "left out"], *drawn], width)
+    if found.agreement:
+        yield ""
+        yield "Agreement of judges on the same answers"
+        for pair in found.agreement:
+            yield from facts(_agreement_facts(pair), width)
+
+
+def _facts(found: Description) -> Iterator[tuple[str, str]]:
+    names = [found.name, found.answering_model, *([found.source] if found.source is not None else [])]
+    yield "Run", clean(", ".join(dict.fromkeys(names)))
+    rate = found.pass_rate
+    if rate.value is None:
+        yield "Pass rate", "none: no item has a verdict"
+    else:
+        rough = "rough " if rate.is_rough else ""
+        yield (
+            "Pass rate",
+            f"{percent(rate.value)}, {rough}95% CI {_bounds(rate.low, rate.high, of_100=True)}: {rate.hits:,} of "
+            f"{rate.out_of:,} judged, on {rate.clusters:,} {_units(found)}",
+        )
+    if found.summary.not_judged:
+        yield "Not judged", f"{found.summary.not_judged:,} of {found.summary.items:,}"
+    yield "Judges", clean(", ".join(found.judges))
+    yield "Variance", _variance_text(found)
+    if found.fleiss is not None:
+        yield "Fleiss' kappa", _coefficient_text(found.fleiss)
+    if found.krippendorff is not None:
+        yield "Krippendorff", f"alpha {_coefficient_text(found.krippendorff)}"
+    for note in found.notes:
+        yield "Note", clean(note)
+
+
+def _units(found: Description) -> str:
+    return f"{found.unit.replace('_', ' ')}s"
+
+
+def _variance_text(found: Description) -> str:
+    variance = found.variance
+    if variance is None:
+        return "with one judge and one replicate, or one question, its parts cannot be told apart"
+    shares = ", ".join(f"{share:.0%} {name}" for name, share in variance.shares.items()) or "nothing varies"
+    text = f"{shares} ({variance.questions:,} questions with {variance.judges} x {variance.replicates} verdicts)"
+    if variance.unknown:
+        why = "one judge" if variance.judges == 1 else "one replicate"
+        text += f"; with {why} {' and '.join(variance.unknown)} cannot be told apart"
+    return text
+
+
+def _agreement_facts(pair: Agreement) -> Iterator[tuple[str, str]]:
+    yield "", clean(f"{pair.a} and {pair.b}")
+    raw = pair.raw
+    yield "  agree", f"{percent(raw.value)} {_bounds(raw.low, raw.high, of_100=True)} of {raw.out_of:,} answers"
+    yield "  correct", f"{percent(pair.correct_by_a)} and {percent(pair.correct_by_b)}"
+    undefined = "undefined: a judge gives one verdict only"
+    yield "  kappa", _coefficient_text(pair.kappa) if pair.kappa is not None else undefined
+
+
+def _coefficient_text(found: Coefficient) -> str:
+    if found.low is None or found.high is None:
+        return f"{found.value:.3f}, without an interval: the rarer verdict is too rare"
+    return f"{found.value:.3f} {_bounds(found.low, found.high)}"
+
+
+def _rate_cells(rate: Rate) -> list[str]:
+    bounds = _bounds(rate.low, rate.high, of_100=True)
+    return [f"{rate.hits:,}", f"{rate.out_of:,}", f"{rate.clusters:,}", percent(rate.value), bounds]
+
+
+def _bounds(low: float | None, high: float | None, *, of_100: bool = False) -> str:
+    if low is None or high is None:
+        return "-"
+    return f"[{percent(low)}, {percent(high)}]" if of_100 else f"[{low:.3f}, {high:.3f}]"

@@ -1,0 +1,101 @@
+"""`Description`: statistics of one run by itself. Rates are shares of 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import Field
+
+from karenina_engine.results.summary import Rate, Summary
+from karenina_report.comparison import Facts
+
+
+class Mean(Facts):
+    """A metric between 0 and 1: its mean over results with its 95% interval. `missing` results should have it."""
+
+    metric: str
+    note: str
+    results: int
+    missing: int
+    units: int
+    value: float
+    low: float
+    high: float
+
+
+class RateOf(Facts):
+    """The pass rate of the results with one value of a column; nothing is corrected for the number of groups."""
+
+    value: str
+    rate: Rate
+    not_judged: int
+
+
+class Draws(Facts):
+    """pass@k and pass^k: the chance that any, and that each, of k replicates is right, over `questions`.
+
+    `left_out` questions have fewer than k judged replicates.
+    """
+
+    k: int
+    any_right: float = Field(description="pass@k")
+    all_right: float = Field(description="pass^k")
+    questions: int
+    left_out: int
+
+
+class Variance(Facts):
+    """The shares of the variance of verdicts, over the `questions` that have a verdict in every cell.
+
+    `unknown` are components that cannot be told apart with these judges and replicates.
+    """
+
+    questions: int
+    judges: int
+    replicates: int
+    shares: Mapping[str, float]
+    unknown: Sequence[str]
+
+
+class Coefficient(Facts):
+    """A coefficient of agreement beyond chance; its interval is None if the data do not allow one."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class Agreement(Facts):
+    """The verdicts of two judges on the same answers. `kappa` is None if a judge is constant: it is undefined then."""
+
+    a: str
+    b: str
+    raw: Rate
+    correct_by_a: float
+    correct_by_b: float
+    kappa: Coefficient | None
+
+
+class Description(Facts):
+    """Statistics of one answering model's results.
+
+    `unit` says what the clusters are, by default questions with another text. `fleiss` and `krippendorff` are None with
+    one judge, and if all verdicts are the same.
+    """
+
+    name: str
+    source: str | None
+    answering_model: str
+    judges: Sequence[str]
+    unit: str
+    notes: Sequence[str]
+    summary: Summary
+    pass_rate: Rate
+    means: Sequence[Mean]
+    by: str | None
+    groups: Sequence[RateOf]
+    draws: Sequence[Draws]
+    variance: Variance | None
+    agreement: Sequence[Agreement]
+    fleiss: Coefficient | None
+    krippendorff: Coefficient | None

@@ -1,0 +1,44 @@
+"""`karenina stats`: statistics of one run on the command line."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from karenina_report.command_line import AsJson, Cluster, Cut, Model, Runs, Scale, cuts_of, scales_of, screen_of
+
+
+def stats(
+    ctx: typer.Context,
+    files: Runs,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Give pass rates by this column: keyword, judge, replicate, ..."),
+    ] = None,
+    cluster: Cluster = None,
+    model: Model = None,
+    cut: Cut = None,
+    scale: Scale = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print statistics of a run: rates and traits with intervals, pass@k, what verdicts vary by, how judges agree.
+
+    Intervals take into account that replicates, judges and equal questions are alike. A file with several answering
+    models counts as several runs; `karenina compare` sets runs beside each other.
+    """
+    screen = screen_of(ctx)
+    with screen.telling_errors():
+        from karenina_report.describing import describe
+
+        found = describe(*files, by=by, cluster=cluster, model=model, cuts=cuts_of(cut), scales=scales_of(scale))
+        if as_json:
+            screen.json({"runs": [one.model_dump(mode="json") for one in found]})
+            return
+        from karenina_report.described import description_lines
+
+        for number, one in enumerate(found):
+            if number:
+                typer.echo("")
+            for line in description_lines(one, screen.out.width):
+                typer.echo(line)

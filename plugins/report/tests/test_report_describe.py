@@ -1,0 +1,185 @@
+"""Statistics of one run: what `karenina_report.describe` and `karenina stats` say of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commandline import Given, karenina
+from made_results import result, run, save
+from nq301 import available, judged
+
+from karenina_core.data.outcome import Outcome
+from karenina_core.data.result import VerificationResult
+from karenina_core.errors import ConfigError
+from karenina_core.plugins import Plugins
+from karenina_engine.results.summary import wilson
+from karenina_report import describe
+from karenina_report.commands import commands
+from karenina_report.description import Description
+from karenina_report.figures.variance import BOTH, BOTH_AND_REST, JUDGE, REST
+
+
+def described(results: list[VerificationResult], **more: str) -> Description:
+    """Return the statistics of the only run."""
+    (found,) = describe(results, **more)  # type: ignore[arg-type]
+    return found
+
+
+def replicated(rights: list[list[bool | None]], judge: str = "j") -> list[VerificationResult]:
+    """Return results of questions with several replicates."""
+    return [
+        result(f"q{number}", right, replicate=at, judge=judge)
+        for number, some in enumerate(rights)
+        for at, right in enumerate(some, 1)
+    ]
+
+
+def test_the_rate_of_single_items_has_wilsons_interval() -> None:
+    found = described(run([True] * 8 + [False] * 2 + [None])).pass_rate
+
+    assert (found.hits, found.out_of) == (8, 10)
+    assert (found.low, found.high) == wilson(8, 10)
+
+
+def test_equal_questions_under_several_ids_are_one_unit() -> None:
+    results = [result(f"q{at}", at < 20, text=f"text {at // 10}") for at in range(40)]
+
+    together, apart = described(results), described(results, cluster="question_id")
+
+    assert together.pass_rate.clusters == 4
+    assert apart.pass_rate.clusters == 40
+    assert "40 questions have the text of another one" in together.notes[0]
+    assert together.pass_rate.low is not None
+    assert apart.pass_rate.low is not None
+    assert together.pass_rate.low < apart.pass_rate.low
+
+
+def test_any_column_has_rates_of_its_own() -> None:
+    results = [
+        result(f"q{at}", None if at == 7 else at < 4, keywords=["even" if at % 2 == 0 else "odd", "all"])
+        for at in range(8)
+    ]
+
+    groups = {one.value: one for one in described(results, by="keyword").groups}
+
+    assert {name: (one.rate.hits, one.rate.out_of, one.not_judged) for name, one in groups.items()} == {
+        "all": (4, 7, 1),
+        "even": (2, 4, 0),
+        "odd": (2, 3, 1),
+    }
+    with pytest.raises(ConfigError, match="there is no column 'colour'"):
+        describe(results, by="colour")
+
+
+def test_partial_credit_and_traits_have_means_with_intervals() -> None:
+    results = [
+        result(f"q{at}", Outcome.PARTIAL, granular=[0.0, 1 / 3, 2 / 3, 1.0][at % 4], traits={"clear": at % 2 == 0})
+        for at in range(40)
+    ]
+    results += [result("failed", Outcome.PARSE_ERROR)]
+
+    means = {one.metric: one for one in described(results).means}
+
+    assert means["partial credit"].value == pytest.approx(0.5)
+    assert (means["partial credit"].results, means["partial credit"].missing) == (40, 1)
+    low, high = wilson(20, 40)
+    assert low < means["partial credit"].low < 0.5 < means["partial credit"].high < high, "grades vary less than hits"
+    assert means["clear"].value == 0.5
+
+
+def test_questions_with_too_few_judged_replicates_are_left_out_and_counted() -> None:
+    draws = described(replicated([[True, True, False], [True, False, False], [True, None, None]])).draws
+
+    assert [(one.k, one.questions, one.left_out) for one in draws] == [(1, 3, 0), (2, 2, 1), (3, 2, 1)]
+    assert draws[1].any_right == pytest.approx((1 + 2 / 3) / 2)
+    assert draws[1].all_right == pytest.approx((1 / 3 + 0) / 2)
+    assert described(run([True, False])).draws == []
+
+
+def test_what_verdicts_vary_by_needs_judges_and_replicates() -> None:
+    rights: list[list[bool | None]] = [[True, True], [False, False], [True, False], [None, True]]
+    one = described(replicated(rights)).variance
+    two = described([*replicated(rights), *replicated(rights[::-1], judge="k")]).variance
+    single = described([*run([True, False, True]), *run([True, True, True], judge="k")]).variance
+
+    assert one is not None
+    assert (one.questions, list(one.unknown)) == (3, [JUDGE, BOTH])
+    assert two is not None
+    assert list(two.unknown) == []
+    assert sum(two.shares.values()) == pytest.approx(1)
+    assert single is not None
+    assert list(single.unknown) == [BOTH, REST]
+    assert BOTH_AND_REST in single.shares
+    assert described(run([True, False])).variance is None
+
+
+def test_judges_are_compared_on_the_answers_that_both_have_judged() -> None:
+    results = [*run([True, True, False, None]), *run([True, False, False, True], judge="k")]
+
+    (pair,) = described(results).agreement
+
+    assert (pair.raw.hits, pair.raw.out_of) == (2, 3)
+    assert (pair.correct_by_a, pair.correct_by_b) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert pair.kappa is not None
+    assert pair.kappa.value == pytest.approx(0.4)
+
+
+def test_kappa_of_a_constant_judge_is_undefined() -> None:
+    results = [*run([True, True, True]), *run([True, False, True], judge="k")]
+
+    assert described(results).agreement[0].kappa is None
+
+
+class TestCommand:
+    """`karenina stats`."""
+
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> Path:
+        """Return a file of results with two judges, replicates, keywords and a trait."""
+        return save(
+            tmp_path / "both.results.jsonl",
+            [
+                result(
+                    f"q{at}",
+                    at % 3 > 0 or (judge == "k" and at % 2 == 0),
+                    replicate=replicate,
+                    judge=judge,
+                    keywords=["even" if at % 2 == 0 else "odd"],
+                    traits={"clarity": at % 5},
+                )
+                for at in range(24)
+                for replicate in (1, 2)
+                for judge in ("j", "k")
+            ],
+        )
+
+    def stats(self, *arguments: str | Path, width: int = 400) -> Given:
+        """Give the command with these arguments."""
+        plugins = Plugins()
+        plugins.register(commands)
+        return karenina("stats", *arguments, plugins=plugins, width=width)
+
+    @pytest.mark.parametrize("width", [60, 80, 400])
+    def test_it_prints_every_part_within_the_width(self, file: Path, width: int) -> None:
+        done = self.stats(file, "--by", "keyword", "--cut", "clarity=3", width=width)
+
+        assert done.code == 0, done.err
+        for part in ("Pass rate", "Variance", "pass^k", "clarity >= 3", "even", "kappa", "Krippendorff"):
+            assert part in done.out
+        assert max(map(len, done.out.splitlines())) <= width
+
+    def test_json_is_what_python_returns(self, file: Path) -> None:
+        assert self.stats(file, "--json").json["runs"] == [one.model_dump(mode="json") for one in describe(file)]
+
+    def test_bad_input_ends_with_2(self, file: Path, tmp_path: Path) -> None:
+        for arguments in ([tmp_path / "none.jsonl"], [file, "--by", "colour"], [file, "--model", "other"]):
+            assert self.stats(*arguments).code == 2
+
+
+@available
+def test_recorded_judges_of_nq301_are_described() -> None:
+    found = described([*judged("gpt4"), *judged("davinci003")])
+
+    assert (found.pass_rate.out_of, found.pass_rate.clusters) == (748 + 747, 150)
+    assert found.agreement[0].raw.hits == 747 - 44 - 32
