@@ -45,13 +45,13 @@ class Planner:
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, observers: Observers = NOBODY) -> None:
         self._config = config
-        self._plugins = plugins
+        self._offered = offered_stages(plugins)
         self._observers = observers
         self._plans: dict[frozenset[tuple[str, str]], Plan] = {}
         self._pipelines: dict[int, Pipeline] = {}
         self._recent: dict[int, tuple[ref[Question], Pipeline]] = {}
         self._by_claims: dict[Hashable, Pipeline] = {}
-        stages = [offered.stage() for offered in offered_stages(plugins)]
+        stages = [offered.stage() for offered in self._offered]
         self._blocked = blocked_stages(plugins)
         self._choosers = [one for one in [*stages, *self._blocked] if type(one).included is not Stage.included]
         self._scorers = [one for one in stages if one.slot is not None and SLOT_RULES[one.slot].scores_rubric]
@@ -124,7 +124,7 @@ class Planner:
         asked = [*asked_although_blocked(self._blocked, self._config, question)]
         try:
             plan = make_plan(
-                offered_stages(self._plugins),
+                self._offered,
                 self._config,
                 question,
                 failures=self._failures,
