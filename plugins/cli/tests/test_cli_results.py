@@ -165,6 +165,23 @@ def test_show_prints_each_result_and_the_summary(tmp_path: Path) -> None:
     assert "1 of 2 judged" in done.out
 
 
+@pytest.mark.parametrize("line", ["x" * 2_700_000, "It is BCL2, I think.\n" * 130_000])
+def test_show_lays_out_the_beginning_of_a_huge_answer(line: str, tmp_path: Path) -> None:
+    file = result_file(tmp_path / "r.jsonl", result("a", answer=line, template={"parsed_llm_response": {"g": line}}))
+    shown = karenina("show", file, width=80)
+    assert shown.code == 0
+    assert len(shown.out) < 200_000
+    assert f"({len(line) - 20_000:,} more characters: `karenina show --full`)" in " ".join(shown.out.split())
+    whole = karenina("show", file, "--full", width=80)
+    assert line in whole.out
+    assert len(whole.out) < len(line) + 200_000
+
+
+def test_a_huge_answer_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    file = result_file(tmp_path / "r.jsonl", result("a", answer="\x1b[2J" + "x" * 20_000 + "\x1b]0;t\x07"))
+    assert "\x1b" not in karenina("show", file, "--full").out
+
+
 def test_show_chooses_and_says_so(tmp_path: Path) -> None:
     file = result_file(tmp_path / "r.jsonl", result("a"), result("b", Outcome.WRONG), result("c", Outcome.WRONG))
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -47,7 +49,7 @@ _SYMBOLS: Final[Mapping[Outcome, str]] = {
 }
 _PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "…": "..."}
 MOST_DETAILED: Final = 20_000
-"""Characters of an answer that are printed with all details; wrapping more takes seconds."""
+"""Characters of a text that are laid out; wrapping more takes seconds."""
 NOT_EXTRACTED: Final = "(looks at the answer itself)"
 NOTHING: Final = "nothing"
 MOST_ROWS: Final = 100
@@ -103,9 +105,9 @@ def print_result(
     """Print one result: question, answer, what the judge extracted beside the truth, the verdict and why.
 
     `position` stands before it ("3/12"). The answer is cut after `most_answer` characters, with a word on what is
-    missing. `detailed` prints more of the answer (`full`: all of it), and vetoes, revisions, trait scores, tokens and
-    what each stage did. `same_as` is the position of an item that failed in the same way: it is named instead of the
-    reason.
+    missing. `detailed` prints more of the answer (`full`: all of it, below), and vetoes, revisions, trait scores,
+    tokens and what each stage did. Other texts are cut as a detailed answer is. `same_as` is the position of an item
+    that failed in the same way: it is named instead of the reason.
     """
     meta = result.metadata
     head = verdict(result.outcome, console)
@@ -114,25 +116,37 @@ def print_result(
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
-    grid.add_row("Question", Text(clean(meta.question_text)))
+    grid.add_row("Question", _cut(meta.question_text))
     if same_as is not None and not result.template.raw_llm_response.strip():
         grid.add_row("Why", Text(f"the same as {same_as}", style="dim"))
         _print_block(console, head, grid)
         return
-    most = None if full else MOST_DETAILED if detailed else most_answer
-    grid.add_row("Answer", Group(_answer(result, most), Text(_who(result), style="dim")))
+    answer = _answer(result, MOST_DETAILED if detailed else most_answer, full=full)
+    grid.add_row("Answer", Group(answer, Text(_who(result), style="dim")))
     rows = field_rows(result)
     if rows:
         grid.add_row("Fields", _fields(rows, console))
     elif meta.raw_answer:
-        grid.add_row("Truth", Text(clean(meta.raw_answer)))
+        grid.add_row("Truth", _cut(meta.raw_answer))
     traits = _trait_lines(result)
     if traits:
-        grid.add_row("Traits", Text(clean("\n".join(traits))))
-    grid.add_row("Why", Text(clean(result.why() if same_as is None else f"the same as {same_as}")))
+        grid.add_row("Traits", _cut("\n".join(traits)))
+    grid.add_row("Why", _cut(result.why() if same_as is None else f"the same as {same_as}"))
     if detailed:
         _add_details(grid, result)
     _print_block(console, head, grid)
+    if full and len(result.template.raw_llm_response) > (MOST_DETAILED if detailed else most_answer):
+        console.print(_AsItIs(clean(result.template.raw_llm_response)), crop=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _AsItIs:
+    """A text that is printed without being wrapped, which would take minutes for megabytes."""
+
+    text: str
+
+    def __rich_console__(self, _console: Console, _options: ConsoleOptions) -> Iterator[Segment]:
+        yield Segment(f"{self.text}\n\n")
 
 
 def _print_block(console: Console, head: Text, grid: Table) -> None:
@@ -355,16 +369,21 @@ def _who(result: VerificationResult) -> str:
     return clean(who + (f", replicate {meta.replicate}" if (meta.replicate or 1) > 1 else ""))
 
 
-def _answer(result: VerificationResult, most: int | None) -> Text:
+def _answer(result: VerificationResult, most: int, *, full: bool) -> Text:
     answer = result.template.raw_llm_response
     if not answer.strip():
         got_none = result.outcome in (Outcome.MODEL_ERROR, Outcome.TEMPLATE_ERROR)
         return Text("(none)" if got_none else "(empty)" if not answer else "(only white space)", style="dim")
-    if most is None or len(answer) <= most:
-        return Text(clean(answer))
-    return Text(clean(answer[:most])) + Text(
-        f" ... ({len(answer) - most:,} more characters: `karenina show --full`)", style="dim"
-    )
+    if full and len(answer) > most:
+        return Text(f"({len(answer):,} characters, below)", style="dim")
+    return _cut(answer, most, way_on=": `karenina show --full`")
+
+
+def _cut(text: str, most: int = MOST_DETAILED, way_on: str = "") -> Text:
+    """Return the beginning of a text, with how much is missing."""
+    if len(text) <= most:
+        return Text(clean(text))
+    return Text(clean(text[:most])) + Text(f" ... ({len(text) - most:,} more characters{way_on})", style="dim")
 
 
 def _fields(rows: Sequence[tuple[str, str, str, bool | None]], console: Console) -> RenderableType:
@@ -375,25 +394,25 @@ def _fields(rows: Sequence[tuple[str, str, str, bool | None]], console: Console)
     good, bad = ("✓", "✗") if _unicode(console) else ("+", "x")
     for name, found, truth, passed in rows:
         mark = Text("") if passed is None else Text(good, "green") if passed else Text(bad, "red")
-        table.add_row(mark, Text(clean(name)), Text(found), Text(truth))
+        table.add_row(mark, Text(clean(name)), _cut(found), _cut(truth))
     return table
 
 
 def _add_details(grid: Table, result: VerificationResult) -> None:
     template = result.template
     for veto in result.vetoes:
-        grid.add_row("Veto", Text(clean(f"{veto.stage}: {veto.reason} ({veto.outcome.value})")))
+        grid.add_row("Veto", _cut(f"{veto.stage}: {veto.reason} ({veto.outcome.value})"))
     for change in result.revisions:
         text = f"{change.stage}: {change.artifact} from {as_text(change.before)} to {as_text(change.after)}"
-        grid.add_row("Revision", Text(clean(f"{text}: {change.reason}")))
+        grid.add_row("Revision", _cut(f"{text}: {change.reason}"))
     if template.verify_granular_result is not None:
         grid.add_row("Granular", Text(as_text(template.verify_granular_result)))
     for name, reason in (result.rubric.reasons() if result.rubric is not None else {}).items():
-        grid.add_row("Reason", Text(clean(f"{name}: {reason}")))
+        grid.add_row("Reason", _cut(f"{name}: {reason}"))
     for name, passed in (template.regex_validation_results or {}).items():
-        grid.add_row("Pattern", Text(clean(f"{name}: {'found' if passed else 'not found'}")))
+        grid.add_row("Pattern", _cut(f"{name}: {'found' if passed else 'not found'}"))
     for owner, values in result.extensions.items():
-        grid.add_row("Extension", Text(clean(f"{owner}: {as_text(values)}")))
+        grid.add_row("Extension", _cut(f"{owner}: {as_text(values)}"))
     stages = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("stage", "status", "seconds", "calls", "tokens in/out", "of", "why"):
         stages.add_column(name, overflow="fold", no_wrap=name != "why")
@@ -406,7 +425,7 @@ def _add_details(grid: Table, result: VerificationResult) -> None:
             str(record.calls or ""),
             tokens,
             f"{record.distribution} {record.version}",
-            Text(clean(record.reason or record.error or "")),
+            _cut(record.reason or record.error or ""),
         )
     grid.add_row("Stages", stages)
     meta = result.metadata

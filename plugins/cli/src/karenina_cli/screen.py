@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PIPE_WIDTH = 120
+_UNUSUAL = re.compile(r"[^\n\t -~]")
+_SPACES = 8
+"""How many times longer than what is shown a text may be by its white space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +92,14 @@ def screen_of(context: typer.Context) -> Screen:
 
 def clean(text: str) -> str:
     """`text` without control characters, so that what a model or a file says cannot steer the terminal."""
-    return "".join(ch if ch in "\n\t" or ch.isprintable() else _visible(ch) for ch in text)
+    return _UNUSUAL.sub(lambda found: found[0] if found[0].isprintable() else _visible(found[0]), text)
 
 
 def shortened(text: str, most: int) -> str:
     """`text` in one line of at most `most` characters."""
-    line = " ".join(clean(text).split())
-    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+    beginning = text[: most * _SPACES]
+    line = " ".join(clean(beginning).split())
+    return line if len(line) <= most and len(beginning) == len(text) else line[: most - 1].rstrip() + "…"
 
 
 def _visible(ch: str) -> str:
