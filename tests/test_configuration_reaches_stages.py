@@ -45,6 +45,7 @@ EMBEDDING: Final = {
     "embedding_check_threshold": 0.5,
 }
 NEARLY: Final = Judge(quote="It was BCL2, that keeps cells alive")
+ALTERED: Final = SAID.replace("BCL2", "BCL3")
 INVENTED: Final = Judge(quote="Nothing of the kind was ever said by anybody at all")
 OTEL: Final = {"otel": True}
 WRONG: Final = Judge(says={"gene": "TP53"})
@@ -208,6 +209,7 @@ CASES: Final[dict[str, Case]] = {
         (2, 5), lambda run: ["at most 2" in text for text in run.for_excerpts], ([True], [False]), DEEP
     ),
     "deep_judgment_fuzzy_match_threshold": Case((0.5, 1.0), verdict, (True, False), DEEP, NEARLY),
+    "deep_judgment_exact_facts": Case((True, False), verdict, (False, True), DEEP, Judge(quote=ALTERED)),
     "deep_judgment_excerpt_retry_attempts": Case((0, 2), lambda run: len(run.for_excerpts), (1, 3), DEEP, INVENTED),
     "deep_judgment_search_enabled": Case(
         (False, True), lambda run: len(run.for_risks), (0, 1), {**DEEP, "deep_judgment_search_tool": found}

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_deep_judgment.excerpts import SearchedText, find_excerpt
+from karenina_deep_judgment.facts import facts_of
 
 TEXT = (
     "Venetoclax binds BCL2, a protein that keeps cells alive.\n\n"
@@ -74,6 +75,64 @@ def test_what_does_not_stand_there_is_not_found_and_says_why(excerpt: str, why: 
     searched = SearchedText(TEXT)
     assert searched.find(excerpt) is None
     assert searched.why_missing(excerpt).kind == why
+
+
+FACTS = "The protein BRCA2 was not found in the samples that were taken at -5 °C in 2016 from the patients in Lyon."
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ("2016", "2017"),
+        ("BRCA2", "BRCA1"),
+        ("not ", ""),
+        ("was not", "was"),
+        ("-5", "5"),
+        ("2016", "216"),
+        ("in the", "in no"),
+    ],
+)
+def test_a_changed_number_or_negation_is_not_found(said: str, instead: str) -> None:
+    excerpt = FACTS.replace(said, instead, 1)
+    searched = SearchedText(f"First of all. {FACTS} And so on, until 2019.")
+    assert searched.find(excerpt) is None
+    miss = searched.why_missing(excerpt)
+    assert miss.kind == "altered"
+    assert miss.closest is not None
+    assert miss.closest in FACTS
+    assert find_excerpt(excerpt, FACTS, exact_facts=False) is not None
+
+
+@pytest.mark.parametrize(
+    ("excerpt", "passage"),
+    [
+        ("a proteins which keep cells alive", "a protein that keeps cells alive"),
+        ("It was aproved in 1985, by the agency in Lyon", "It was approved in 1985 by the agency of Lyon"),
+        ("The drug doesn't bind to the receptors", "The drug does not bind to the receptor"),
+        (
+            "in 1985 it was approved for the patient with leukaemia",
+            "in 1985 it was first approved for patients with leukaemia",
+        ),
+    ],
+)
+def test_facts_of_neighbours_do_not_count(excerpt: str, passage: str) -> None:
+    text = f"Of BCL2 and 3, not of BRCA1: {passage} 7, no more."
+    match = find_excerpt(excerpt, text, 0.7)
+    assert match is not None
+    assert facts_of(text[match.start : match.end]) == facts_of(excerpt)
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("It isn't 3.5, and cannot be \u22122 or 1,000 in BCL-2.", ["not", "3.5", "not", "-2", "1,000", "2"]),
+        ("Es wurde nicht vor 1985-1990 gefunden, also nie.", ["nicht", "1985", "1990", "nie"]),
+        ("该药未于1985年获批", ["未", "1985"]),
+        ("note knot none-such", ["none"]),
+    ],
+)
+def test_numbers_and_negations_are_facts(text: str, facts: list[str]) -> None:
+    assert facts_of(text) == facts
 
 
 def test_a_miss_names_the_passage_that_comes_nearest() -> None:
@@ -142,7 +201,8 @@ def test_excerpts_of_recorded_responses_are_told_apart() -> None:
         part = words[first : first + 20]
         slips = list(part)
         slips[5] += "s"
-        slips[12] = slips[12][::-1]
+        turned = slips[12][::-1]
+        slips[12] = turned if not facts_of(slips[12]) and not facts_of(turned) else slips[12]
         halves = part[10:] + part[:10]
         other = chance.choice([one for one in texts if one is not text]).split()
         foreign = " ".join(other[:20])

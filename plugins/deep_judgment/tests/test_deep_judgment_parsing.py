@@ -112,6 +112,30 @@ def test_an_excerpt_knows_its_place_in_what_the_judge_was_shown() -> None:
     assert (one["confidence"], one["similarity_score"], one["match"]) == ("high", 1.0, "exact")
 
 
+def test_an_excerpt_is_the_responses_own_words_beside_the_judges() -> None:
+    said = "the target of Venetoclax, is BCL2"
+    excerpts = parse(Judge(**SAYS | {"excerpts": quotes(gene=[said], year=["found in the year 1985"])})).artifact(
+        Keys.EXTRACTED_EXCERPTS
+    )
+    assert excerpts is not None
+    (one,) = excerpts["gene"]
+    assert one["match"] == "changed"
+    assert one["quoted"] == said
+    assert RESPONSE[one["start"] : one["end"]] == one["text"]
+    assert one["text"] != said
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_changed_year_is_no_excerpt_unless_the_setting_allows_it(exact: bool) -> None:
+    said = "It was found in the year 1986"
+    judge = Judge(**SAYS | {"excerpts": quotes(gene=["target of venetoclax is BCL2"], year=[said])})
+    found = parse(judge, deep_judgment_exact_facts=exact, deep_judgment_excerpt_retry_attempts=0)
+    assert found.artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS) == (["year"] if exact else [])
+    rejected = found.field("rejected_excerpts")
+    if exact:
+        assert "a number or a negation in it is not the one of the response" in rejected["year"][0]["problem"]
+
+
 # ---- retries
 
 

@@ -10,8 +10,10 @@ from functools import cached_property
 from itertools import islice
 from typing import Final, Literal
 
+from karenina_deep_judgment.facts import facts_of
+
 MatchKind = Literal["exact", "spacing", "changed"]
-MissKind = Literal["empty", "reordered", "invented"]
+MissKind = Literal["empty", "altered", "reordered", "invented"]
 
 SHORTEST_CHANGED: Final = 16
 """Below so many characters a change is another word ("BRCA1", "BRCA2"): only the exact words are found."""
@@ -49,7 +51,8 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """Why an excerpt was not found: "empty", its words stand there in another order, or it is not from there at all.
+    """Why an excerpt was not found: "empty", its numbers or negations were "altered", its words stand there in another
+    order, or it is not from there at all.
 
     `closest` is the passage that comes nearest, where one has anything in common with it.
     """
@@ -59,16 +62,21 @@ class Miss:
     closest: str | None = None
 
 
-def find_excerpt(excerpt: str, text: str, threshold: float = 0.8) -> Match | None:
+def find_excerpt(excerpt: str, text: str, threshold: float = 0.8, *, exact_facts: bool = True) -> Match | None:
     """Where `excerpt` stands in `text`, or None; see `SearchedText.find`."""
-    return SearchedText(text).find(excerpt, threshold)
+    return SearchedText(text, exact_facts=exact_facts).find(excerpt, threshold)
 
 
 class SearchedText:
-    """A text in which several excerpts are looked for; what a search needs to know of it is worked out once."""
+    """A text in which several excerpts are looked for; what a search needs to know of it is worked out once.
 
-    def __init__(self, text: str) -> None:
+    With `exact_facts` a passage whose numbers or negations differ from those of an excerpt is not where it stands: of
+    two sentences that differ by one digit, hardly a hundredth of the characters differs.
+    """
+
+    def __init__(self, text: str, *, exact_facts: bool = True) -> None:
         self.text = text
+        self.exact_facts = exact_facts
 
     def find(self, excerpt: str, threshold: float = 0.8) -> Match | None:
         """Where the excerpt stands, or None.
@@ -90,12 +98,15 @@ class SearchedText:
                 return self._accepted(wanted, *span, threshold)
         return self._in_evened_text(wanted, threshold)
 
-    def why_missing(self, excerpt: str) -> Miss:
-        """What is wrong with an excerpt that was not found."""
+    def why_missing(self, excerpt: str, threshold: float = 0.8) -> Miss:
+        """What is wrong with an excerpt that was not found with this threshold."""
         wanted = _without_quotes(excerpt.strip())
         words = _words(wanted)
         if not words:
             return Miss("empty")
+        altered = find_excerpt(excerpt, self.text, threshold, exact_facts=False) if self.exact_facts else None
+        if altered is not None:
+            return Miss("altered", altered.similarity, self.text[altered.start : altered.end])
         span = self._densest(words)
         if span is None:
             return Miss("invented")
@@ -157,6 +168,8 @@ class SearchedText:
         if near is not None:
             return Match(near.start + around, near.end + around, 1.0, "spacing")
         match = self._nearest(wanted, start, end)
+        if self.exact_facts:
+            match = self._with_same_facts(wanted, match)
         return match if match.similarity >= threshold and self._in_order(wanted, match) else None
 
     def _nearest(self, wanted: str, start: int, end: int) -> Match:
@@ -172,6 +185,31 @@ class SearchedText:
                     trail = len(passage) - len(passage.rstrip())
                     best = Match(first + lead, last - trail, similarity, "changed")
         return best
+
+    def _with_same_facts(self, wanted: str, match: Match) -> Match:
+        """The match, or the nearest one about its place that has the numbers and negations of the excerpt.
+
+        An alignment takes as many characters as the excerpt has, so that a word at one end may be too many or missing.
+        """
+        facts, folded = facts_of(wanted), _folded(wanted)
+        if facts_of(self.text[match.start : match.end]) == facts:
+            return match
+        best = Match(match.start, match.end, -1.0, "changed")
+        for first in self._bounds_near(match.start):
+            for last in self._bounds_near(match.end):
+                passage = self.text[first:last]
+                if passage != passage.strip() or facts_of(passage) != facts:
+                    continue
+                similarity = _similarity(folded, _folded(passage))
+                if similarity > best.similarity:
+                    best = Match(first, last, similarity, "changed")
+        return best
+
+    def _bounds_near(self, at: int) -> list[int]:
+        """The beginnings and ends of words about a place."""
+        around = max(0, at - _AROUND)
+        words = _WORD.finditer(self.text, around, min(len(self.text), at + _AROUND))
+        return sorted({bound for word in words for bound in word.span()} | {at})
 
     def _in_order(self, wanted: str, match: Match) -> bool:
         """Whether the words of the excerpt that stand in the passage, or just beside it, stand in the same order."""

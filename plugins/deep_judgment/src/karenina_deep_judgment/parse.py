@@ -138,6 +138,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
             settings.deep_judgment_max_excerpts_per_attribute,
             settings.deep_judgment_fuzzy_match_threshold,
             settings.deep_judgment_excerpt_retry_attempts,
+            settings.deep_judgment_exact_facts,
         )
         quoted = await quote(context, text, items, demand)
         progress.excerpts, progress.missing = quoted.found, quoted.missing

@@ -20,19 +20,21 @@ _SHOWN: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """How many excerpts of each item, from which similarity, and how often to ask again."""
+    """How many excerpts of each item, from which similarity, how often to ask again, and whether facts may differ."""
 
     most: int
     threshold: float
     retries: int
+    exact_facts: bool
 
 
 @dataclass(slots=True)
 class Quoted:
     """What came of it, by item.
 
-    `found` has every item; an excerpt is {"text", "confidence", "similarity_score", "start", "end", "match"}, and
-    `start` and `end` are its place in the text that the judge was shown. `rejected` are quotations that stand nowhere,
+    `found` has every item; an excerpt is {"text", "quoted", "confidence", "similarity_score", "start", "end", "match"}:
+    `text` are the words of the text that the judge was shown, at its place from `start` to `end`, and `quoted` those
+    that the judge wrote. `rejected` are quotations that stand nowhere,
     with what is wrong with each. `calls` counts model calls, `retries` those that asked again for excerpts.
     """
 
@@ -54,7 +56,7 @@ async def quote(context: VerificationContext, text: str, items: Mapping[str, str
     found nothing to quote has answered. May raise `StructuredError` and `PortError`.
     """
     quoted = Quoted({name: [] for name in items})
-    searched = SearchedText(text)
+    searched = SearchedText(text, exact_facts=demand.exact_facts)
     asked = dict(items)
     wrong: list[str] = []
     while asked:
@@ -81,13 +83,14 @@ def _sort(
         words = str((one or {}).get("text") or "")
         match = searched.find(words, demand.threshold)
         if match is None:
-            problem = _problem(words, searched)
+            problem = _problem(words, searched, demand.threshold)
             quoted.rejected.setdefault(name, []).append({"text": words, "problem": problem})
             problems.append(f'{name}: "{words[:_SHOWN]}": {problem}')
         elif len(found) < demand.most and all((match.start, match.end) != (old["start"], old["end"]) for old in found):
             found.append(
                 {
-                    "text": words,
+                    "text": searched.text[match.start : match.end],
+                    "quoted": words,
                     "confidence": one.get("confidence") or "low",
                     "similarity_score": round(match.similarity, 4),
                     "start": match.start,
@@ -98,11 +101,13 @@ def _sort(
     return problems
 
 
-def _problem(words: str, searched: SearchedText) -> str:
-    miss = searched.why_missing(words)
+def _problem(words: str, searched: SearchedText, threshold: float) -> str:
+    miss = searched.why_missing(words, threshold)
     if miss.kind == "empty":
         return "it holds no words"
     nearest = f'; nearest is "{miss.closest[:_SHOWN]}"' if miss.closest is not None and miss.similarity >= 0.5 else ""
+    if miss.kind == "altered":
+        return f"a number or a negation in it is not the one of the response{nearest}"
     if miss.kind == "reordered":
         return f"its words stand in the response in another order{nearest}"
     return f"it does not stand in the response{nearest}"

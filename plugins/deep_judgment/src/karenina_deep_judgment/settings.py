@@ -119,6 +119,10 @@ class DeepJudgmentSettings(BaseModel):
     deep_judgment_max_excerpts_per_attribute: int = Field(
         default=3, ge=1, description="Most excerpts for one attribute."
     )
+    deep_judgment_exact_facts: bool = Field(
+        default=True,
+        description="The numbers and negations of an excerpt, a trait's too, must be those of the response.",
+    )
     deep_judgment_fuzzy_match_threshold: float = Field(
         default=0.80, ge=0, le=1, description="Similarity, 0 to 1, from which an excerpt counts as found."
     )

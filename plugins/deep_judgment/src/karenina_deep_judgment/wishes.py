@@ -101,5 +101,6 @@ def _judged(
         settings.deep_judgment_rubric_max_excerpts_default if most is None else most,
         settings.deep_judgment_rubric_fuzzy_match_threshold_default if threshold is None else threshold,
         settings.deep_judgment_rubric_excerpt_retry_attempts_default if retries is None else retries,
+        settings.deep_judgment_exact_facts,
     )
     return Judged(excerpts, demand, search and excerpts)
