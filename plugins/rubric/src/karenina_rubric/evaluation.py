@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -9,6 +10,7 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.rubrics import (
     AgenticRubricTrait,
+    CallableRubricTrait,
     LLMRubricTrait,
     MetricRubricTrait,
     RegexRubricTrait,
@@ -19,6 +21,7 @@ from karenina_core.data.rubrics import (
 from karenina_core.data.trust import Trust
 from karenina_core.errors import told
 from karenina_core.known import install_line
+from karenina_core.wording import some
 from karenina_rubric.evaluators import TraitScore, flaw_in
 from karenina_rubric.hookspecs import karenina_trait_evaluators
 from karenina_rubric.merging import ERRORS, METADATA, Merged, deep_judgment
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
     from karenina_core.stages.stage import ModelNeed
     from karenina_rubric.evaluators import TraitEvaluator
+
+logger = logging.getLogger("karenina")
 
 DEEP_MODE: Final = "deep_judgment_rubric_mode"
 DISABLED: Final = "disabled"
@@ -83,13 +88,18 @@ class RubricEvaluation(Stage):
         return bool(_judged(question))
 
     def looks_at(self, config: VerificationConfig, question: Question) -> bool:
-        """Only at questions with a pattern that does not compile, and at all if there is no judge."""
-        return not config.core.parsing_models or any(problem_with(one.pattern) for one in _patterns(question))
+        """Return whether it has a pattern that does not compile or code; all questions count if there is no judge."""
+        if not config.core.parsing_models or any(_sources(question)):
+            return True
+        return any(problem_with(one.pattern) for one in _patterns(question))
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Raises `ValueError` for patterns that do not compile and for traits that lack a judge."""
+        """Warn of code that is not trusted. Raises `ValueError` for patterns that do not compile, and for traits that
+        lack a judge.
+        """
+        _warn_of_untrusted(questions, trust)
         for question in questions:
             for trait in _patterns(question):
                 problem = problem_with(trait.pattern)
@@ -210,6 +220,32 @@ def _unclaimed(trait: RubricTrait) -> str:
     if trait.type in ("llm", "regex", "callable", "metric"):
         return f"no evaluator for {trait.type} traits is in force: {install_line('karenina-rubric')}, or unblock it"
     return f"no installed plugin scores traits of type {trait.type!r}: install the plugin that does"
+
+
+def _sources(question: Question) -> Iterator[CallableRubricTrait]:
+    """Return the question's traits whose function a file gives as source."""
+    for rubric in (question.rubric, question.dynamic_rubric):
+        for trait in rubric.callable_traits if rubric is not None else ():
+            if trait.source is not None and trait.given is None:
+                yield trait
+
+
+def _warn_of_untrusted(questions: Sequence[Question], trust: Trust) -> None:
+    """Warn of code that is not trusted, before answers are paid for that it cannot score."""
+    seen: set[int] = set()
+    names: dict[str, None] = {}
+    for question in questions:
+        for trait in _sources(question):
+            if trait.source is not None and (known := hash(trait.source)) not in seen:
+                seen.add(known)
+                if not trust.covers(trait.source):
+                    names[repr(trait.name)] = None
+    if names:
+        logger.warning(
+            "traits that cannot be scored, because their code is not trusted: %s; read it and run `karenina trust "
+            'FILE`, or pass trust="all" in Python if the file is all your own',
+            some(list(names)),
+        )
 
 
 def _patterns(question: Question) -> Iterator[RegexRubricTrait]:
