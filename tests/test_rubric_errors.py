@@ -165,3 +165,16 @@ def test_code_that_is_not_trusted_is_named_before_the_run(caplog: pytest.LogCapt
     run(SHORT, FOUR)
     (warned,) = [line for line in caplog.messages if "not trusted" in line and "cannot be scored" in line]
     assert warned.startswith("traits that cannot be scored, because their code is not trusted: 'short'; read it")
+
+
+def test_scoring_again_prints_no_pass_rate_of_scores(site: Site) -> None:
+    rubric = [{"type": "regex", "name": "four", "pattern": "four"}]
+    file = site.write("sums.yaml", json.dumps({**SUMS, "rubric": rubric}))
+    answers = site.write("answers.jsonl", '{"id": "q2", "response": "It is four."}\n')
+    settings = ["--set", "evaluation_mode=rubric_only", "-o", "out.jsonl"]
+    done = site.karenina("run", file, "--recordings", answers, *settings)
+    again = site.karenina("rescore", "out.journal")
+    assert (done.returncode, again.returncode) == (0, 0), done.stderr + again.stderr
+    assert "four: 100.0% true of 1" in done.stdout
+    assert "Pass rate" not in done.stdout
+    assert again.stdout.count("1 of 1 scored") == 2

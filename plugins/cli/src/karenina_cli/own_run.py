@@ -43,8 +43,8 @@ def resumed_run(screen: Screen, journal: Path) -> RunRequest:
     benchmark = Benchmark.load(
         command["benchmark"],
         "all" if command["trust_all"] else None,
-        skip_broken=command["skip_broken"],
-        columns=command["columns"],
+        skip_broken=command.get("skip_broken", False),
+        columns=command.get("columns"),
     )
     if content_digest(benchmark) != command["content"]:
         screen.note(f"{command['benchmark']} has changed since: items of questions that changed run once more.")
@@ -62,7 +62,7 @@ def resumed_run(screen: Screen, journal: Path) -> RunRequest:
         output=output,
         journal=path,
         config_file=Path(command["config_file"]) if command["config_file"] is not None else None,
-        skip_broken=command["skip_broken"],
+        skip_broken=command.get("skip_broken", False),
         columns=benchmark.columns,
     )
 

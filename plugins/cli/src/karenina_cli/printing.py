@@ -256,8 +256,7 @@ def print_summary(console: Console, results: Summarized, path: Path | None = Non
     if len(by_models) > 1:
         for (answering, judge), one in by_models.items():
             who = answering if judge == answering else f"{answering} judged by {judge}"
-            share = f"{one.scored} of {one.items} scored" if scores_only(one) else rate_text(one.pass_rate)
-            grid.add_row("", Text(f"{clean(who)}: {share}{_unjudged(one)}"))
+            grid.add_row("", Text(f"{clean(who)}: {share_text(one)}{_unjudged(one)}"))
     for name, text in _failure_lines(results):
         grid.add_row(name, Text(clean(text)))
     if path is not None:
@@ -305,6 +304,11 @@ def _items(count: int) -> str:
 def scores_only(summary: Summary) -> bool:
     """Return whether the items have scores of traits, or errors of traits, and no verdict."""
     return summary.pass_rate.value is None and bool(summary.scored or Outcome.RUBRIC_ERROR.value in summary.outcomes)
+
+
+def share_text(summary: Summary) -> str:
+    """Return the pass rate, or how many items were scored if there are only scores."""
+    return f"{summary.scored} of {summary.items} scored" if scores_only(summary) else rate_text(summary.pass_rate)
 
 
 def trait_text(trait: TraitSummary) -> str:

@@ -160,15 +160,15 @@ def _number(value: Any) -> str:
 
 
 def _print_totals(screen: Screen, found: Rescored, output: Path | None) -> None:
-    from karenina_cli.printing import rate_text
+    from karenina_cli.printing import share_text
 
     flips = found.flips
     better = sum(change.after.value == "correct" for change in flips)
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
-    grid.add_row("Before", Text(rate_text(found.before.pass_rate) + _unjudged(found.before)))
-    grid.add_row("After", Text(rate_text(found.after.pass_rate) + _unjudged(found.after)))
+    grid.add_row("Before", Text(share_text(found.before) + _unjudged(found.before)))
+    grid.add_row("After", Text(share_text(found.after) + _unjudged(found.after)))
     grid.add_row("Flips", f"{len(flips)}: {better} to correct, {len(flips) - better} to not correct")
     others = len(found.changes) - len(flips) - len(found.missing)
     if others:

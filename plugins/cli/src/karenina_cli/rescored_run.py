@@ -68,8 +68,8 @@ def rescored_run(
     if command is not None:
         enter_folder(command)
     named = command["benchmark"] if file is None and command is not None else str(file)
-    skip_broken = command is not None and command["skip_broken"]
-    columns = columns or (command["columns"] if command is not None else None)
+    skip_broken = command is not None and command.get("skip_broken", False)
+    columns = columns or (command.get("columns") if command is not None else None)
     benchmark = Benchmark.load(named, "all" if trust_all else None, skip_broken=skip_broken, columns=columns)
     values = _own_settings(command) if command is not None else _free_settings(screen, labels)
     values |= {name: value for name, value in given.items() if name not in MODEL_ROLES}
