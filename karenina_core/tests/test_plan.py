@@ -75,6 +75,15 @@ def test_a_stage_after_a_slot_keeps_its_place_where_the_slot_is_empty(mode: str)
     assert ("The7" in names) == (mode != "rubric_only")
 
 
+def test_a_stage_of_a_slot_keeps_its_relations_to_empty_slots() -> None:
+    late = stage("Late", Slot.ABSTENTION_CHECK, after={Slot.EMBEDDING_CHECK})
+    early = stage("Early", Slot.EMBEDDING_CHECK, before={Slot.SUFFICIENCY_CHECK})
+    names = plan([*skeleton(), late]).names()
+    assert names.index("The8") < names.index("Late")
+    names = plan([*skeleton(), early]).names()
+    assert names.index("The2") < names.index("Early") < names.index("The7")
+
+
 def test_an_optional_reader_waits_for_its_producer_and_does_without_one() -> None:
     reader = stage("Abel", optional={A})
     assert "Abel" in plan([*skeleton(), reader]).names()

@@ -198,6 +198,10 @@ def _node(one: Selected, ranks: Mapping[str, int] | None) -> Node:
     slot = one.stage.slot
     rank = None if slot is None else slot.value if ranks is None else ranks[one.stage.name]
     lowest = max((slot.value for slot in one.stage.after if isinstance(slot, Slot)), default=0)
+    last = Slot.FINALIZE_RESULT.value
+    highest = min((slot.value for slot in one.stage.before if isinstance(slot, Slot)), default=last)
+    if rank is not None:  # a relation to a slot counts although the slot is empty
+        rank = min(max(rank, lowest), highest)
     return Node(one.stage.name, rank, one.stage.scope, lowest)
 
 
