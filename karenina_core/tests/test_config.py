@@ -100,7 +100,11 @@ def test_every_file_format_says_the_same(tmp_path: Path, suffix: str) -> None:
             {"parsing_models": [{"id": "a", "interface": "x", "model_name": "y"}] * 2},
             "parsing_models: two models have the id 'a'",
         ),
-        ({"plugins": {"blok": []}}, "plugins.blok: extra inputs are not permitted"),
+        (
+            {"answering_models": [{"id": "a", "interface": "x", "model_name": "y", "temprature": 0}]},
+            "answering_models.0.temprature: there is no such name; did you mean 'temperature'?",
+        ),
+        ({"plugins": {"blok": []}}, "plugins.blok: there is no such name; did you mean 'block'?"),
     ],
 )
 def test_bad_values_say_what_where_and_whose(values: dict[str, object], says: str) -> None:

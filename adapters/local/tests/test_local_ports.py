@@ -148,7 +148,7 @@ def test_the_server_is_not_started_before_the_first_call(smollm2: Path) -> None:
     [
         ({"model_name": "qwen2.5-coder-0.5b"}, "karenina model pull qwen2.5-coder-0.5b"),
         ({"extra": {"slots": 0}}, "extra.slots: Input should be greater than or equal to 1"),
-        ({"extra": {"slot": 1}}, "extra.slot: Extra inputs are not permitted. It knows slots, context"),
+        ({"extra": {"slot": 1}}, "extra.slot: there is no such name; did you mean 'slots'?"),
         ({"endpoint_base_url": "http://localhost:1/v1"}, "sets endpoint_base_url, which the interface local does not"),
         ({"endpoint_api_key": "k"}, "sets endpoint_api_key"),
     ],

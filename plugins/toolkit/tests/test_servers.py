@@ -129,7 +129,7 @@ class Extra(ToolLoopExtra):
         ({"max_concurrency": 0}, "extra.max_concurrency: "),
         ({"structured": "pw-secret"}, "extra.structured: "),
         ({"first_turn": "pw-secret", "seed": "pw-secret"}, "extra.seed: "),
-        ({"sed": "pw-secret"}, "extra.sed: Extra inputs are not permitted. It knows headers, "),
+        ({"sed": "pw-secret"}, "extra.sed: there is no such name; did you mean 'seed'?"),
     ],
 )
 def test_wrong_settings_are_named_without_their_values(given: dict[str, Any], problem: str) -> None:

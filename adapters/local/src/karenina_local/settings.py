@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from karenina_core.models.adapters import extra_of
 from karenina_core.models.from_files import FromFiles
+from karenina_core.models.strict import Strict
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 
-class LocalSettings(BaseModel):
+class LocalSettings(Strict):
     """How llama.cpp serves the model, and how far a judge's constrained reply may go.
 
     A schema's own `maxItems` and `maxLength` are never changed: the two limits are for lists and strings that have
@@ -21,7 +22,6 @@ class LocalSettings(BaseModel):
     """
 
     from_files: ClassVar[FromFiles] = "any"
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     slots: int = Field(default=2, ge=1, le=64, description="Calls answered side by side.")
     context: int = Field(default=4096, ge=256, description="Tokens of one slot: prompt and reply together.")

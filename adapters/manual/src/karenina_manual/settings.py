@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from karenina_core.models import adapters
 from karenina_core.models.from_files import FromFiles
+from karenina_core.models.strict import Strict
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 
-class ManualExtra(BaseModel):
+class ManualExtra(Strict):
     """`ModelConfig.extra` of the `manual` interface: which columns and rows of a file of rows count."""
 
     from_files: ClassVar[FromFiles] = "any"
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id_field: str | None = Field(default=None, description="Column of the question id; else question_id or id.")
     question_field: str | None = Field(default=None, description="Column of the question's text; else question.")

@@ -10,15 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 from karenina_core.artifacts.slots import EvaluationMode, Slot, slot_named
 from karenina_core.models.from_files import FromFiles
 from karenina_core.models.model import MAX_REPLY_BYTES, STREAM_TIMEOUT, ModelConfig
+from karenina_core.models.strict import Strict
 from karenina_core.wording import nearest
 
 _NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"changes_results": False, "from_files": "never"}
 
 
-class PluginSelection(BaseModel):
+class PluginSelection(Strict):
     """The `[plugins]` table: which plugins may be loaded."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     block: tuple[str, ...] = Field(default=(), description="Plugins or distributions to leave out.")
     only: tuple[str, ...] = Field(default=(), description="Load these only.")

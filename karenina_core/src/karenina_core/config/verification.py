@@ -145,7 +145,8 @@ def _reworded(problem: Any, owned: Mapping[str, Setting]) -> str:
 def _shown(problem: Any, owner: Setting | None) -> str:
     """The refused value, if it cannot be or hold a secret: numbers, and texts of settings that are one plain value."""
     given = problem.get("input")
-    if any(part in SECRECY for part in problem["loc"]) or problem["type"] == "value_error":  # says it if need be
+    own_words = problem["type"] in ("value_error", "unknown_name")
+    if own_words or any(part in SECRECY for part in problem["loc"]):
         return ""
     if isinstance(given, (bool, int, float, NoneType)):
         return f", not {given!r}"

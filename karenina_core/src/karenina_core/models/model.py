@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import BeforeValidator, ConfigDict, Field, SecretStr
 
 from karenina_core.models.from_files import FromFiles
 from karenina_core.models.secrets import refuse_mask
+from karenina_core.models.strict import Strict
 
 ManualTraces = Path | dict[str, Any]
 MAX_REPLY_BYTES: Final = 64_000_000
@@ -18,7 +19,7 @@ Secrecy = Literal["key", "whole", "by_name"]
 secret may stand anywhere in it (`whole`); or what is called like a secret in it (`by_name`)."""
 
 
-class ModelConfig(BaseModel):
+class ModelConfig(Strict):
     """A model that answers or judges.
 
     `id` is the user's own short name for it, unique among the models of one role; `interface` names the adapter
@@ -27,7 +28,7 @@ class ModelConfig(BaseModel):
     """
 
     from_files: ClassVar[FromFiles] = "any"
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(protected_namespaces=())
 
     id: str = Field(min_length=1, description="Your short name for the model; results carry it.")
     interface: str = Field(

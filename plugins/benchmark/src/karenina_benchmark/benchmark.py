@@ -23,7 +23,8 @@ class Benchmark(BenchmarkContent):
     """A set of questions that models are evaluated with, held by one file.
 
     Make one with `create` or `load`. `len`, iteration and `in` (by id) work as for a list of its questions. Two
-    benchmarks are equal when a file would hold the same for both; `path`, where it was loaded from, does not count.
+    benchmarks are equal when a file would hold the same for both: a template class and its source are the same. `path`,
+    where it was loaded from, and a name that only comes from it do not count.
     """
 
     @classmethod

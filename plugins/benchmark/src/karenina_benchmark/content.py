@@ -28,14 +28,15 @@ class _Searchable(Protocol):
 class BenchmarkContent:
     """The content of a benchmark, apart from the files and runs that `karenina_benchmark.Benchmark` adds.
 
-    File formats read and write it. Two are equal when a file would hold the same for both; `path` does not count.
+    File formats read and write it. Two are equal when a file would hold the same for both: a template class and its
+    source are the same. `path`, and a name and an id that only come from it, do not count.
     """
 
     def __init__(self, name: str, *, id: str | None = None) -> None:
         if not name.strip():
             raise ValueError("a benchmark needs a name")
         self.name = name
-        self.id = id or uuid5(NAMESPACE_URL, f"karenina:benchmark:{name}").urn
+        self.id = id or _id_for(name)
         self.description = ""
         self.version = "0.1.0"
         self.creator = ""
@@ -57,6 +58,8 @@ class BenchmarkContent:
         self.broken: list[CheckpointError] = []
         """The questions of its file that cannot be read, and are not among its questions."""
         self.path: Path | None = None
+        self.named_by_path = False
+        """Whether the file states no name, so that its own is used."""
         self.columns: dict[str, str] = {}
         """How the columns of the table that it was read from were mapped, if they have other names."""
         self.remark = ""
@@ -261,9 +264,10 @@ class BenchmarkContent:
         return f"<Benchmark {self.name!r}, {len(self)} question{'' if len(self) == 1 else 's'}>"
 
     def _content(self) -> tuple[object, ...]:
+        nameless = self.named_by_path and self.path is not None and self.name == (self.path.stem or "benchmark")
         return (
-            self.id,
-            self.name,
+            None if nameless and self.id == _id_for(self.name) else self.id,
+            None if nameless else self.name,
             self.description,
             self.version,
             self.creator,
@@ -275,8 +279,25 @@ class BenchmarkContent:
             self.run_config,
             self.metadata,
             self.unread,
-            self.questions,
+            tuple(map(_as_stored, self)),
         )
+
+
+def _id_for(name: str) -> str:
+    return uuid5(NAMESPACE_URL, f"karenina:benchmark:{name}").urn
+
+
+def _as_stored(question: Question) -> Question:
+    """Return the question with the source of its template class, as a file would hold it."""
+    if question.answer_class is None:
+        return question
+    from karenina_template.questions import template_source_of
+    from karenina_template.templates.errors import TemplateError
+
+    try:
+        return question.changed(answer_template=template_source_of(question))
+    except TemplateError:  # no file can hold it
+        return question
 
 
 def _now() -> str:

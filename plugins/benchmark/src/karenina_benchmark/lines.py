@@ -55,10 +55,13 @@ def read_lines(path: Path) -> tuple[BenchmarkContent, list[str]]:
         index, head, unread = _index(file, path)
         if head is None:
             benchmark = BenchmarkContent(path.stem or "benchmark")
+            benchmark.named_by_path = True
         else:
             check_version(head)
             head.check_keys(HEAD_KEYS)
-            benchmark = head_of(head, head.text("name") or path.stem or "benchmark")
+            stated = head.text("name")
+            benchmark = head_of(head, stated or path.stem or "benchmark")
+            benchmark.named_by_path = not stated
         benchmark.take(QuestionLines(path, file, index))
         benchmark.broken = index.broken
     except BaseException:

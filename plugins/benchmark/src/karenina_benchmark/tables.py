@@ -44,6 +44,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
 
     questions = questions_in(table, chosen, answer_template=template)
     benchmark = BenchmarkContent(path.stem or "benchmark")
+    benchmark.named_by_path = True
     benchmark.add_questions(questions)
     benchmark.date_modified = None
     unused = [repr(column) for column in table.columns if column not in chosen.values()]

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from karenina_core.models.from_files import FromFiles
+from karenina_core.models.strict import Strict
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig
@@ -47,10 +48,8 @@ def _named(chosen: object) -> object:
 SearchChoice = Annotated[str | SearchFunction, BeforeValidator(_named), WithJsonSchema({"type": "string"})]
 
 
-class TraitWishes(BaseModel):
+class TraitWishes(Strict):
     """How one trait is judged, in `deep_judgment_rubric_config`. None leaves it to the setting for all traits."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: bool = Field(default=True, description="Score it from excerpts and reasoning.")
     excerpt_enabled: bool = Field(default=True, description="Demand verbatim excerpts.")
@@ -85,14 +84,14 @@ class TraitFields(BaseModel):
     )
 
 
-class RubricWishes(BaseModel):
+class RubricWishes(Strict):
     """The value of `deep_judgment_rubric_config`: by trait name, for all questions and by question id.
 
     What stands under a question's id goes before what stands under `global`; a trait that is named nowhere is scored
     without deep judgment. In Python `global` is the attribute `everywhere`.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     everywhere: dict[str, TraitWishes] = Field(default={}, alias="global", description="By trait name.")
     question_specific: dict[str, dict[str, TraitWishes]] = Field(

@@ -8,6 +8,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from karenina_core.data.question import FewShotExample
 from karenina_core.models.from_files import FromFiles
+from karenina_core.models.strict import Strict
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig
@@ -22,10 +23,8 @@ Choice = Annotated[int, Field(ge=0)] | str
 """An example by its place among the question's examples, from 0; by its question; or by the MD5 of its question."""
 
 
-class QuestionFewShot(BaseModel):
+class QuestionFewShot(Strict):
     """Which examples one question is shown, where it differs from the others."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     mode: Mode | Literal["inherit"] = Field(default="inherit", description="As for all questions, or its own.")
     k: int | None = Field(default=None, ge=0, description="With k-shot: how many, where it differs.")
@@ -34,15 +33,13 @@ class QuestionFewShot(BaseModel):
     external_examples: tuple[FewShotExample, ...] = Field(default=(), description="Further ones, shown always.")
 
 
-class FewShotConfig(BaseModel):
+class FewShotConfig(Strict):
     """The value of `few_shot_config`: which examples a model is shown before it is asked a question.
 
     Both generations of names of the reference project are accepted (`global_mode` is also `pool_mode`, and so on);
     `mode`, `k` and `external_examples` are short forms.
     `custom` shows what `question_configs` selects, and nothing to questions that are not in it.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: bool = Field(default=True, description="Show examples.")
     source: Literal["disabled", "question_pool", "global", "both"] = Field(

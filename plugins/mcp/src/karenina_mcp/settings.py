@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import ConfigDict, Field, SecretStr, ValidationError
 
 from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.strict import Strict
 from karenina_core.wording import nearest
 from karenina_toolkit.hosts import secret_parts, shown_url
 
@@ -28,10 +29,10 @@ _SECRET_NAME = re.compile(r"key|token|secret|passw|auth|credential", re.IGNORECA
 _HIDDEN: Final = "***"
 
 
-class ServerOptions(BaseModel):
+class ServerOptions(Strict):
     """`ModelConfig.mcp_server_options` of one server. Values of `headers` are treated as secrets."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     prefix: str = Field(
         default="", pattern=r"^[A-Za-z0-9_-]*$", description="Put before the names of the server's tools, such as git_."
@@ -201,8 +202,7 @@ def _name_problems(model: ModelConfig) -> Iterator[str]:
 
 def _said(server: str, place: tuple[int | str, ...], message: str) -> str:
     field = ".".join(str(part) for part in place)
-    hint = nearest(field, ServerOptions.model_fields) if "Extra inputs" in message else ""
-    return f"mcp_server_options.{server}.{field}: {message}{hint}"
+    return f"mcp_server_options.{server}.{field}: {message}"
 
 
 def _without_secrets(words: list[str]) -> Iterator[str]:

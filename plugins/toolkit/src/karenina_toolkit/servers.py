@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Literal
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import ConfigDict, Field, SecretStr, field_validator
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.from_files import FromFiles
+from karenina_core.models.strict import Strict
 from karenina_toolkit.hosts import completed_url, is_loopback, shown_url
 
 if TYPE_CHECKING:
@@ -20,14 +21,14 @@ _PORTS = {"http": 80, "https": 443}
 _METHODS = ("/chat/completions", "/completions", "/responses", "/messages")
 
 
-class ServerExtra(BaseModel):
+class ServerExtra(Strict):
     """What can be set for any model behind an HTTP server: the base of an adapter's `extra`.
 
     Values of `headers` are treated as secrets, and no error shows what was given.
     """
 
     from_files: ClassVar[FromFiles] = "any"
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     headers: dict[str, SecretStr] = Field(
         default_factory=dict,

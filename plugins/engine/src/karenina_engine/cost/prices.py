@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING, Annotated, Final, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from karenina_core.models.strict import Strict
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Usage
@@ -120,13 +122,11 @@ FREE: Final = Tariff(Rates(0, 0, 0, 0, 0))
 _Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=6)]
 
 
-class OwnPrice(BaseModel):
+class OwnPrice(Strict):
     """What a model costs as the user says, in US dollars for a million tokens.
 
     What is left out costs what other input or output tokens cost.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     input: _Dollars
     output: _Dollars
