@@ -57,7 +57,7 @@ def result(
             parsed_llm_response=dict(extracted) if extracted is not None else None,
             usage_metadata={"parsing": {"scope": "item", "input_tokens": 10, "output_tokens": 3, "calls": 1}},
         ),
-        rubric=VerificationResultRubric(llm_trait_scores=dict(traits)) if traits is not None else None,
+        rubric=VerificationResultRubric(agentic_trait_scores=dict(traits)) if traits is not None else None,
     )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from made_results import result, run
 
+from karenina_benchmark import Benchmark
 from karenina_core.data.outcome import Outcome
+from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_core.errors import ConfigError
 from karenina_report import compare
 from karenina_report.comparison import Difference, Pair
@@ -180,6 +182,36 @@ def test_ordinal_traits_are_compared_as_means_and_as_shares_above_a_cut() -> Non
     assert missing is not None
     assert missing.bounds is not None
     assert (missing.bounds.unjudged_a, missing.bounds.unjudged_b) == (0, 1)
+
+
+def test_labels_are_compared_by_their_shares() -> None:
+    a = [result(f"q{at}", True, traits={"tone": tone}) for at, tone in enumerate(["warm", "warm", "cold"])]
+    b = [result(f"q{at}", True, traits={"tone": "cold"}, model="b") for at in range(3)]
+
+    pair = only(compare(a, b).pairs)
+    found = {one.metric: one.difference for one in pair.differences if one.metric.startswith("tone")}
+
+    assert found == {"tone is cold": pytest.approx(-2 / 3), "tone is warm": pytest.approx(2 / 3)}
+
+
+def test_the_benchmark_adds_columns_and_the_scales_of_traits() -> None:
+    benchmark = Benchmark.create("Papers")
+    trait = LLMRubricTrait(name="clarity", description="Is it clear?", kind="score")
+    for at in range(6):
+        facts = {"document": f"d{at // 2}"}
+        benchmark.add_question(f"What is q{at}?", question_id=f"q{at}", rubric=[trait], metadata=facts)
+    a = [result(f"q{at}", True, traits={"clarity": 3}) for at in range(6)]
+    b = [result(f"q{at}", at > 2, traits={"clarity": 2}, model="b") for at in range(6)]
+
+    pair = only(compare(a, b, by="document", cluster="document", benchmark=benchmark).pairs)
+    clarity = pair.difference("clarity (mean)")
+
+    assert (verdicts(pair).units, pair.unit) == (3, "document")
+    assert [(one.value, one.difference) for one in pair.groups] == [("d0", 1.0), ("d1", 0.5), ("d2", 0.0)]
+    assert clarity is not None
+    assert (clarity.a, clarity.b) == (0.5, 0.25)
+    with pytest.raises(ConfigError, match=r"no column 'document'.*--benchmark FILE"):
+        compare(a, b, by="document")
 
 
 def test_partial_credit_is_compared_on_its_own() -> None:

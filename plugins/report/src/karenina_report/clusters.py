@@ -11,6 +11,7 @@ from karenina_report.columns import column
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
+    from karenina_report.questions import Questions
 
 QUESTION_ID: Final = "question_id"
 _QUESTION_TEXT: Final = "question_text"
@@ -29,16 +30,17 @@ class Units:
         return self.by_question[question_id]
 
 
-def units_of(results: Iterable[VerificationResult], cluster: str | None) -> Units:
+def units_of(results: Iterable[VerificationResult], cluster: str | None, questions: Questions | None = None) -> Units:
     """Return the units of these results' questions: those with one value of the column `cluster` are alike.
 
-    By default they are questions of one text, which is noted. A question without a value is a unit of its own. Raises
+    `questions` are those of the benchmark, with their columns. By default questions of one text are alike, which is
+    noted. A question without a value is a unit of its own. Raises
     `ConfigError` for an unknown column.
     """
     first: dict[str, VerificationResult] = {}
     for result in results:
         first.setdefault(result.question_id, result)
-    values = column(cluster or _QUESTION_TEXT, first.values())
+    values = column(cluster or _QUESTION_TEXT, first.values(), questions)
     units: dict[str, Hashable] = {}
     groups: dict[Hashable, list[str]] = defaultdict(list)
     for id, result in first.items():

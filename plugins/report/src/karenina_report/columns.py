@@ -10,6 +10,7 @@ from karenina_core.wording import nearest
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
+    from karenina_report.questions import Questions
 
 Column = Callable[["VerificationResult"], tuple[str, ...]]
 """What a result has in a column: none, one or several values."""
@@ -32,15 +33,19 @@ _OF_RESULTS: Final[Mapping[str, Column]] = {
 }
 
 
-def column(name: str, results: Iterable[VerificationResult]) -> Column:
-    """Return the column of this name: one of every result, or a value that a stage reports (`extensions`).
+def column(name: str, results: Iterable[VerificationResult], questions: Questions | None = None) -> Column:
+    """Return the column of this name: of every result, of the benchmark's `questions`, or reported by a stage.
 
-    Raises `ConfigError` for a name that no result has.
+    Raises `ConfigError` for a name that is none of these.
     """
     if name in _OF_RESULTS:
         return _OF_RESULTS[name]
+    if questions is not None and name in questions.columns:
+        of_questions = questions.columns[name]
+        return lambda result: of_questions.get(result.question_id, ())
     reported = dict.fromkeys(key for one in results for values in one.extensions.values() for key in values)
     if name in reported:
         return lambda result: _one(next((own[name] for own in result.extensions.values() if name in own), None))
-    known = [*_OF_RESULTS, *reported]
-    raise ConfigError([f"there is no column {name!r}{nearest(name, known)}; there are {', '.join(known)}"])
+    known = [*_OF_RESULTS, *(questions.columns if questions is not None else ()), *reported]
+    more = "" if questions is not None else "; with --benchmark FILE (in Python benchmark=) also those of its questions"
+    raise ConfigError([f"there is no column {name!r}{nearest(name, known)}; there are {', '.join(known)}{more}"])

@@ -28,6 +28,14 @@ Cut = Annotated[
 Scale = Annotated[
     list[str] | None, typer.Option(metavar="TRAIT=LOW:HIGH", help="The lowest and highest score of a trait.")
 ]
+BenchmarkFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--benchmark",
+        metavar="FILE",
+        help="The benchmark, for columns of its questions (their metadata) and the scales of its traits.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

@@ -10,6 +10,7 @@ from typer.core import TyperCommand
 
 from karenina_report.command_line import (
     AsJson,
+    BenchmarkFile,
     Cluster,
     Cut,
     Model,
@@ -64,6 +65,7 @@ def compare(
     model: Model = None,
     cut: Cut = None,
     scale: Scale = None,
+    benchmark: BenchmarkFile = None,
     any_judge: Annotated[
         bool, typer.Option("--any-judge", help="Compare runs that were judged by other judges or prompts.")
     ] = False,
@@ -110,6 +112,7 @@ def compare(
             model=model,
             cuts=cuts_of(cut),
             scales=scales_of(scale),
+            benchmark=benchmark,
             any_judge=any_judge,
             any_template=any_template,
         )

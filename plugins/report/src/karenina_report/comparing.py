@@ -16,12 +16,17 @@ from karenina_report.clusters import Units, units_of
 from karenina_report.columns import column
 from karenina_report.comparison import Comparison, Difference, Group, Pair, RunFacts
 from karenina_report.figures.paired import holm
-from karenina_report.metrics import NOT_JUDGED, Metric, check_traits, metrics_of
+from karenina_report.metrics import NOT_JUDGED, Metric, verdict_metrics
 from karenina_report.observed import difference_of, observed
 from karenina_report.pairing import Pairing, pair
+from karenina_report.questions import Questions, read_questions
 from karenina_report.runs import Run, Source, read_runs
+from karenina_report.traits import check_traits, trait_metrics
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_benchmark import Benchmark
     from karenina_report.observed import PairedQuestion
 
 LEAST_OF_A_GROUP: Final = 5
@@ -36,6 +41,7 @@ def compare(
     model: str | None = None,
     cuts: Mapping[str, float] | None = None,
     scales: Mapping[str, tuple[float, float]] | None = None,
+    benchmark: str | Path | Benchmark | None = None,
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Comparison:
@@ -45,7 +51,8 @@ def compare(
     pairs are compared, or each run with the `baseline` (its place from 0, or its label or name). `by` names a column to
     group questions by; `cluster` one whose equal values make questions alike, by default the question's text. `cuts`
     gives ordinal traits a score: the shares at or above it are compared, too; `scales` names the lowest and highest
-    score of a trait. Raises `ConfigError` for runs that cannot be compared, such as those with no judge in common
+    score of a trait. `benchmark`, or its file, adds columns (its questions' metadata) and the scales of its traits.
+    Raises `ConfigError` for runs that cannot be compared, such as those with no judge in common
     (unless `any_judge`) or with other templates throughout (unless `any_template`), `ResultFileError` and
     `JournalError`.
     """
@@ -58,7 +65,10 @@ def compare(
         )
     labels = [_label(number) for number in range(len(runs))]
     base = _baseline(baseline, runs, labels)
-    options = _Options(by, cluster, cuts or {}, scales or {}, any_judge, any_template)
+    questions = read_questions(benchmark) if benchmark is not None else None
+    known = {**(questions.scales if questions is not None else {}), **(scales or {})}
+    named = [*(cuts or {}), *(scales or {})]
+    options = _Options(by, cluster, cuts or {}, known, named, questions, any_judge, any_template)
     places = (
         combinations(range(len(runs)), 2) if base is None else [(at, base) for at in range(len(runs)) if at != base]
     )
@@ -73,12 +83,14 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """What a comparison was asked for, beside the runs."""
+    """The options of a comparison. `named` are the traits that the user names."""
 
     by: str | None
     cluster: str | None
     cuts: Mapping[str, float]
     scales: Mapping[str, tuple[float, float]]
+    named: Sequence[str]
+    questions: Questions | None
     any_judge: bool
     any_template: bool
 
@@ -129,9 +141,9 @@ def _facts(run: Run, label: str) -> RunFacts:
 def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair:
     pairing = pair(a, b, any_judge=options.any_judge, any_template=options.any_template)
     everything = [one for pair in pairing.questions.values() for side in pair for one in side]
-    units = units_of(everything, options.cluster)
-    metrics = list(metrics_of(everything, options.cuts, options.scales))
-    check_traits(everything, [*options.cuts, *options.scales])
+    units = units_of(everything, options.cluster, options.questions)
+    metrics = [*verdict_metrics(everything), *trait_metrics(everything, options.cuts, options.scales)]
+    check_traits(everything, options.named)
     seen = {metric.name: observed(metric, pairing) for metric in metrics}
     differences = [
         found
@@ -152,7 +164,7 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         unpaired=[one.id for one in seen[main.name] if not one.is_complete],
         differences=[one for one in differences if one.metric != NOT_JUDGED or one.a or one.b],
         by_judge=_by_judge(main, pairing, units),
-        groups=_groups(main, pairing, options.by, units) if options.by is not None else [],
+        groups=_groups(main, pairing, options.by, units, options.questions) if options.by is not None else [],
         changes=changes(pairing, seen),
     )
 
@@ -168,8 +180,8 @@ def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Differe
     return found
 
 
-def _groups(main: Metric, pairing: Pairing, by: str, units: Units) -> list[Group]:
-    values = column(by, [one for pair in pairing.questions.values() for side in pair for one in side])
+def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: Questions | None) -> list[Group]:
+    values = column(by, [one for pair in pairing.questions.values() for side in pair for one in side], questions)
     ids: dict[str, list[str]] = defaultdict(list)
     for id, (ours, theirs) in pairing.questions.items():
         for value in dict.fromkeys(value for result in [*ours, *theirs] for value in values(result)):

@@ -17,11 +17,16 @@ from karenina_report.figures.mean import mean_interval
 from karenina_report.figures.replicates import pass_all, pass_at
 from karenina_report.figures.variance import variances
 from karenina_report.judges import judge_names
-from karenina_report.metrics import NOT_JUDGED, RATE, check_traits, metrics_of, unjudged, verdict
+from karenina_report.metrics import PARTIAL_CREDIT, unjudged, verdict, verdict_metrics
 from karenina_report.observed import exact
+from karenina_report.questions import Questions, read_questions
 from karenina_report.runs import Run, Source, read_runs
+from karenina_report.traits import check_traits, trait_metrics
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_benchmark import Benchmark
     from karenina_core.data.result import VerificationResult
     from karenina_engine.results.summary import Rate
     from karenina_report.judges import JudgeName
@@ -40,15 +45,19 @@ def describe(
     model: str | None = None,
     cuts: Mapping[str, float] | None = None,
     scales: Mapping[str, tuple[float, float]] | None = None,
+    benchmark: str | Path | Benchmark | None = None,
 ) -> list[Description]:
     """Return statistics of each run in result files, journals, or results in memory.
 
     A run is one answering model's results; `model` chooses one by its id. `by` names a column whose values have pass
-    rates of their own; `cluster` one whose equal values make questions alike, by default the question's text. `cuts`
-    and `scales` are as in `karenina.compare`. Raises `ConfigError`, `ResultFileError` and `JournalError`.
+    rates of their own; `cluster` one whose equal values make questions alike, by default the question's text. `cuts`,
+    `scales` and `benchmark` are as in `karenina.compare`. Raises `ConfigError`, `ResultFileError` and `JournalError`.
     """
     runs = read_runs(sources, model)
-    return [_description(run, by, cluster, cuts or {}, scales or {}) for run in runs]
+    check_traits([one for run in runs for one in run.results], [*(cuts or {}), *(scales or {})])
+    questions = read_questions(benchmark) if benchmark is not None else None
+    known = {**(questions.scales if questions is not None else {}), **(scales or {})}
+    return [_description(run, by, cluster, cuts or {}, known, questions) for run in runs]
 
 
 def _description(
@@ -57,13 +66,13 @@ def _description(
     cluster: str | None,
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
+    questions: Questions | None,
 ) -> Description:
-    units = units_of(run.results, cluster)
+    units = units_of(run.results, cluster, questions)
     judge_of = judge_names([run.results])
     verdicts = _verdicts(run.results, judge_of)
     rated = {answer: found for answer, found in verdicts.items() if len(found) > 1}
     judges = list(dict.fromkeys(judge_of(one) for one in run.results))
-    check_traits(run.results, [*cuts, *scales])
     return Description(
         name=run.name,
         source=run.source,
@@ -75,7 +84,7 @@ def _description(
         pass_rate=_rate(run.results, units),
         means=list(_means(run.results, units, cuts, scales)),
         by=by,
-        groups=_groups(run.results, by, units) if by is not None else [],
+        groups=_groups(run.results, by, units, questions) if by is not None else [],
         draws=list(_draws(verdicts)),
         variance=_variance(verdicts, judges),
         agreement=[one for pair in combinations(judges, 2) if (one := _agreement(rated, pair, units)) is not None],
@@ -109,9 +118,8 @@ def _means(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Mean]:
-    for metric in metrics_of(results, cuts, scales):
-        if metric.name in (RATE, NOT_JUDGED):
-            continue
+    partial = [one for one in verdict_metrics(results) if one.name == PARTIAL_CREDIT]
+    for metric in (*partial, *trait_metrics(results, cuts, scales)):
         values = [
             (units.of(one.question_id), exact(value)) for one in results if (value := metric.value(one)) is not None
         ]
@@ -121,7 +129,11 @@ def _means(
                 metric=metric.name,
                 note=metric.note,
                 results=len(values),
-                missing=sum(metric.value(one) is None and metric.missing(one) for one in results),
+                missing=sum(
+                    metric.value(one) is None and metric.missing(one)
+                    for one in results
+                    if metric.questions is None or one.question_id in metric.questions
+                ),
                 units=len({unit for unit, _ in values}),
                 value=value,
                 low=low,
@@ -129,8 +141,8 @@ def _means(
             )
 
 
-def _groups(results: Sequence[VerificationResult], by: str, units: Units) -> list[RateOf]:
-    values = column(by, results)
+def _groups(results: Sequence[VerificationResult], by: str, units: Units, questions: Questions | None) -> list[RateOf]:
+    values = column(by, results, questions)
     found: dict[str, list[VerificationResult]] = defaultdict(list)
     for result in results:
         for value in values(result):

@@ -98,6 +98,8 @@ def observed(
     wanted = set(pairing.judges if judges is None else judges)
     found = []
     for id in pairing.questions if ids is None else ids:
+        if metric.questions is not None and id not in metric.questions:
+            continue
         sides = [Observed(), Observed()]
         for side, results in zip(sides, pairing.questions[id], strict=True):
             for result in results:
@@ -109,7 +111,7 @@ def observed(
         one = PairedQuestion(id, *sides)
         if pairing.same_answers:
             _keep_common(one)
-        if any(side.has_values or (metric.of_all and side.missing) for side in sides):
+        if any(side.has_values or side.missing for side in sides):
             found.append(one)
     return found
 

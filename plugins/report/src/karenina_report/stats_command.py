@@ -6,7 +6,18 @@ from typing import Annotated
 
 import typer
 
-from karenina_report.command_line import AsJson, Cluster, Cut, Model, Runs, Scale, cuts_of, scales_of, screen_of
+from karenina_report.command_line import (
+    AsJson,
+    BenchmarkFile,
+    Cluster,
+    Cut,
+    Model,
+    Runs,
+    Scale,
+    cuts_of,
+    scales_of,
+    screen_of,
+)
 
 
 def stats(
@@ -20,6 +31,7 @@ def stats(
     model: Model = None,
     cut: Cut = None,
     scale: Scale = None,
+    benchmark: BenchmarkFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Print statistics of a run: rates and traits with intervals, pass@k, what verdicts vary by, how judges agree.
@@ -31,7 +43,15 @@ def stats(
     with screen.telling_errors():
         from karenina_report.describing import describe
 
-        found = describe(*files, by=by, cluster=cluster, model=model, cuts=cuts_of(cut), scales=scales_of(scale))
+        found = describe(
+            *files,
+            by=by,
+            cluster=cluster,
+            model=model,
+            cuts=cuts_of(cut),
+            scales=scales_of(scale),
+            benchmark=benchmark,
+        )
         if as_json:
             screen.json({"runs": [one.model_dump(mode="json") for one in found]})
             return

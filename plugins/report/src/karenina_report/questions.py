@@ -1,0 +1,56 @@
+"""What the benchmark of a run adds to its results: columns of its questions, and the scales of its traits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from karenina_core.data.rubrics.scale import ScaledTrait
+
+if TYPE_CHECKING:
+    from karenina_benchmark import Benchmark
+    from karenina_core.data.question import Question
+    from karenina_core.data.rubrics.rubric import Rubric
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """The values of the questions in each column, by their ids, and the lowest and highest score of each trait."""
+
+    columns: Mapping[str, Mapping[str, tuple[str, ...]]]
+    scales: Mapping[str, tuple[float, float]]
+
+
+def read_questions(benchmark: str | Path | Benchmark) -> Questions:
+    """Return what a benchmark, or its file, states of its questions. Raises `CheckpointError`."""
+    if isinstance(benchmark, str | Path):
+        from karenina_benchmark import Benchmark as Loaded
+
+        benchmark = Loaded.load(benchmark)
+    columns: dict[str, dict[str, tuple[str, ...]]] = {}
+    scales = dict(_scales(benchmark.global_rubric, benchmark.dynamic_rubric))
+    for question in benchmark:
+        for name, values in _values(question):
+            columns.setdefault(name, {})[question.id] = values
+        scales |= _scales(question.rubric, question.dynamic_rubric)
+    return Questions(columns, scales)
+
+
+def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Return the columns of a question: its author, its sources, and each entry of its metadata."""
+    for name, value in {"author": question.author, "sources": question.sources, **question.metadata}.items():
+        if value is None or isinstance(value, dict):
+            continue
+        several = value if isinstance(value, list) else [value]
+        yield name, tuple(str(one) for one in several if one is not None and not isinstance(one, dict | list))
+
+
+def _scales(*rubrics: Rubric | None) -> Iterable[tuple[str, tuple[float, float]]]:
+    for rubric in rubrics:
+        for trait in rubric.traits if rubric is not None else ():
+            if isinstance(trait, ScaledTrait) and trait.kind in ("score", "literal"):
+                low, high = trait.min_score, trait.max_score
+                if low is not None and high is not None and low < high:
+                    yield trait.name, (low, high)

@@ -1,0 +1,147 @@
+"""The scores of rubric traits as numbers between 0 and 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from math import isfinite
+from typing import TYPE_CHECKING, Final, TypeGuard
+
+from karenina_core.errors import ConfigError
+from karenina_core.wording import nearest
+from karenina_report.metrics import Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from karenina_core.data.result import VerificationResult
+
+Score = float | str | None
+"""A number, a label, or None for what could not be scored."""
+
+MOST_TRAITS: Final = 1000
+"""How many traits are compared: questions may each have traits of their own."""
+_MOST_LABELS: Final = 20
+
+
+def trait_scores(result: VerificationResult) -> dict[str, Score]:
+    """Return the scores of a result's traits by name.
+
+    A trait whose score has parts (a metric trait, a template) has one entry for each part that is a number.
+    """
+    if result.rubric is None:
+        return {}
+    found: dict[str, Score] = dict.fromkeys(result.rubric.trait_errors or {})
+    for name, score in result.rubric.get_all_trait_scores().items():
+        if isinstance(score, dict):
+            found |= {f"{name}.{part}": float(one) for part, one in score.items() if is_number(one)}
+        elif is_number(score):
+            found[name] = float(score)
+        elif score is None or isinstance(score, str):
+            found[name] = score
+    return found
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value is a number, True and False included."""
+    return isinstance(value, int | float) and isfinite(value)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The scores of one trait, and the questions that have it."""
+
+    numbers: set[float] = field(default_factory=set)
+    labels: set[str] = field(default_factory=set)
+    questions: set[str] = field(default_factory=set)
+
+
+def trait_metrics(
+    results: Iterable[VerificationResult], cuts: Mapping[str, float], scales: Mapping[str, tuple[float, float]]
+) -> Iterator[Metric]:
+    """Return the metrics of the first `MOST_TRAITS` traits: a mean, shares above cuts, or shares of labels."""
+    scores = {id(result): trait_scores(result) for result in results}
+    seen: dict[str, _Seen] = {}
+    for result in results:
+        for name, score in scores[id(result)].items():
+            if name not in seen and len(seen) >= MOST_TRAITS:
+                continue
+            one = seen.setdefault(name, _Seen())
+            one.questions.add(result.question_id)
+            if isinstance(score, str):
+                one.labels.add(score)
+            elif score is not None:
+                one.numbers.add(score)
+    for name, one in seen.items():
+        make = partial(_metric, scores, name, frozenset(one.questions))
+        yield from _of_numbers(name, one.numbers, make, cuts, scales)
+        for label in sorted(one.labels) if len(one.labels) <= _MOST_LABELS else ():
+            yield make(f"{name} is {label}", partial(_is_label, label=label))
+
+
+def check_traits(results: Iterable[VerificationResult], names: Iterable[str]) -> None:
+    """Raise `ConfigError` for a trait of which no result has a number."""
+    known = {name for one in results for name, score in trait_scores(one).items() if is_number(score)}
+    strange = [name for name in dict.fromkeys(names) if name not in known]
+    if strange:
+        raise ConfigError([f"no result has a score of a trait {name!r}{nearest(name, known)}" for name in strange])
+
+
+def _of_numbers(
+    name: str,
+    numbers: set[float],
+    make: Callable[..., Metric],
+    cuts: Mapping[str, float],
+    scales: Mapping[str, tuple[float, float]],
+) -> Iterator[Metric]:
+    low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))
+    if not numbers:
+        return
+    if low >= 0 and high <= 1:
+        yield make(name, _as_it_is)
+    elif low < high:
+        source = "" if name in scales else " (the scores that occur; --scale or --benchmark name others)"
+        note = f"scores from {low:g} to {high:g}{source} count as 0 to 1"
+        yield make(f"{name} (mean)", partial(_scaled, low=low, high=high), note)
+    if name in cuts:
+        yield make(f"{name} >= {cuts[name]:g}", partial(_reaches, cut=cuts[name]))
+
+
+def _as_it_is(score: float | str) -> float | None:
+    return None if isinstance(score, str) else score
+
+
+def _scaled(score: float | str, low: float, high: float) -> float | None:
+    return None if isinstance(score, str) else min(1.0, max(0.0, (score - low) / (high - low)))
+
+
+def _reaches(score: float | str, cut: float) -> float | None:
+    return None if isinstance(score, str) else float(score >= cut)
+
+
+def _is_label(score: float | str, label: str) -> float | None:
+    return float(score == label) if isinstance(score, str) else None
+
+
+def _metric(
+    scores: Mapping[int, Mapping[str, Score]],
+    trait: str,
+    questions: frozenset[str],
+    name: str,
+    scaled: Callable[[float | str], float | None],
+    note: str = "",
+) -> Metric:
+    def value(result: VerificationResult) -> float | None:
+        score = _scores_of(result).get(trait)
+        return None if score is None else scaled(score)
+
+    def missing(result: VerificationResult) -> bool:
+        own = _scores_of(result)
+        return own[trait] is None if trait in own else not result.outcome.judged
+
+    def _scores_of(result: VerificationResult) -> Mapping[str, Score]:
+        found = scores.get(id(result))
+        return found if found is not None else trait_scores(result)
+
+    return Metric(name, value, missing, questions, note)
