@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from karenina_cli.journal_paths import has_journal, holds_results, journal_at
 from karenina_cli.screen import clean, screen_of
 from karenina_core.wording import whole
 
 if TYPE_CHECKING:
     from karenina_engine.journal.view import JournalView, Status
 
-JournalFile = Annotated[Path, typer.Argument(metavar="JOURNAL", help="A journal of `karenina run`.")]
+_LONGEST_HEADER: Final = 1_000_000
+JournalFile = Annotated[Path, typer.Argument(metavar="JOURNAL", help="A journal of `karenina run`, or its results.")]
 
 
 class Form(StrEnum):
@@ -41,6 +44,7 @@ def status(
         from karenina_engine.cost.ledger import spent_json, summed
         from karenina_engine.journal.view import JournalView
 
+        journal = journal_at(screen, journal)
         with JournalView(journal) as view:
             found = view.status()
         if as_json:
@@ -73,7 +77,7 @@ def resume(
         from karenina_cli.own_run import resumed_run
         from karenina_cli.run_command import have_run
 
-        request = resumed_run(screen, journal)
+        request = resumed_run(screen, journal_at(screen, journal))
         if budget is not None:
             request = replace(request, config=request.config.with_values(budget=budget))
         have_run(screen, request, fail_under=None, as_json=as_json, quiet=quiet)
@@ -95,24 +99,29 @@ def export(
         str | None, typer.Option("--model", metavar="ID", help="Only this answering model's.", show_default=False)
     ] = None,
 ) -> None:
-    """Write what a journal holds as JSON lines: the results of its last run, in order, or the answers alone."""
+    """Write what a journal holds as JSON lines: the results of its last run, in order, or the answers alone.
+
+    Of a file of results without its journal, the results that are whole are written.
+    """
     screen = screen_of(ctx)
-    with screen.telling_errors():
+    with screen.telling_errors(), ExitStack() as opened:
         from karenina_engine.journal.view import JournalView
         from karenina_engine.results.output import lines_file, make_room
 
-        with JournalView(journal) as view:
-            lines = _exported(view, form, model)
-            if output is None:
-                for line in lines:
-                    sys.stdout.write(line + "\n")
-                sys.stdout.flush()
-                return
-            moved = make_room(output)
-            count = 0
-            with lines_file(output) as add:
-                for count, line in enumerate(lines, int(form is Form.RECORDING)):  # noqa: B007 - how many there are but for the header
-                    add([line])
+        if form is Form.RESULTS and holds_results(journal) and not has_journal(journal):
+            lines = _whole_results(journal, model)
+        else:
+            lines = _exported(opened.enter_context(JournalView(journal_at(screen, journal))), form, model)
+        if output is None:
+            for line in lines:
+                sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+            return
+        moved = make_room(output)
+        count = 0
+        with lines_file(output) as add:
+            for count, line in enumerate(lines, int(form is Form.RECORDING)):  # noqa: B007 - how many there are but for the header
+                add([line])
         earlier = f" (an earlier file is kept in {moved})" if moved is not None else ""
         screen.note(f"{count} {'results' if form is Form.RESULTS else 'answers'} are in {output}{earlier}.")
 
@@ -126,6 +135,18 @@ def _exported(view: JournalView, form: Form, model: str | None) -> Iterator[str]
         return
     yield header_line(view.status().distributions)
     yield from view.results(model)
+
+
+def _whole_results(file: Path, model: str | None) -> Iterator[str]:
+    from karenina_engine.results.header import header_line, is_header
+    from karenina_engine.results.result_set import read_results
+
+    with file.open("rb") as opened:
+        first = opened.readline(_LONGEST_HEADER)
+    yield first.decode("utf-8", "replace").strip() if is_header(first) and first.endswith(b"}\n") else header_line({})
+    for result in read_results(file):
+        if model is None or result.metadata.answering_id == model:
+            yield result.model_dump_json()
 
 
 def _lines(journal: Path, found: Status) -> Iterator[str]:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from karenina_cli.configuring import Columns, ConfigFile, Settings, columns_of
 from karenina_cli.journal_commands import JournalFile
+from karenina_cli.journal_paths import journal_at
 from karenina_cli.models import SPEC_HELP
 from karenina_cli.screen import Screen, clean, screen_of
 
@@ -65,7 +66,7 @@ def rescore(
         target = output.absolute() if output is not None else None
         chosen = rescored_run(
             screen,
-            journal,
+            journal_at(screen, journal),
             file,
             config=config,
             settings=settings,

@@ -1,0 +1,49 @@
+"""The journal that a command means, if it is given the results of a run instead."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_cli.screen import Screen
+
+_LINES: Final = (".jsonl", ".ndjson")
+
+
+def journal_at(screen: Screen, path: Path) -> Path:
+    """Return `path`, or the journal beside it if it is a file of results. Raises `ConfigError` if there is none."""
+    if not holds_results(path):
+        return path
+    beside = _beside(path)
+    if not beside.is_file():
+        raise ConfigError(
+            [f"{path} is a file of results, and there is no journal {beside}: name the journal of the run"]
+        )
+    screen.note(f"{path} is a file of results: the journal beside it, {beside}, is used.")
+    return beside
+
+
+def has_journal(path: Path) -> bool:
+    """Return whether the journal of a run is beside its results."""
+    return _beside(path).is_file()
+
+
+def holds_results(path: Path) -> bool:
+    """Return whether `path` is a file of lines, as runs write their results, and no journal."""
+    if path.suffix.lower() not in _LINES or not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(1) == b"{"
+    except OSError:
+        return False
+
+
+def _beside(path: Path) -> Path:
+    from karenina_engine.results.output import default_journal
+
+    return default_journal(path)

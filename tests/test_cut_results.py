@@ -1,0 +1,89 @@
+"""Results whose last line was cut off, as a run that is killed leaves them, are of use in every command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Site
+
+QUESTIONS = """karenina: 1
+name: Genes
+questions:
+  - id: first
+    question: Which gene does venetoclax target?
+    answer: {gene: {description: The gene, ground_truth: true, verify_with: {type: TraceContains, substring: BCL2}}}
+  - id: second
+    question: Which gene is mutated most often?
+    answer: {gene: {description: The gene, ground_truth: true, verify_with: {type: TraceContains, substring: TP53}}}
+"""
+
+
+@pytest.fixture
+def cut(site: Site) -> Path:
+    """The results of a run over two questions, of which the last lacks its end; their journal is beside them."""
+    recorded = site.write(
+        "answers.jsonl", "".join(json.dumps({"id": id, "answer": "It is BCL2."}) + "\n" for id in ("first", "second"))
+    )
+    file = site.write("genes.yaml", QUESTIONS)
+    done = site.karenina("run", file, "--recordings", recorded)
+    assert done.returncode == 0, done.stderr
+    results = site.folder / "genes.results.jsonl"
+    results.write_bytes(results.read_bytes()[:-200])
+    return results
+
+
+def lines(text: str) -> list[Any]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def ids(text: str) -> list[str]:
+    return [line["metadata"]["question_id"] for line in lines(text) if "metadata" in line]
+
+
+def test_the_whole_results_are_shown_with_a_warning(site: Site, cut: Path) -> None:
+    shown = site.karenina("show", cut)
+    assert shown.returncode == 0
+    assert "ends within line 3, which is left out: 1 results before it are whole" in shown.stderr
+    assert "1 of 1 judged" in shown.stdout
+
+
+@pytest.mark.parametrize("command", ["export", "rescore", "status", "resume"])
+def test_commands_for_journals_take_results_with_their_journal(site: Site, cut: Path, command: str) -> None:
+    done = site.karenina(command, cut)
+    assert done.returncode == 0, done.stderr
+    assert "genes.results.jsonl is a file of results: the journal beside it" in done.stderr
+    if command == "export":
+        assert ids(done.stdout) == ["first", "second"]
+    if command == "resume":
+        assert ids(cut.read_text("utf-8")) == ["first", "second"]
+
+
+def test_results_without_a_journal_are_exported_as_far_as_they_are_whole(site: Site, cut: Path) -> None:
+    moved = cut.rename(site.folder / "elsewhere.jsonl")
+    done = site.karenina("export", moved)
+    assert done.returncode == 0, done.stderr
+    assert ids(done.stdout) == ["first"]
+    assert "distributions" in lines(done.stdout)[0]["run"]
+    assert "ends within line 3" in done.stderr
+    assert site.karenina("export", moved, "-o", "whole.jsonl").returncode == 0
+    assert site.karenina("show", "whole.jsonl").stderr == ""
+
+
+@pytest.mark.parametrize("command", ["rescore", "status", "resume"])
+def test_results_without_a_journal_are_named(site: Site, cut: Path, command: str) -> None:
+    done = site.karenina(command, cut.rename(site.folder / "elsewhere.jsonl"))
+    assert done.returncode == 2
+    assert "is a file of results, and there is no journal" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("genes.journal", "is a journal, not a file of results"), ("genes.yaml", "is not a file of results")],
+)
+def test_show_says_what_other_files_are(site: Site, cut: Path, name: str, says: str) -> None:
+    done = site.karenina("show", cut.with_name(name))
+    assert done.returncode == 2
+    assert says in done.stderr
