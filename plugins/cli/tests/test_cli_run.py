@@ -211,6 +211,34 @@ def test_a_run_without_a_model_is_bad_input(tmp_path: Path) -> None:
     assert "there is no model to ask" in done.err
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "karenina: 1\n",
+        '{"question": "Which?", "answer": "This."}\n',
+        '{\n  "answering_models": []\n}\n',
+        "\x00binary",
+    ],
+)
+def test_a_file_that_holds_no_results_is_not_taken_for_the_output(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "mine"
+    file.write_text(text)
+    done = run(benchmark(tmp_path, "a"), "-o", file)
+
+    assert done.code == 2
+    assert f"the output {file} holds something else than results, and is left as it is" in done.err
+    assert file.read_text() == text
+    assert [path.name for path in tmp_path.glob("mine*")] == ["mine"]
+
+
+def test_the_benchmark_is_not_taken_for_the_output(tmp_path: Path) -> None:
+    file = benchmark(tmp_path, "a")
+    before = file.read_bytes()
+
+    assert run(file, "-o", file).code == 2
+    assert file.read_bytes() == before
+
+
 def test_an_output_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.write_text("a file, not a folder")

@@ -106,7 +106,7 @@ def export(
     screen = screen_of(ctx)
     with screen.telling_errors(), ExitStack() as opened:
         from karenina_engine.journal.view import JournalView
-        from karenina_engine.results.output import lines_file, make_room
+        from karenina_engine.results.output import OBJECT_LINES, lines_file, make_room
 
         if form is Form.RESULTS and holds_results(journal) and not has_journal(journal):
             lines = _whole_results(journal, model)
@@ -117,7 +117,7 @@ def export(
                 sys.stdout.write(line + "\n")
             sys.stdout.flush()
             return
-        moved = make_room(output)
+        moved = make_room(output, lines=OBJECT_LINES)
         count = 0
         with lines_file(output) as add:
             for count, line in enumerate(lines, int(form is Form.RECORDING)):  # noqa: B007 - how many there are but for the header

@@ -14,11 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 from karenina_core.errors import ConfigError
+from karenina_engine.results.header import is_header
 
 if TYPE_CHECKING:
     from io import FileIO
     from types import TracebackType
 
+RESULT_LINES: Final = (b'{"run":', b'{"metadata":')
+"""How the lines of results begin."""
+OBJECT_LINES: Final = (b"{",)
+"""How the lines of anything begin that is exported."""
+_LOOKED_AT: Final = 4096
 _BUFFER: Final = 1 << 20
 """Bytes of results that are held at once, while they are written and while they are put in order."""
 _READ_TOGETHER: Final = 128
@@ -35,8 +41,12 @@ def default_journal(output: Path) -> Path:
     return output.with_name(output.name.removesuffix(".jsonl").removesuffix(".results") + ".journal")
 
 
-def check_output(path: Path) -> None:
-    """Check that results can be written to `path`, and move nothing. Raises `ConfigError`."""
+def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
+    """Check that results can be written to `path`, and move nothing. Raises `ConfigError`.
+
+    So it does for a file that is no earlier output, whose first line begins with one of `lines`: it may be the
+    benchmark itself, or another file that was named by mistake.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = path.stat().st_mode
@@ -53,17 +63,27 @@ def check_output(path: Path) -> None:
                 "(--json prints them)"
             ]
         )
+    try:
+        with path.open("rb") as file:
+            line, end, _ = file.read(_LOOKED_AT).partition(b"\n")
+    except OSError as error:
+        raise ConfigError([f"the output {path} cannot be read: {error.strerror or error}"]) from error
+    if line and not line.startswith(tuple(lines)) and (end or not is_header(line)):
+        raise ConfigError([f"the output {path} holds something else than results, and is left as it is: name another"])
 
 
-def make_room(path: Path, *, ours: Callable[[Path], bool] | None = None) -> Path | None:
+def make_room(
+    path: Path, *, ours: Callable[[Path], bool] | None = None, lines: Sequence[bytes] = RESULT_LINES
+) -> Path | None:
     """Make `path` a new, empty file, and return where an earlier file of that name was moved to, if there was one.
 
     An earlier file with anything in it is renamed to the first free `name-1.jsonl`, `name-2.jsonl`, ...; so the newest
     results always have the name that was asked for, and the same command can be given again. If `ours` says of the
     renamed file that all it holds will be written once more, it is removed. What a link points to is never touched: the
-    link is renamed. The folder is made if it is missing. Raises `ConfigError` if the file could not be written.
+    link is renamed. The folder is made if it is missing. Raises `ConfigError` if the file could not be written, and as
+    `check_output`.
     """
-    check_output(path)
+    check_output(path, lines=lines)
     moved, mode = None, None
     try:
         if os.path.lexists(path) and (path.is_symlink() or path.stat().st_size > 0):
