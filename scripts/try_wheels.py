@@ -1,7 +1,8 @@
 """Install built wheels into a fresh environment and use them: `python scripts/try_wheels.py dist --demo`.
 
 The wheels of other projects are downloaded first, from the index that pip is configured for; then everything is
-installed without an index. All plugins have to load, and `--demo` runs `karenina demo`, which needs its two models.
+installed without an index: what `pip install karenina` brings, or with `--all` every wheel. All plugins have to load,
+and `--demo` runs `karenina demo`, which needs its two models.
 """
 
 from __future__ import annotations
@@ -49,20 +50,20 @@ class Environment:
         return done.stdout or ""
 
 
-def try_wheels(wheels: Path, folder: Path, *, demo: bool) -> None:
+def try_wheels(wheels: Path, folder: Path, *, every: bool, demo: bool) -> None:
     """Install the wheels below `folder` and use them. Raises `Unusable`."""
     environment = Environment(folder)
     ours = sorted(wheels.glob("karenina*.whl"))
     everything = folder / "wheels"
-    wanted = f"karenina=={current_version(ROOT)}"
+    wanted = [str(wheel) for wheel in ours] if every else [f"karenina=={current_version(ROOT)}"]
     options = ["--quiet", "--only-binary", ":all:", "--find-links", str(wheels), "--dest", str(everything)]
-    environment.run("python", "-m", "pip", "download", *options, wanted)
+    environment.run("python", "-m", "pip", "download", *options, *wanted)
     foreign = [file.name for file in everything.glob("karenina*.whl") if file.name not in {one.name for one in ours}]
     if foreign:
         raise Unusable(f"{', '.join(foreign)} came from the index and not from {wheels}")
     for wheel in ours:
         (everything / wheel.name).write_bytes(wheel.read_bytes())
-    environment.run("python", "-m", "pip", "install", "--quiet", "--no-index", "--find-links", everything, wanted)
+    environment.run("python", "-m", "pip", "install", "--quiet", "--no-index", "--find-links", everything, *wanted)
     environment.run("python", "-m", "pip", "check")
     plugins = json.loads(environment.run("karenina", "plugins", "--json", shown=False))["plugins"]
     broken = [one["name"] for one in plugins if one["state"] in ("failed", "conflict")]
@@ -77,12 +78,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Install built wheels into a fresh environment and use them.")
     parser.add_argument("folder", type=Path, help="the folder with the wheels, from scripts/build_wheels.py")
     parser.add_argument("--demo", action="store_true", help="run `karenina demo` too")
+    parser.add_argument("--all", action="store_true", help="install every wheel; downloads some 600 MB")
     given = parser.parse_args()
     if not list(given.folder.glob("karenina-*.whl")):
         parser.error(f"{given.folder} has no wheel of karenina: run scripts/build_wheels.py first")
     try:
         with tempfile.TemporaryDirectory(prefix="karenina-wheels-") as folder:
-            try_wheels(given.folder.absolute(), Path(folder), demo=given.demo)
+            try_wheels(given.folder.absolute(), Path(folder), every=given.all, demo=given.demo)
     except Unusable as error:
         print(error, file=sys.stderr)
         return 1
