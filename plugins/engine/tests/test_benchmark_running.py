@@ -123,8 +123,8 @@ def test_a_name_that_is_static_and_dynamic_is_refused() -> None:
 
 def test_an_earlier_file_of_results_is_kept(tmp_path: Path) -> None:
     output = tmp_path / "r.jsonl"
-    output.write_text("earlier\n")
+    output.write_text('{"metadata":{}}\n')
     with plugin_room.using(asking()):
         words("a").run_verification(CONFIG, output=output)
-    assert (tmp_path / "r-1.jsonl").read_text() == "earlier\n"
+    assert (tmp_path / "r-1.jsonl").read_text() == '{"metadata":{}}\n'
     assert len(VerificationResultSet.load(output)) == 1
