@@ -239,7 +239,8 @@ def finished(given: list[str], folder: Path) -> str:
 def results(file: Path) -> dict[str, dict[str, Any]]:
     """What a file of results says of each item. Ends the script where one is there twice."""
     found: dict[str, dict[str, Any]] = {}
-    for line in file.read_text().splitlines():
+    _header, *lines = file.read_text().splitlines()
+    for line in lines:
         result = json.loads(line)
         id = result["metadata"]["question_id"]
         if id in found:

@@ -387,7 +387,7 @@ def test_errors_of_agentic_traits_stand_beside_those_of_others(root: Path) -> No
 
     rubric = Rubric.of(SCORED.model_copy(update={"max_turns": 2}), TRUE, LLMRubricTrait(name="clear"))
     with recording_server(reply) as server:
-        (result,) = run(server, root, benchmark(rubric=rubric), evaluation_mode="rubric_only")
+        (result,) = run(server, root, benchmark(rubric=rubric), evaluation_mode="rubric_only", agentic_parsing=False)
     assert result.rubric is not None
     assert result.rubric.agentic_trait_scores == {"tidy": None, "there": True}
     assert sorted(result.rubric.trait_errors or {}) == ["clear", "tidy"]

@@ -79,7 +79,7 @@ def given(command: str, journal: Path) -> list[str]:
 
 def outcomes(place: OddPlace) -> dict[str, str]:
     """Return the outcome of each question in the results."""
-    lines = map(json.loads, (place.folder / "genes.jsonl").read_text("utf-8").splitlines())
+    _header, *lines = map(json.loads, (place.folder / "genes.jsonl").read_text("utf-8").splitlines())
     return {line["metadata"]["question_id"]: line["outcome"] for line in lines}
 
 
