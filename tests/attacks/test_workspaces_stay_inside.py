@@ -24,6 +24,7 @@ from karenina_agentic.folders import WorkspaceError, copy_folder
 from karenina_agentic.own_folder import NotOurs, OwnFolder
 from karenina_core.models.ports import Message, ToolCall
 from karenina_core.models.source_folder import SourceFolder
+from karenina_toolkit.source_digest import digest_of
 from karenina_toolkit.tools import run_tool
 from karenina_toolkit.workspace_tools import workspace_tools
 
@@ -260,7 +261,7 @@ def test_a_file_of_a_terabyte_fills_no_disk(site: Site, root: Path) -> None:
 
     assert "workspace_max_bytes" in printed
     assert [one.name for one in root.iterdir()] == ["task"]
-    assert SourceFolder(root / "task").digest()
+    assert digest_of(SourceFolder(root / "task"))
 
 
 def test_a_tree_too_deep_for_any_path_is_refused_and_removed(root: Path) -> None:

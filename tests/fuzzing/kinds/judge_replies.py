@@ -161,9 +161,15 @@ def _opened(folder: Path) -> Iterator[Callable[[Said], bool]]:
                 leftover.unlink()
             for result in results:
                 _look_at(result)
-            return any(result.outcome.judged for result in results)
+            return any(result.outcome.judged or _scored(result) for result in results)
 
         yield check
+
+
+def _scored(result: VerificationResult) -> bool:
+    """Whether a trait has a score, although others may have none."""
+    scores = result.rubric.get_all_trait_scores() if result.rubric is not None else {}
+    return any(score is not None for score in scores.values())
 
 
 def _look_at(result: VerificationResult) -> None:

@@ -256,18 +256,22 @@ class BenchmarkContent:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BenchmarkContent):
             return NotImplemented
-        return self._content() == other._content()
+        named = (self.id, self.name) == (other.id, other.name) or (self._nameless and other._nameless)
+        return named and self._content() == other._content()
 
     __hash__ = None  # type: ignore[assignment]  # it changes, and Python spells "not hashable" so
 
     def __repr__(self) -> str:
         return f"<Benchmark {self.name!r}, {len(self)} question{'' if len(self) == 1 else 's'}>"
 
+    @property
+    def _nameless(self) -> bool:
+        """Whether its file has neither a name nor an id for it, so that it is called after the file."""
+        named_after = self.named_by_path and self.path is not None and self.name == (self.path.stem or "benchmark")
+        return named_after and self.id == _id_for(self.name)
+
     def _content(self) -> tuple[object, ...]:
-        nameless = self.named_by_path and self.path is not None and self.name == (self.path.stem or "benchmark")
         return (
-            None if nameless and self.id == _id_for(self.name) else self.id,
-            None if nameless else self.name,
             self.description,
             self.version,
             self.creator,
