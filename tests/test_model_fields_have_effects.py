@@ -5,6 +5,7 @@ A new field of `ModelConfig` without a case fails here.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Mapping
@@ -51,7 +52,8 @@ OTHERS: Final[dict[str, dict[str, Any]]] = {"stream_timeout": {"extra": {"stream
 """What else is set, in both runs."""
 
 
-def reply(body: dict[str, Any]) -> str:
+async def reply(body: dict[str, Any]) -> str:
+    await asyncio.sleep(0.3 if body.get("stream") else 0)  # longer than `stream_timeout`
     return '{"gene": "BCL2"}' if "response_format" in body else "It is BCL2."
 
 
