@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shutil import copytree
 from typing import Any, Literal
@@ -27,6 +28,21 @@ SCRIPTS = Path(sysconfig.get_path("scripts"))
 @pytest.fixture(autouse=True)
 def _loopback_only() -> None:
     socket_allow_hosts(["127.0.0.1", "::1"], allow_unix_socket=True)
+
+
+@pytest.fixture(autouse=True)
+def _usual_logging() -> Iterator[None]:
+    """Commands that run in the process of the tests set up logging; the next test begins without that."""
+    _reset_logging()
+    yield
+    _reset_logging()
+
+
+def _reset_logging() -> None:
+    logger = logging.getLogger("karenina")
+    logger.setLevel(logging.NOTSET)
+    logger.propagate = True
+    logger.handlers.clear()
 
 
 class Wheels:
