@@ -21,7 +21,7 @@ from mcp_parts import Body, Caller, Started, benchmark, call, configuration
 from servers import recording_server
 
 from karenina import Outcome, VerificationConfig, VerificationResultSet
-from karenina_benchmark.sources import read_config
+from karenina_benchmark.config_files import read_config
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.scheduling.running import prepare

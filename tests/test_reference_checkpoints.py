@@ -265,7 +265,7 @@ def written(folder: Path, *, everywhere: Sequence[Any] = (), of_question: Sequen
 
 def the_trait(benchmark: Benchmark) -> RubricTrait:
     """The only trait of a benchmark with one question."""
-    question = benchmark.effective(benchmark.get("q1"))
+    question = benchmark.with_shared_traits(benchmark.get("q1"))
     (found,) = [one for rubric in (question.rubric, question.dynamic_rubric) if rubric for one in rubric.traits]
     return found
 

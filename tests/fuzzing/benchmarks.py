@@ -210,7 +210,7 @@ def _read(file: Path, other_ending: str) -> bool:
             if template is not None:
                 template.judge_schema()
         try:
-            benchmark.effective(question)
+            benchmark.with_shared_traits(question)
         except ValueError:  # names of traits clash, which lines of JSON show when a run is prepared
             return True
     try:
@@ -250,7 +250,7 @@ def _printable(error: Exception, file: Path) -> None:
 def _difference(one: Benchmark, other: Benchmark) -> str:
     """Which attribute differs first."""
     for name in sorted(vars(one)):
-        if name not in ("path", "_questions", "stated_root") and getattr(one, name) != getattr(other, name):
+        if name not in ("path", "_questions", "workspace_root_in_file") and getattr(one, name) != getattr(other, name):
             return name
     for first, second in zip(one, other, strict=False):
         for name in type(first).model_fields:

@@ -13,7 +13,7 @@ from karenina_core import __version__
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
-    from karenina_benchmark.sources import read_config, save_config
+    from karenina_benchmark.config_files import read_config, save_config
     from karenina_core import ModelConfig, Outcome, Question, VerificationConfig, VerificationResult
     from karenina_engine.results.result_set import VerificationResultSet
     from karenina_report import compare
@@ -27,8 +27,8 @@ _HOMES = {
     "VerificationResult": "karenina_core",
     "VerificationResultSet": "karenina_engine.results.result_set",
     "compare": "karenina_report",
-    "read_config": "karenina_benchmark.sources",
-    "save_config": "karenina_benchmark.sources",
+    "read_config": "karenina_benchmark.config_files",
+    "save_config": "karenina_benchmark.config_files",
 }
 
 __all__ = [

@@ -3,7 +3,7 @@
 import pytest
 
 from karenina_benchmark import Benchmark, CheckpointError
-from karenina_benchmark.declarative import DeclarationError, template_source
+from karenina_benchmark.template_declarations import DeclarationError, make_template_source
 from karenina_template.questions import template_of
 
 HEAD = "karenina: 1\nname: b\n"
@@ -133,25 +133,25 @@ DECLARATIONS = [
 
 @pytest.mark.parametrize(("declared", "annotation", "truth", "verify_with"), DECLARATIONS)
 def test_a_declaration_becomes_a_field(declared, annotation, truth, verify_with):
-    source = template_source({"value": {"description": "d", **declared}})
+    source = make_template_source({"value": {"description": "d", **declared}})
     compile(source, "template", "exec")
     assert f"    value: {annotation} = VerifiedField(\n" in source
     assert f"        ground_truth={truth},\n        verify_with={verify_with},\n" in source
 
 
 def test_weight_and_hint_are_kept():
-    source = template_source({"v": {"description": "d", "ground_truth": 1, "weight": 2.5, "extraction_hint": "h"}})
+    source = make_template_source({"v": {"description": "d", "ground_truth": 1, "weight": 2.5, "extraction_hint": "h"}})
     assert "        weight=2.5,\n        extraction_hint='h',\n" in source
 
 
 def test_a_trace_field_needs_no_truth():
-    source = template_source({"v": {"verify_with": {"type": "TraceContains", "substring": "x"}}})
+    source = make_template_source({"v": {"verify_with": {"type": "TraceContains", "substring": "x"}}})
     assert "    v: bool = VerifiedField(" in source
 
 
 def test_a_strategy_becomes_a_tree():
     fields = {name: {"description": "d", "ground_truth": 1} for name in "abc"}
-    source = template_source(fields, {"any_of": ["a", {"at_least": {"n": 2, "of": ["b", "c"]}}]})
+    source = make_template_source(fields, {"any_of": ["a", {"at_least": {"n": 2, "of": ["b", "c"]}}]})
     tree = "AnyOf(conditions=[FieldCheck('a'), AtLeastN(n=2, conditions=[FieldCheck('b'), FieldCheck('c')])])"
     assert f"    class VerificationStrategy:\n        verify_strategy = {tree}\n" in source
 
@@ -188,7 +188,7 @@ WRONG = [
 @pytest.mark.parametrize(("fields", "strategy", "said"), WRONG, ids=[case[2] for case in WRONG])
 def test_a_wrong_declaration_says_what_is_wrong(fields, strategy, said):
     with pytest.raises(DeclarationError) as caught:
-        template_source(fields, strategy)
+        make_template_source(fields, strategy)
     assert said in str(caught.value)
 
 
@@ -196,7 +196,7 @@ def test_a_wrong_declaration_says_what_is_wrong(fields, strategy, said):
 def test_texts_stay_texts(text):
     import ast
 
-    source = template_source({"x": {"description": text, "ground_truth": text}})
+    source = make_template_source({"x": {"description": text, "ground_truth": text}})
     constants = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
     assert constants.count(text) == 2
 

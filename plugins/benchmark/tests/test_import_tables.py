@@ -7,7 +7,7 @@ import openpyxl
 import pytest
 
 from karenina_benchmark import Benchmark, CheckpointError
-from karenina_benchmark.importing import read_rows
+from karenina_benchmark.table_reader import read_rows
 
 
 def excel(path, *rows, title="Sheet"):

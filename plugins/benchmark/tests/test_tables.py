@@ -8,7 +8,7 @@ import openpyxl
 import pytest
 
 from karenina_benchmark import Benchmark, CheckpointError
-from karenina_benchmark.places import id_of_place
+from karenina_benchmark.question_ids import make_question_id
 from karenina_template.questions import template_of
 
 
@@ -86,7 +86,7 @@ def test_columns_of_a_file_that_is_no_table_are_refused(tmp_path: Path) -> None:
 
 def test_the_yaml_that_a_message_shows_reads_the_same_table(tmp_path: Path) -> None:
     table = Benchmark.load(written(tmp_path, "question,answer\nWhich gene?,BCL2\n"))
-    shown = table.remark.partition("\n")[2]
+    shown = table.load_notice.partition("\n")[2]
     assert shown.startswith("karenina: 1\n")
     again = Benchmark.load(written(tmp_path, shown, "genes.yaml"))
     assert again.ids == table.ids
@@ -95,7 +95,7 @@ def test_the_yaml_that_a_message_shows_reads_the_same_table(tmp_path: Path) -> N
 
 def test_a_table_without_answers_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     benchmark = Benchmark.load(written(tmp_path, "question\nWhich gene?\n"))
-    assert (benchmark.remark, benchmark.get("q1-which-gene").has_template) == ("", False)
+    assert (benchmark.load_notice, benchmark.get("q1-which-gene").has_template) == ("", False)
     assert "no column is named 'answer'" in caplog.text
 
 
@@ -110,7 +110,7 @@ def test_a_table_without_answers_says_so(tmp_path: Path, caplog: pytest.LogCaptu
     ],
 )
 def test_ids_are_short_and_can_be_typed(text: str, id: str) -> None:
-    assert id_of_place(7, text) == id
+    assert make_question_id(7, text) == id
 
 
 def test_ids_of_yaml_do_not_change_between_loads(tmp_path: Path) -> None:

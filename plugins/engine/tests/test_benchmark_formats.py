@@ -10,7 +10,7 @@ from commandline import karenina
 
 from karenina_benchmark import Benchmark, CheckpointError
 from karenina_benchmark.format import CheckPaths, Format
-from karenina_benchmark.formats import formats
+from karenina_benchmark.format_registry import list_formats
 from karenina_core import hookimpl
 from karenina_core.plugins import Plugins, using
 from karenina_core.stages.finalize import plugin as core_plugin
@@ -53,7 +53,7 @@ def with_plugins(*added: Flashcards) -> Plugins:
 
 
 def test_the_built_in_formats_are_offered_through_the_hook() -> None:
-    offered = formats(Plugins.discover())
+    offered = list_formats(Plugins.discover())
     suffixes = [suffix for one in offered for suffix in one.value.suffixes]
     assert sorted(suffixes) == sorted(set(suffixes)), "none is there twice"
     assert {".yaml", ".jsonld", ".jsonl", ".csv", ".xlsx"} <= set(suffixes)

@@ -100,7 +100,7 @@ def rubrics() -> tuple[Benchmark, Question]:
 def test_a_run_sees_the_merged_rubric_or_what_is_chosen_of_it(chosen: list[str] | None, names: tuple[str, ...]) -> None:
     benchmark, question = rubrics()
 
-    assert benchmark.effective(question, chosen).trait_names() == names
+    assert benchmark.with_shared_traits(question, chosen).trait_names() == names
     assert question.trait_names() == ("short", "risks")
     assert benchmark.trait_names() == ("polite", "short", "risks")
 
@@ -108,7 +108,7 @@ def test_a_run_sees_the_merged_rubric_or_what_is_chosen_of_it(chosen: list[str] 
 def test_a_question_without_shared_traits_is_taken_as_it_is() -> None:
     benchmark = words("a")
 
-    assert benchmark.effective(benchmark.get("a")) is benchmark.get("a")
+    assert benchmark.with_shared_traits(benchmark.get("a")) is benchmark.get("a")
 
 
 def test_a_name_that_is_static_and_dynamic_is_refused() -> None:
@@ -116,7 +116,7 @@ def test_a_name_that_is_static_and_dynamic_is_refused() -> None:
     benchmark.dynamic_rubric = DynamicRubric.of(SHORT.model_copy(update={"summary": "shortness"}))
 
     with pytest.raises(ValueError, match="'short' stands in the rubric and in the dynamic rubric"):
-        benchmark.effective(question)
+        benchmark.with_shared_traits(question)
     with plugin_room.using(asking()), pytest.raises(ConfigError, match=f"question {question.id}: .*'short'"):
         benchmark.run_verification(CONFIG)
 

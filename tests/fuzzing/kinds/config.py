@@ -15,7 +15,7 @@ from fuzzing.commands import command
 from fuzzing.engine import Kind
 from fuzzing.mutation import OUTSIDE, as_json, as_toml, as_yaml, documents, placed, tree_of
 from karenina import VerificationConfig
-from karenina_benchmark.sources import read_config
+from karenina_benchmark.config_files import read_config
 from karenina_core.errors import ConfigError
 
 _MORE: Final[dict[str, Any]] = {

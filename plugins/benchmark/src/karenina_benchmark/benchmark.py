@@ -52,14 +52,14 @@ class Benchmark(BenchmarkContent):
         each with a warning, and are in `broken`. Raises `CheckpointError`, and `RestrictedValues` for a path that needs
         trust.
         """
-        from karenina_benchmark import loading
+        from karenina_benchmark import storage
         from karenina_core.data.trust import Trust
         from karenina_engine.scheduling.admission import check_paths
         from karenina_toolkit.files import allowing
 
         chosen = Trust.all() if trust == "all" else trust
         with allowing(max_bytes):
-            content = loading.load(
+            content = storage.load_benchmark(
                 Path(path),
                 lambda file, names: check_paths(file, names, chosen),
                 columns,
@@ -76,9 +76,9 @@ class Benchmark(BenchmarkContent):
         was loaded are lost. Raises `CheckpointError` for another ending, for a template class whose source cannot be
         had, and where the file cannot be written.
         """
-        from karenina_benchmark import loading
+        from karenina_benchmark import storage
 
-        loading.save(self, Path(path))
+        storage.save_benchmark(self, Path(path))
 
     def import_questions(
         self, path: str | Path, columns: Mapping[str, Any] | None = None, **options: Any
@@ -86,12 +86,12 @@ class Benchmark(BenchmarkContent):
         """Add the rows of a CSV, Excel or JSONL file as questions, all or none; the new questions are returned.
 
         `columns` maps fields to columns of the file, such as `{"question": "text", "raw_answer": "gold"}`. The options
-        are those of `importing.questions_of`. Raises `CheckpointError` naming the file, the row and the cure.
+        are those of `importing.read_questions`. Raises `CheckpointError` naming the file, the row and the cure.
         """
         from karenina_benchmark.errors import CheckpointError
-        from karenina_benchmark.importing import questions_of
+        from karenina_benchmark.question_import import read_questions
 
-        questions = questions_of(path, columns, **{"first": len(self) + 1, **options})
+        questions = read_questions(path, columns, **{"first": len(self) + 1, **options})
         try:
             return self.add_questions(questions)
         except ValueError as error:

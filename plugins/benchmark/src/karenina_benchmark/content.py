@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 @runtime_checkable
-class _Searchable(Protocol):
+class _TextSearch(Protocol):
     """Questions that can be searched without making each of them."""
 
-    def holding(self, words: Collection[str]) -> Iterator[str]:
+    def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
         """Return the ids of the questions in which one of `words` may occur."""
 
 
@@ -48,7 +48,7 @@ class BenchmarkContent:
         """Traits that every answer has in which their concept is present."""
         self.workspace_root: Path | None = None
         """Folder of the questions' workspaces; a relative one is kept as it was written."""
-        self.stated_root: Path | None = None
+        self.workspace_root_in_file: Path | None = None
         """The workspace root that the file named: what a stranger's file may not lead out of its own folder."""
         self.run_config: dict[str, JsonValue] = {}
         """Defaults for a run, as the file gives them; checked when a run begins."""
@@ -62,7 +62,7 @@ class BenchmarkContent:
         """Whether the file states no name, so that its own is used."""
         self.columns: dict[str, str] = {}
         """How the columns of the table that it was read from were mapped, if they have other names."""
-        self.remark = ""
+        self.load_notice = ""
         """What a user should know of how the file was read; no part of the content."""
         self._questions: MutableMapping[str, Question] = {}
 
@@ -158,7 +158,7 @@ class BenchmarkContent:
         """
         return not isinstance(self._questions, dict)
 
-    def take(self, questions: MutableMapping[str, Question]) -> None:
+    def use_questions(self, questions: MutableMapping[str, Question]) -> None:
         """Hold `questions`, by id, in place of those that there are."""
         self._questions = questions
 
@@ -207,7 +207,7 @@ class BenchmarkContent:
         """The benchmark's dynamic traits and the question's in one; None where there are none."""
         return DynamicRubric.merge(self.dynamic_rubric, question.dynamic_rubric) or None
 
-    def effective(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
+    def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
         """The question as a run takes it: with the benchmark's traits beside its own, only those of `trait_names`
         where they are given.
 
@@ -241,13 +241,13 @@ class BenchmarkContent:
     def __iter__(self) -> Iterator[Question]:
         return iter(self._questions.values())
 
-    def may_hold(self, words: Collection[str]) -> Iterator[Question]:
+    def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
         """Iterate over the questions in which one of `words` may occur; over all of them if they are in memory.
 
         Of a streamed file only the lines are searched, so that most questions need not be made.
         """
-        if isinstance(self._questions, _Searchable):
-            return map(self._questions.__getitem__, self._questions.holding(words))
+        if isinstance(self._questions, _TextSearch):
+            return map(self._questions.__getitem__, self._questions.ids_mentioning(words))
         return iter(self)
 
     def __contains__(self, question_id: object) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 
-def keywords_in(values: Iterable[Any], separator: str | None = None) -> Iterator[Any]:
+def split_keywords(values: Iterable[Any], separator: str | None = None) -> Iterator[Any]:
     """Yield the keywords of `values`, in which a text may hold several: "math,easy", "math; easy".
 
     Without `separator`, semicolons divide a text if it has any, else commas do. What is not a text is yielded as it is.

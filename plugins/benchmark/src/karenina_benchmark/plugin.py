@@ -17,6 +17,6 @@ class plugin:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_formats() -> list[Format]:
         """Return the formats."""
-        from karenina_benchmark.own_formats import FORMATS
+        from karenina_benchmark.builtin_formats import FORMATS
 
         return list(FORMATS)

@@ -67,26 +67,27 @@ def configuration(
     A relative `manual_traces` in a file is relative to that file, one of the command line to the working directory.
     Raises `ConfigError` (each problem with the place that it comes from) and `typer.BadParameter`.
     """
-    from karenina_benchmark.sources import Layers, read_table
+    from karenina_benchmark.config_files import read_config_values
+    from karenina_benchmark.config_layers import ConfigLayers
     from karenina_core.config import from_environment
 
-    layers = Layers()
+    layers = ConfigLayers()
     of_benchmark = f"the config section of {benchmark.path if benchmark is not None else None}"
     if benchmark is not None and benchmark.run_config:
-        layers.lay(section_of(benchmark), of_benchmark)
+        layers.add(section_of(benchmark), of_benchmark)
     if file is not None:
-        layers.lay(anchored(read_table(file), file), str(file))
-    layers.lay(dict(from_environment()), "the environment")
+        layers.add(anchored(read_config_values(file), file), str(file))
+    layers.add(dict(from_environment()), "the environment")
     if answering or recordings is not None:
         models = models_of(answering or (), [recordings] if recordings is not None else ())
-        layers.lay({"answering_models": models}, "--answering" if answering else "--recordings")
+        layers.add({"answering_models": models}, "--answering" if answering else "--recordings")
     if judges:
-        layers.lay({"parsing_models": models_of(judges)}, "--judge")
+        layers.add({"parsing_models": models_of(judges)}, "--judge")
     for setting in settings or ():
         name, value = _one(setting, layers.values)
         merged = "." in setting.partition("=")[0] and layers.origin.get(name) == of_benchmark
-        layers.lay({name: value}, of_benchmark if merged else "--set")
-    return layers.configuration().with_benchmark_names(layers.names_from(of_benchmark))
+        layers.add({name: value}, of_benchmark if merged else "--set")
+    return layers.make_config().with_benchmark_names(layers.names_from(of_benchmark))
 
 
 def overlaid(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:

@@ -97,11 +97,11 @@ def secrets_now(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, A
 
     The benchmark's own section counts as long as it is the one that the command was given with.
     """
-    from karenina_benchmark.sources import read_table
+    from karenina_benchmark.config_files import read_config_values
     from karenina_core.config import from_environment
 
     file = Path(command["config_file"]) if command["config_file"] is not None else None
-    table = anchored(read_table(file), file) if file is not None and file.is_file() else {}
+    table = anchored(read_config_values(file), file) if file is not None and file.is_file() else {}
     same = same_benchmark_config(benchmark, command)
     return {**(section_of(benchmark) if same else {}), **table, **dict(from_environment())}
 

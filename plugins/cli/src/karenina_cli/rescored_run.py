@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.sources import read_table
+from karenina_benchmark.config_files import read_config_values
 from karenina_cli.configuring import anchored, overlaid
 from karenina_cli.models import models_of
 from karenina_cli.own_run import enter_folder, look_up, secrets_now, still_there
@@ -64,7 +64,7 @@ def rescored_run(
     if judges and not ask:
         raise ConfigError(["--judge names who may be asked, and nothing is asked without --ask"])
     path, file, config = journal.absolute(), _absolute(file), _absolute(config)
-    given = anchored(read_table(config), config) if config is not None else {}
+    given = anchored(read_config_values(config), config) if config is not None else {}
     if command is not None:
         enter_folder(command)
     named = command["benchmark"] if file is None and command is not None else str(file)

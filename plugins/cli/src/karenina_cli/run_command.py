@@ -163,8 +163,8 @@ def run(
             skip_broken=skip_broken,
             columns=benchmark.columns,
         )
-        if benchmark.remark and not quiet:
-            screen.note(benchmark.remark)
+        if benchmark.load_notice and not quiet:
+            screen.note(benchmark.load_notice)
         if dry_run:
             from karenina_cli.dry_run import dry_run as have_estimated
 

@@ -109,7 +109,7 @@ def find(file: Path) -> Found:
 
     Raises `CheckpointError` if the file cannot be read.
     """
-    from karenina_benchmark.loading import load
+    from karenina_benchmark.storage import load_benchmark
     from karenina_core.data.trust import digest_of_values
     from karenina_engine.journal.trust_store import stored_trust
     from karenina_engine.scheduling import admission
@@ -125,7 +125,7 @@ def find(file: Path) -> Found:
         found.unopened = bool(found.paths) and not stored.covers_values(path, admission.pairs(found.paths))
         return not found.unopened
 
-    benchmark = load(file, may_read)
+    benchmark = load_benchmark(file, may_read)
     found.code, found.broken = find_code(file, benchmark, stored)
     found.values = admission.restricted_values(benchmark)
     for values in (found.values, found.paths):
@@ -142,7 +142,7 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
 
     Nothing is executed. Raises `CheckpointError` if the file cannot be read.
     """
-    from karenina_benchmark.files import read_text
+    from karenina_benchmark.text_files import read_text
     from karenina_core.data.trust import digest_of
     from karenina_template.templates import TemplateError, UntrustedTemplate, load_template
 

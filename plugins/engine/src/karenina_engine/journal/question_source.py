@@ -25,7 +25,7 @@ class QuestionSource(Protocol):
         """The folder of the questions' workspaces."""
 
     @property
-    def stated_root(self) -> Path | None:
+    def workspace_root_in_file(self) -> Path | None:
         """The workspace root that the file named."""
 
     @property
@@ -60,11 +60,11 @@ class QuestionSource(Protocol):
     def get(self, question_id: str) -> Question:
         """Return the question with this id. Raises `KeyError`."""
 
-    def effective(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
+    def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
         """Return the question with the shared traits, or only those of `trait_names`. Raises `ValueError`."""
 
     def trait_names(self) -> Sequence[str]:
         """Return the names of all traits, each once."""
 
-    def may_hold(self, words: Collection[str]) -> Iterator[Question]:
+    def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
         """Iterate over the questions in which one of `words` may occur."""

@@ -136,7 +136,7 @@ def restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
         finder.config(benchmark.run_config)
         finder.rubric(benchmark.global_rubric, ())
         finder.rubric(benchmark.dynamic_rubric, ())
-        if benchmark.workspace_root is not None and benchmark.workspace_root == benchmark.stated_root:
+        if benchmark.workspace_root is not None and benchmark.workspace_root == benchmark.workspace_root_in_file:
             finder.root(str(benchmark.workspace_root))
     for question in _suspects(benchmark):
         if benchmark.path is not None:
@@ -315,7 +315,7 @@ def _suspects(benchmark: QuestionSource) -> Iterator[Question]:
     kinds = {*trait_kinds().values(), *_trait_fields().values()}
     fields = {"extra", *owned_trait_fields() - _trait_fields().keys()}
     fields.update(name for kind in kinds for name in restricted_fields(kind))
-    return benchmark.may_hold({*_restricting_primitives(), *fields})
+    return benchmark.questions_mentioning({*_restricting_primitives(), *fields})
 
 
 def _json(value: object) -> str:

@@ -130,7 +130,7 @@ def with_own_settings(benchmark: QuestionSource, config: VerificationConfig) -> 
     following = [name for name, setting in owned if setting.follows == "workspace_root" and config.has(name)]
     if root is None or not following:
         return config
-    if benchmark.path is not None and root == benchmark.stated_root:
+    if benchmark.path is not None and root == benchmark.workspace_root_in_file:
         if not stays_below(benchmark.path.parent, str(root)) and all(
             config.setting(name) is not None and name not in config.benchmark_names for name in following
         ):
@@ -181,7 +181,7 @@ class Effective(Sequence["Question"]):
             return Effective(self._benchmark, self._ids[place], self._trait_names)
         question = self._benchmark.get(self._ids[place])
         try:
-            return self._benchmark.effective(question, self._trait_names)
+            return self._benchmark.with_shared_traits(question, self._trait_names)
         except ValueError as error:
             raise ConfigError([f"question {question.id}: {error}"]) from error
 

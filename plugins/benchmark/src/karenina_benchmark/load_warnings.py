@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.ratings import REFERENCE_PROPERTY
+from karenina_benchmark.checkpoint_traits import REFERENCE_PROPERTY
 from karenina_core.data.rubrics import CallableRubricTrait, RubricTrait, UnknownTrait
 from karenina_core.wording import some
 
@@ -27,7 +27,9 @@ Found = dict[str, dict[str, None]]
 """Names or reasons, each with the places where they were found."""
 
 
-def warn(benchmark: BenchmarkContent, path: Path, questions: Iterable[Question], unread: Iterable[str] = ()) -> None:
+def log_warnings(
+    benchmark: BenchmarkContent, path: Path, questions: Iterable[Question], unread: Iterable[str] = ()
+) -> None:
     """Log what of the file of a benchmark is kept without effect, and which traits of it cannot be scored.
 
     `unread` are the ids of further questions that hold something without effect, and are not read for it.

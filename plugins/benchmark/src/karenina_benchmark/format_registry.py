@@ -19,9 +19,9 @@ OWNER: Final = "karenina-benchmark"
 """The distribution of the built-in formats."""
 
 
-def formats(plugins: Plugins) -> list[Offer[Format]]:
+def list_formats(plugins: Plugins) -> list[Offer[Format]]:
     """Return the formats that are offered. The built-in ones are also there if `plugins` was made by hand."""
-    from karenina_benchmark.own_formats import FORMATS
+    from karenina_benchmark.builtin_formats import FORMATS
     from karenina_core.version import __version__
 
     offered = plugins.offers(karenina_formats)
@@ -29,13 +29,13 @@ def formats(plugins: Plugins) -> list[Offer[Format]]:
     return [*offered, *(Offer(one, OWNER, __version__, None) for one in FORMATS if one not in there)]
 
 
-def format_of(plugins: Plugins, path: Path, suffix: str, *, writes: bool = False) -> Offer[Format]:
+def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = False) -> Offer[Format]:
     """Return the format with that suffix. `writes` leaves out formats that can only be read.
 
     Raises `CheckpointError` about `path` if there is none, with the suffixes that there are, and if two distributions
     offer one.
     """
-    offered = [one for one in formats(plugins) if one.value.write is not None or not writes]
+    offered = [one for one in list_formats(plugins) if one.value.write is not None or not writes]
     found = [one for one in offered if suffix in one.value.suffixes]
     if len(found) == 1:
         return found[0]
@@ -48,10 +48,10 @@ def format_of(plugins: Plugins, path: Path, suffix: str, *, writes: bool = False
             f'block one of them: [plugins] block = ["{found[-1].distribution}"]',
         )
     which = "to write" if writes else "it has"
-    cure = f"use one of {known_suffixes(offered)}"
+    cure = f"use one of {describe_suffixes(offered)}"
     raise CheckpointError(path, "", f"the ending {suffix!r} does not say which form {which}", cure)
 
 
-def known_suffixes(offered: Iterable[Offer[Format]]) -> str:
+def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
     """Return the suffixes of formats, for messages."""
     return "; ".join(f"{', '.join(one.value.suffixes)} ({one.value.name})" for one in offered)

@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from karenina_benchmark.errors import explain
-from karenina_benchmark.unread import check_unread
+from karenina_benchmark.unknown_content import check_unread
 from karenina_core.data.rubrics import RegexRubricTrait, RubricTrait, trait_from_json, trait_kinds, trait_to_json
 from karenina_core.data.rubrics.llm import owned_trait_fields
 from karenina_core.models.model import ModelConfig
@@ -81,12 +81,12 @@ def property_value(name: str, value: object) -> dict[str, Any]:
     return {"@type": "PropertyValue", "name": name, "value": value}
 
 
-def ratings_of(traits: Iterable[RubricTrait], scope: str, *, dynamic: bool = False) -> list[dict[str, Any]]:
+def make_ratings(traits: Iterable[RubricTrait], scope: str, *, dynamic: bool = False) -> list[dict[str, Any]]:
     """The traits as `Rating`s; `scope` is "Global" or "QuestionSpecific"."""
     return [_rating_of(trait, scope, dynamic) for trait in traits]
 
 
-def check_unread_of_traits(traits: Iterable[RubricTrait]) -> None:
+def check_unread_in_traits(traits: Iterable[RubricTrait]) -> None:
     """Raise `ValueError` for what is `unread` in a trait and has no place in a `Rating`."""
     for trait in traits:
         try:
@@ -129,7 +129,7 @@ def _rating_of(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any]:
     return rating
 
 
-def traits_of(ratings: Sequence[Mapping[str, Any]]) -> tuple[list[RubricTrait], list[RubricTrait]]:
+def read_traits(ratings: Sequence[Mapping[str, Any]]) -> tuple[list[RubricTrait], list[RubricTrait]]:
     """Return the static and the dynamic traits of a list of `Rating`s.
 
     A trait whose values do not fit is among them as an `UnknownTrait` with the reason. Raises `ValueError` for what is

@@ -56,7 +56,7 @@ class _Writer:
     literal: bool = False
 
 
-def template_source(fields: Mapping[str, Any], strategy: Any = None) -> str:
+def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str:
     """The source of the template with these fields, combined by `strategy` (all of them, where it is None).
 
     `type` is one of `TYPES` or `{literal: [...]}`; without it, it follows from `ground_truth` (a text of the form
@@ -294,7 +294,7 @@ def _check_name(what: str, name: Any, *path: str | int) -> None:
         )
 
 
-def row_source(fields: Mapping[str, Any], strategy: Any, row: Mapping[str, Any]) -> str:
+def make_row_template(fields: Mapping[str, Any], strategy: Any, row: Mapping[str, Any]) -> str:
     """The source of a row's template: `{column: name}` in `fields` takes that column's value.
 
     A text from a column is a text where no `type` says otherwise, so the type of a field is the same in all rows.
@@ -306,7 +306,7 @@ def row_source(fields: Mapping[str, Any], strategy: Any, row: Mapping[str, Any])
         from_column = isinstance(declared, Mapping) and isinstance(declared.get("ground_truth"), Mapping)
         if from_column and "type" not in declared and isinstance(filled[name].get("ground_truth"), str):
             filled[name] = {"type": "str", **filled[name]}
-    return template_source(filled, strategy)
+    return make_template_source(filled, strategy)
 
 
 def fill_columns(declared: Any, row: Mapping[str, Any]) -> Any:

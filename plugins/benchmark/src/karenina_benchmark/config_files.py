@@ -23,37 +23,9 @@ _SECRET_NAME: Final = re.compile(
 logger = logging.getLogger("karenina")
 
 
-class Layers:
-    """Values of configuration names, each layer over the earlier ones, and the place that each value comes from."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-        self.origin: dict[str, str] = {}
-
-    def lay(self, table: Mapping[str, Any], place: str) -> None:
-        """Put the values of `table`, which come from `place`, over all earlier ones."""
-        self.values.update(table)
-        self.origin.update(dict.fromkeys(table, place))
-
-    def names_from(self, place: str) -> frozenset[str]:
-        """Return the names whose values come from `place`."""
-        return frozenset(name for name, origin in self.origin.items() if origin == place)
-
-    def configuration(self) -> VerificationConfig:
-        """Return the configuration. Raises `ConfigError`, each problem with the place that its value comes from."""
-        try:
-            return VerificationConfig(**self.values)
-        except ConfigError as error:
-            raise ConfigError([self._placed(problem) for problem in error.problems]) from error
-
-    def _placed(self, problem: str) -> str:
-        name = problem.partition(":")[0].partition(".")[0].partition(" ")[0]
-        return f"{problem} (from {self.origin[name]})" if name in self.origin else problem
-
-
 def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
     """Return the configuration in a TOML, YAML or JSON file; the environment, then `arguments`, go over it."""
-    return VerificationConfig(**{**read_table(path), **dict(from_environment()), **arguments})
+    return VerificationConfig(**{**read_config_values(path), **dict(from_environment()), **arguments})
 
 
 def save_config(config: VerificationConfig, path: str | Path) -> None:
@@ -98,7 +70,7 @@ def _without_secrets(
     return kept, left_out
 
 
-def read_table(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
+def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
     """Return the table in a TOML, YAML or JSON file. Raises `ConfigError` if it cannot be read.
 
     At most 100 MB are read; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` sets another bound. The
@@ -149,7 +121,7 @@ def _parse_table(file: Path, text: str) -> Any:
 
 def _parse_yaml(file: Path, text: str) -> Any:
     from karenina_benchmark.errors import CheckpointError
-    from karenina_benchmark.yamlform import read
+    from karenina_benchmark.yaml_reader import read
 
     try:
         return read(text, file).value

@@ -26,12 +26,19 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.document import Document, Place, Section
 from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.files import of_file
-from karenina_benchmark.places import id_of_place
-from karenina_benchmark.readable import HEAD_KEYS, check_version, head_of, head_values, question_of, question_values
-from karenina_benchmark.strictjson import read_object
-from karenina_benchmark.yamlform import Document, Place, Section
+from karenina_benchmark.question_ids import make_question_id
+from karenina_benchmark.strict_json import parse_object
+from karenina_benchmark.text_files import to_checkpoint_error
+from karenina_benchmark.yaml_format import (
+    HEAD_KEYS,
+    check_version,
+    read_head,
+    read_question,
+    serialize_head,
+    serialize_question,
+)
 from karenina_core.data.question import Question
 from karenina_toolkit import files
 
@@ -44,7 +51,7 @@ _MOST_BROKEN = 1000
 """A file with more lines that hold no question is of another form."""
 
 
-def read_lines(path: Path) -> tuple[BenchmarkContent, list[str]]:
+def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
     """The benchmark in a file of JSON lines, its questions left there; and the ids of those that hold `unread`.
 
     It is named as its first line says, or as the file. Raises `CheckpointError` for a line that is no JSON object,
@@ -60,9 +67,9 @@ def read_lines(path: Path) -> tuple[BenchmarkContent, list[str]]:
             check_version(head)
             head.check_keys(HEAD_KEYS)
             stated = head.text("name")
-            benchmark = head_of(head, stated or path.stem or "benchmark")
+            benchmark = read_head(head, stated or path.stem or "benchmark")
             benchmark.named_by_path = not stated
-        benchmark.take(QuestionLines(path, file, index))
+        benchmark.use_questions(QuestionLines(path, file, index))
         benchmark.broken = index.broken
     except BaseException:
         file.close()
@@ -138,7 +145,7 @@ def _id(values: Mapping[str, Any], path: Path, number: int, place: int) -> str:
         cure = 'write "question": ...; a file with other names is imported with `questions_from` in a YAML file'
         raise CheckpointError(path, f"line {number}", "the line has no question", cure)
     section = _section(values, path, number)
-    return section.text("id") or id_of_place(place, section.text("question") or "")
+    return section.text("id") or make_question_id(place, section.text("question") or "")
 
 
 def _values(line: bytes, path: Path, number: int) -> dict[str, Any]:
@@ -147,7 +154,7 @@ def _values(line: bytes, path: Path, number: int) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         where = f"line {number}, byte {error.start}"
         raise CheckpointError(path, where, "the text is not UTF-8", "save it with the encoding UTF-8") from error
-    return read_object(text, path, number, what="a question")
+    return parse_object(text, path, number, what="a question")
 
 
 def _section(values: Mapping[str, Any], path: Path, number: int) -> Section:
@@ -210,7 +217,7 @@ class QuestionLines(MutableMapping[str, Question]):
         if self._places.pop(id) is None:
             del self._own[id]
 
-    def holding(self, words: Collection[str]) -> Iterator[str]:
+    def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
         """Iterate over the ids of the questions whose line may hold one of `words`, escapes and ligatures included.
 
         Questions that are kept in memory are always among them.
@@ -238,7 +245,7 @@ class QuestionLines(MutableMapping[str, Question]):
             what = f"the question {id!r} stood there when the file was loaded, and does no longer: {error}"
             cure = "leave the file alone while it is in use, and load it again"
             raise CheckpointError(self._path, f"line {number}", what, cure) from error
-        return question_of(_section(values, self._path, number), id)
+        return read_question(_section(values, self._path, number), id)
 
     def _line(self, place: int) -> bytes:
         start, end = self._index.offsets[place], self._index.offsets[place + 1]
@@ -263,11 +270,11 @@ def _plain(line: bytes) -> str:
     return line.decode("utf-8", "replace")
 
 
-def lines_of(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
+def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
     """The benchmark as lines. Raises `CheckpointError`; `path` is only named in it."""
-    yield _line(head_values(benchmark), path, "the benchmark")
+    yield _line(serialize_head(benchmark), path, "the benchmark")
     for place, question in enumerate(benchmark, 1):
-        yield _line(question_values(question, place, path), path, f"question {place} ({question.id})")
+        yield _line(serialize_question(question, place, path), path, f"question {place} ({question.id})")
 
 
 def _line(values: Mapping[str, Any], path: Path, where: str) -> str:
@@ -281,11 +288,11 @@ def _opened(path: Path) -> IO[bytes]:
     try:
         return files.open_file(path)
     except files.FileError as error:
-        raise of_file(error) from error
+        raise to_checkpoint_error(error) from error
 
 
 def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
     try:
         yield from files.lines_of(file, path)
     except files.FileError as error:
-        raise of_file(error) from error
+        raise to_checkpoint_error(error) from error

@@ -18,15 +18,15 @@ def read_text(path: Path) -> str:
     try:
         return files.read_text(path)
     except files.FileError as error:
-        raise of_file(error) from error
+        raise to_checkpoint_error(error) from error
 
 
-def of_file(error: files.FileError) -> CheckpointError:
+def to_checkpoint_error(error: files.FileError) -> CheckpointError:
     """Return the error of a file that cannot be read as the one of a benchmark."""
     return CheckpointError(error.path, error.where, error.what, error.cure)
 
 
-def replace(path: Path, texts: Iterable[str | bytes]) -> None:
+def replace_file(path: Path, texts: Iterable[str | bytes]) -> None:
     """Replace a file by `texts` in one step: a reader sees the old file or the new one, also after a crash.
 
     A link is followed, and the mode of an existing file is kept. Raises `CheckpointError`.

@@ -17,20 +17,20 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.content import BenchmarkContent
-from karenina_benchmark.errors import CheckpointError, explain
-from karenina_benchmark.keywords import keywords_in
-from karenina_benchmark.ratings import (
+from karenina_benchmark.checkpoint_traits import (
     REFERENCE_PROPERTY,
     Properties,
-    check_unread_of_traits,
+    check_unread_in_traits,
+    make_ratings,
     property_value,
-    ratings_of,
+    read_traits,
     set_callable_code,
-    traits_of,
 )
-from karenina_benchmark.strictjson import read_object
-from karenina_benchmark.unread import check_unread
+from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.errors import CheckpointError, explain
+from karenina_benchmark.keywords import split_keywords
+from karenina_benchmark.strict_json import parse_object
+from karenina_benchmark.unknown_content import check_unread
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric
 from karenina_template.questions import template_source_of
@@ -60,7 +60,7 @@ _QUESTION_PROPERTIES = {"author", "sources", "few_shot_examples", "workspace_pat
 _RUBRIC_LISTS = ("llm_traits", "regex_traits", "callable_traits", "metric_traits", "agentic_traits")
 
 
-def checkpoint_text(benchmark: BenchmarkContent, path: Path) -> str:
+def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
     """The benchmark as the text of a checkpoint. Raises `CheckpointError`; `path` is only named in it."""
     _check_unread(benchmark, path)
     unread = dict(benchmark.unread)
@@ -109,13 +109,13 @@ def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
         check_unread(benchmark.unread, _ROOT_KEYS - {"@context", "creator"}, {})
         _check_unread_properties(benchmark.unread, _ROOT_PROPERTIES, _own_properties(benchmark))
         for rubric in (benchmark.global_rubric, benchmark.dynamic_rubric):
-            check_unread_of_traits(rubric.traits if rubric is not None else ())
+            check_unread_in_traits(rubric.traits if rubric is not None else ())
         for number, question in enumerate(benchmark, 1):
             place = _where(number, question.id)
             check_unread(question.unread, _ITEM_KEYS, {**_PARTS, "question": _QUESTION_KEYS})
             _check_unread_properties(question.unread, _QUESTION_PROPERTIES, _question_properties(question))
             for rubric in (question.rubric, question.dynamic_rubric):
-                check_unread_of_traits(rubric.traits if rubric is not None else ())
+                check_unread_in_traits(rubric.traits if rubric is not None else ())
     except CheckpointError:
         raise
     except ValueError as error:
@@ -191,13 +191,13 @@ def _question_properties(question: Question) -> list[Any]:
 
 
 def _ratings(rubric: Rubric | None, dynamic: DynamicRubric | None, scope: str) -> list[dict[str, Any]]:
-    static = ratings_of(rubric.traits, scope) if rubric is not None else []
-    return static + (ratings_of(dynamic.traits, scope, dynamic=True) if dynamic is not None else [])
+    static = make_ratings(rubric.traits, scope) if rubric is not None else []
+    return static + (make_ratings(dynamic.traits, scope, dynamic=True) if dynamic is not None else [])
 
 
 def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
     """The benchmark that a checkpoint's text holds. Raises `CheckpointError`; `path` is only named in it."""
-    data = read_object(text, path)
+    data = parse_object(text, path)
     if data.get("@type", "DataFeed") != "DataFeed":
         raise CheckpointError(
             path, "@type", f"this is a {data['@type']!r}, not a DataFeed", "give the file of a benchmark"
@@ -210,7 +210,7 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
         rest = _rest(data, _ROOT_KEYS)
         if isinstance(data.get("creator"), dict):
             rest["creator"] = data["creator"]
-        traits, dynamic = traits_of(_list(data.get("rating")) + _global_rubric(rest))
+        traits, dynamic = read_traits(_list(data.get("rating")) + _global_rubric(rest))
         benchmark.global_rubric = Rubric.of(*traits) or None
         benchmark.dynamic_rubric = DynamicRubric.of(*dynamic) or None
         if properties.rest:
@@ -318,7 +318,7 @@ def _read_item(item: object) -> Question:
         raise ValueError("it has no `item`, the Question object")  # noqa: TRY004
     properties = Properties(content.get("additionalProperty"))
     answer, code = _part(content, "acceptedAnswer"), _part(content, "hasPart")
-    traits, dynamic = traits_of(_list(content.get("rating")))
+    traits, dynamic = read_traits(_list(content.get("rating")))
     values: dict[str, Any] = {
         "id": _text(item, "@id", ""),
         "question": _text(content, "text"),
@@ -399,7 +399,7 @@ def _list(value: Any) -> list[Any]:
 def _keywords(part: Mapping[str, Any]) -> list[Any]:
     """Return the keywords of an object: a list, or the text that schema.org divides by commas."""
     value = part.get("keywords")
-    return [*keywords_in([value])] if isinstance(value, str) else _list(value)
+    return [*split_keywords([value])] if isinstance(value, str) else _list(value)
 
 
 def _part(content: Mapping[str, Any], key: str) -> dict[str, Any]:

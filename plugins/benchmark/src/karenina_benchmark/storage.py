@@ -6,8 +6,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.files import read_text, replace
-from karenina_benchmark.formats import format_of, formats, known_suffixes
+from karenina_benchmark.format_registry import describe_suffixes, find_format, list_formats
+from karenina_benchmark.text_files import read_text, replace_file
 from karenina_core import plugins
 from karenina_core.errors import KareninaError, described
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 
-def load(
+def load_benchmark(
     path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None, *, skip_broken: bool = False
 ) -> BenchmarkContent:
     """Read a benchmark in any format that is installed. Raises `CheckpointError`, and what `check_paths` raises.
@@ -54,12 +54,12 @@ def _first_of(broken: Sequence[CheckpointError], good: int) -> CheckpointError:
 def _load(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None) -> BenchmarkContent:
     installed = plugins.current()
     suffix = path.suffix.lower()
-    if any(suffix in one.value.suffixes for one in formats(installed)):
-        return _read(format_of(installed, path, suffix), path, check_paths, columns)
+    if any(suffix in one.value.suffixes for one in list_formats(installed)):
+        return _read(find_format(installed, path, suffix), path, check_paths, columns)
     try:
-        return _read(format_of(installed, path, _told_by_content(path)), path, check_paths, columns)
+        return _read(find_format(installed, path, _told_by_content(path)), path, check_paths, columns)
     except CheckpointError as error:
-        endings = known_suffixes(formats(installed))
+        endings = describe_suffixes(list_formats(installed))
         cure = f"{error.cure}; or is it of another form? Endings that are known: {endings}"
         raise CheckpointError(error.file, error.where, error.what, cure) from error
 
@@ -82,15 +82,15 @@ def _read(
         raise _failed(path, offer, error) from error
     benchmark.path = path
     benchmark.columns = dict(columns or {})
-    benchmark.stated_root = benchmark.workspace_root
+    benchmark.workspace_root_in_file = benchmark.workspace_root
     return benchmark
 
 
-def save(benchmark: BenchmarkContent, path: Path) -> None:
+def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
     """Write a benchmark in the format that the suffix of `path` names. Raises `CheckpointError`."""
-    offer = format_of(plugins.current(), path, path.suffix.lower(), writes=True)
+    offer = find_format(plugins.current(), path, path.suffix.lower(), writes=True)
     assert offer.value.write is not None, "formats without are left out"
-    replace(path, offer.value.write(benchmark, path))
+    replace_file(path, offer.value.write(benchmark, path))
 
 
 def _told_by_content(path: Path) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def read_object(text: str, path: Path, line: int | None = None, *, what: str = "a benchmark") -> dict[str, Any]:
+def parse_object(text: str, path: Path, line: int | None = None, *, what: str = "a benchmark") -> dict[str, Any]:
     """The JSON object that `text` is. Raises `CheckpointError`.
 
     `line` is the line of the file that the text is, where it is one line of many; `what` says what the object stands

@@ -8,10 +8,11 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark.content import BenchmarkContent
-from karenina_benchmark.declarative import row_source
 from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.importing import FIELDS, Table, questions_in, read_rows
-from karenina_benchmark.yamlform import dump
+from karenina_benchmark.question_import import FIELDS, make_questions
+from karenina_benchmark.table_reader import Table, read_rows
+from karenina_benchmark.template_declarations import make_row_template
+from karenina_benchmark.yaml_writer import dump
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,9 +41,9 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
         own = row.get(chosen.get("answer_template", ""))
         if own is not None or answers is None or row[answers] is None:
             return own
-        return row_source(_declared(answers), None, {answers: str(row[answers])})
+        return make_row_template(_declared(answers), None, {answers: str(row[answers])})
 
-    questions = questions_in(table, chosen, answer_template=template)
+    questions = make_questions(table, chosen, answer_template=template)
     benchmark = BenchmarkContent(path.stem or "benchmark")
     benchmark.named_by_path = True
     benchmark.add_questions(questions)
@@ -56,7 +57,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
             path.name,
         )
     if answers is not None:
-        benchmark.remark = (
+        benchmark.load_notice = (
             f"Answers are compared with the column {answers!r} of {path.name} by ExactMatch. Other comparisons, more "
             f"fields and traits are written in YAML:\n{_yaml(path, chosen['question'], answers)}"
         )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from karenina_benchmark import notes
-from karenina_benchmark.checkpoint import checkpoint_text, read_checkpoint
+from karenina_benchmark.checkpoint_format import read_checkpoint, serialize_checkpoint
 from karenina_benchmark.errors import CheckpointError
-from karenina_benchmark.files import read_text
 from karenina_benchmark.format import Format
+from karenina_benchmark.load_warnings import log_warnings
+from karenina_benchmark.text_files import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 def _read_checkpoint(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
     benchmark = read_checkpoint(_text(path), path)
-    notes.warn(benchmark, path, benchmark)
+    log_warnings(benchmark, path, benchmark)
     return benchmark
 
 
 def _read_yaml(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
-    from karenina_benchmark.readable import read_readable
+    from karenina_benchmark.yaml_format import read_yaml
 
-    benchmark = read_readable(_text(path), path, check_paths)
-    notes.warn(benchmark, path, benchmark)
+    benchmark = read_yaml(_text(path), path, check_paths)
+    log_warnings(benchmark, path, benchmark)
     return benchmark
 
 
 def _read_lines(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
-    from karenina_benchmark.lines import read_lines
+    from karenina_benchmark.jsonl_format import read_jsonl
 
-    benchmark, ids = read_lines(path)
-    notes.warn(benchmark, path, (), ids)
+    benchmark, ids = read_jsonl(path)
+    log_warnings(benchmark, path, (), ids)
     return benchmark
 
 
@@ -45,25 +45,25 @@ def _read_table(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
 
 
 def _read_columns(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
-    from karenina_benchmark.tables import read_table
+    from karenina_benchmark.table_format import read_table
 
     return read_table(path, columns)
 
 
 def _write_checkpoint(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    yield checkpoint_text(benchmark, path)
+    yield serialize_checkpoint(benchmark, path)
 
 
 def _write_yaml(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    from karenina_benchmark.readable import readable_text
+    from karenina_benchmark.yaml_format import serialize_yaml
 
-    yield readable_text(benchmark, path)
+    yield serialize_yaml(benchmark, path)
 
 
 def _write_lines(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    from karenina_benchmark.lines import lines_of
+    from karenina_benchmark.jsonl_format import serialize_jsonl
 
-    yield from lines_of(benchmark, path)
+    yield from serialize_jsonl(benchmark, path)
 
 
 def _text(path: Path) -> str:

@@ -28,12 +28,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_benchmark.content import BenchmarkContent
-from karenina_benchmark.declarative import DeclarationError, template_source
+from karenina_benchmark.document import Section
 from karenina_benchmark.errors import CheckpointError, explain
-from karenina_benchmark.importing import questions_of
-from karenina_benchmark.keywords import keywords_in
-from karenina_benchmark.places import id_of_place
-from karenina_benchmark.yamlform import Section, dump, parse
+from karenina_benchmark.keywords import split_keywords
+from karenina_benchmark.question_ids import make_question_id
+from karenina_benchmark.question_import import read_questions
+from karenina_benchmark.template_declarations import DeclarationError, make_template_source
+from karenina_benchmark.yaml_reader import parse
+from karenina_benchmark.yaml_writer import dump
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, trait_to_json
 from karenina_core.models.from_files import stays_below
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from karenina_benchmark.format import CheckPaths
     from karenina_template.templates import Template
 
-READABLE_VERSION = 1
+FORM_VERSION = 1
 """The version of this form; a newer one is refused."""
 
 _TEXTS = ("id", "description", "version", "creator", "date_created", "date_modified")
@@ -84,7 +86,7 @@ HEAD_KEYS = tuple(key for key in _TOP if not key.startswith("questions"))
 _FROM = ("file", "sheet", "columns", "separator", "answer", "strategy", "template", "rubric")
 
 
-def read_readable(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkContent:
+def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkContent:
     """Return the benchmark that a YAML text holds.
 
     `check_paths` is called before a file of `questions_from` is opened, with all of them. Raises `CheckpointError` with
@@ -96,11 +98,11 @@ def read_readable(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkCo
     name = top.text("name")
     if name is None or not name.strip():
         raise top.error("the benchmark has no name", "write `name: ...`", "name")
-    benchmark = head_of(top, name)
+    benchmark = read_head(top, name)
     texts: dict[str, int] = {}
     for place, section in enumerate(top.sections("questions"), 1):
         try:
-            question = question_of(section, id_of_place(place, section.text("question") or ""))
+            question = read_question(section, make_question_id(place, section.text("question") or ""))
             if section.text("id") is None and texts.setdefault(question.question, place) != place:
                 same = f"question {texts[question.question]} has the same text"
                 raise section.error(same, "delete one of them, or write an `id` for both")
@@ -121,15 +123,15 @@ def read_readable(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkCo
 def check_version(top: Section) -> None:
     """Raise `CheckpointError` unless `karenina` says that the form is of this version."""
     version = top.value.get("karenina")
-    if version == READABLE_VERSION and not isinstance(version, bool):
+    if version == FORM_VERSION and not isinstance(version, bool):
         return
     missing = version is None
     what = "`karenina: 1`, the version of the form, is missing" if missing else f"the form has version {version!r}"
-    cure = "write it in the first line" if missing else f"version {READABLE_VERSION} can be read; update karenina-core"
+    cure = "write it in the first line" if missing else f"version {FORM_VERSION} can be read; update karenina-core"
     raise top.error(what, cure, "karenina")
 
 
-def head_of(top: Section, name: str) -> BenchmarkContent:
+def read_head(top: Section, name: str) -> BenchmarkContent:
     """The benchmark that the keys beside its questions describe, without questions. Raises `CheckpointError`."""
     benchmark = BenchmarkContent(name, id=top.text("id"))
     benchmark.description = top.text("description") or ""
@@ -154,7 +156,7 @@ def _add(benchmark: BenchmarkContent, questions: list[Question], section: Sectio
         raise section.error(str(error), "correct it there") from error
 
 
-def question_of(section: Section, id: str) -> Question:
+def read_question(section: Section, id: str) -> Question:
     """The question that a mapping of its fields is; `id` is for one without. Raises `CheckpointError` with the line."""
     section.check_keys(QUESTION_KEYS)
     values: dict[str, Any] = {name: section.text(name) for name in _QUESTION_TEXTS}
@@ -162,7 +164,7 @@ def question_of(section: Section, id: str) -> Question:
         raise section.error("the question has no text", "write `question: ...`")
     values["id"] = values["id"] or id
     texts = section.texts("keywords")
-    values["keywords"] = texts if isinstance(section.value.get("keywords"), list) else [*keywords_in(texts)]
+    values["keywords"] = texts if isinstance(section.value.get("keywords"), list) else [*split_keywords(texts)]
     values["few_shot_examples"] = [_example(example) for example in section.sections("few_shot_examples")]
     values["answer_template"], template = _template(section)
     values["rubric"] = _rubric(section, "rubric", Rubric)
@@ -203,7 +205,7 @@ def _template(section: Section) -> tuple[str | None, Template | None]:
     if source is not None:
         raise section.error("there are both `answer` and `template`", "keep one of the two", "template")
     try:
-        made = template_source(fields.value, section.value.get("strategy"))
+        made = make_template_source(fields.value, section.value.get("strategy"))
     except DeclarationError as error:
         raise section.error(error.what, error.cure, *error.path) from error
     return made, _built(made, section)
@@ -235,7 +237,7 @@ def _rows(section: Section, first: int) -> list[Question]:
     fields = section.section("answer")
     columns = section.section("columns")
     try:
-        return questions_of(
+        return read_questions(
             section.document.file.parent / name,
             columns.value if columns is not None else None,
             sheet=section.text("sheet"),
@@ -286,16 +288,16 @@ def _mapping(section: Section, key: str) -> dict[str, Any]:
     return {} if found is None else dict(found.value)
 
 
-def readable_text(benchmark: BenchmarkContent, path: Path) -> str:
+def serialize_yaml(benchmark: BenchmarkContent, path: Path) -> str:
     """The benchmark as YAML. Raises `CheckpointError`; `path` is only named in it."""
-    data = head_values(benchmark)
-    data["questions"] = [question_values(question, place, path) for place, question in enumerate(benchmark, 1)]
+    data = serialize_head(benchmark)
+    data["questions"] = [serialize_question(question, place, path) for place, question in enumerate(benchmark, 1)]
     return dump(data)
 
 
-def head_values(benchmark: BenchmarkContent) -> dict[str, Any]:
+def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
     """What the form says of a benchmark beside its questions."""
-    data: dict[str, Any] = {"karenina": READABLE_VERSION, "name": benchmark.name}
+    data: dict[str, Any] = {"karenina": FORM_VERSION, "name": benchmark.name}
     data |= {name: getattr(benchmark, name) for name in _TEXTS}
     data["workspace_root"] = None if benchmark.workspace_root is None else str(benchmark.workspace_root)
     data["config"] = benchmark.run_config
@@ -306,7 +308,7 @@ def head_values(benchmark: BenchmarkContent) -> dict[str, Any]:
     return _said(data)
 
 
-def question_values(question: Question, place: int, path: Path) -> dict[str, Any]:
+def serialize_question(question: Question, place: int, path: Path) -> dict[str, Any]:
     """What the form says of a question, the one at `place`. Raises `CheckpointError`; `path` is only named in it."""
     try:
         source = template_source_of(question)

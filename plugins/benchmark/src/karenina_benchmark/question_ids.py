@@ -10,7 +10,7 @@ _WORDS: Final = 3
 _LONGEST: Final = 24
 
 
-def id_of_place(place: int, text: str) -> str:
+def make_question_id(place: int, text: str) -> str:
     """Return the id of the question that is the `place`-th of its file, from 1: `q1-which-gene-is`.
 
     It depends on the place, which tells questions of one beginning apart, and on the first words of the text.

@@ -1,4 +1,4 @@
-"""Rows of a CSV, Excel or JSONL file, and questions made of them."""
+"""Read the rows of a CSV, Excel or JSONL file."""
 
 from __future__ import annotations
 
@@ -6,30 +6,21 @@ import csv
 import io
 import json
 from codecs import BOM_UTF8
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from zipfile import ZipFile
 
-from karenina_benchmark.declarative import DeclarationError, row_source
-from karenina_benchmark.errors import CheckpointError, explain
-from karenina_benchmark.files import of_file, read_text
-from karenina_benchmark.keywords import keywords_in
-from karenina_benchmark.places import id_of_place
-from karenina_core.data.question import Question
+from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.text_files import read_text, to_checkpoint_error
 from karenina_toolkit import files
 from karenina_toolkit.bounds import trouble_in_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karenina_core.data.rubrics import Rubric
-
-FIELDS = ("question", "raw_answer", "id", "keywords", "answer_template", "author", "sources", "workspace_path")
-"""Fields of a question that may come from a column; `metadata` besides takes a list of columns."""
 _BLANK = b" \t\r\n"
 _DELIMITERS = (",", ";", "\t")
 _CELLS_OF_A_ROW = 5
@@ -125,7 +116,7 @@ def _excel_rows(file: Path, sheet: str | None) -> Iterator[tuple[int, list[Any]]
     except CheckpointError:
         raise
     except files.FileError as error:
-        raise of_file(error) from error
+        raise to_checkpoint_error(error) from error
     # A damaged or hostile file makes openpyxl, zipfile and the XML parser raise whatever their code runs into.
     except Exception as error:
         cause = _first_cause(error)
@@ -220,7 +211,7 @@ def _jsonl(file: Path) -> Table:
                 columns.update(dict.fromkeys(values))
                 rows.append(Row(number, values))
     except files.FileError as error:
-        raise of_file(error) from error
+        raise to_checkpoint_error(error) from error
     if not rows:
         raise CheckpointError(file, "", "the file is empty", "one JSON object a line")
     return Table(file, tuple(columns), tuple(rows))
@@ -241,156 +232,3 @@ def _row(line: bytes, file: Path, number: int) -> dict[str, Any]:
     if trouble is not None:
         raise CheckpointError(file, where, trouble.what, trouble.cure)
     return values
-
-
-def questions_of(
-    path: str | Path,
-    columns: Mapping[str, Any] | None = None,
-    *,
-    sheet: str | None = None,
-    separator: str | None = None,
-    answer: Mapping[str, Any] | None = None,
-    strategy: Any = None,
-    answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None = None,
-    rubric: Rubric | None = None,
-    first: int = 1,
-) -> list[Question]:
-    """The rows of a file as questions, all of them or an error.
-
-    `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns; without it, the columns that are
-    named like fields are taken. `keywords` is a list, or a text that `separator` divides, or semicolons or commas
-    without it. The template of each row is `answer` (declarations in which `{"column": name}` stands for the row's
-    value, with `strategy`), or `answer_template`: source or a class for all rows, or a function from a row's values to
-    source. A row without an id is named by its place and its first words; the first row has the place `first`.
-    Raises `CheckpointError` naming the row: a missing column, an empty question, an id that two rows have.
-    """
-    return questions_in(
-        read_rows(path, sheet),
-        columns,
-        separator=separator,
-        answer=answer,
-        strategy=strategy,
-        answer_template=answer_template,
-        rubric=rubric,
-        first=first,
-    )
-
-
-def questions_in(
-    table: Table,
-    columns: Mapping[str, Any] | None = None,
-    *,
-    separator: str | None = None,
-    answer: Mapping[str, Any] | None = None,
-    strategy: Any = None,
-    answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None = None,
-    rubric: Rubric | None = None,
-    first: int = 1,
-) -> list[Question]:
-    """Return the rows of a table as questions: see `questions_of`."""
-    if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
-        raise CheckpointError(table.file, "", "both `answer` and a template are given", "give one of the two")
-    chosen, kept = _chosen(table, columns)
-    questions: dict[str, tuple[int, Question]] = {}
-    texts: dict[str, int] = {}
-    for place, row in enumerate(table.rows, first):
-        values: dict[str, Any] = {name: row.values.get(column) for name, column in chosen.items()}
-        where = f"line {row.line}"
-        if values["question"] is None or not str(values["question"]).strip():
-            raise CheckpointError(
-                table.file,
-                where,
-                f"the column {chosen['question']!r} is empty",
-                "write a question; nothing was imported",
-            )
-        fields = _fields(values, separator)
-        if not fields["id"]:
-            fields["id"] = id_of_place(place, fields["question"])
-            line = texts.setdefault(fields["question"], row.line)
-            if line != row.line:
-                cure = "delete one of them, or map `id` to a column that tells them apart; nothing was imported"
-                raise CheckpointError(table.file, where, f"the question of line {line} has the same text", cure)
-        try:
-            question = Question.model_validate(
-                {
-                    **fields,
-                    **_template(row, answer, strategy, answer_template),
-                    "metadata": {column: row.values.get(column) for column in kept},
-                    "rubric": rubric,
-                }
-            )
-        except KeyError as error:
-            raise _no_column(table, str(error.args[0]), where) from error
-        except DeclarationError as error:
-            raise CheckpointError(table.file, where, error.what, error.cure) from error
-        except ValueError as error:
-            raise CheckpointError(table.file, where, explain(error), "nothing was imported") from error
-        if question.id in questions:
-            raise CheckpointError(
-                table.file,
-                where,
-                f"the question of line {questions[question.id][0]} has the same id {question.id!r}",
-                "map `id` to a column that tells the rows apart; nothing was imported",
-            )
-        questions[question.id] = (row.line, question)
-    return [question for _, question in questions.values()]
-
-
-def _chosen(table: Table, columns: Mapping[str, Any] | None) -> tuple[dict[str, str], list[str]]:
-    if columns is None:
-        columns = {name: name for name in FIELDS if name in table.columns}
-    wanted = dict(columns)
-    kept = wanted.pop("metadata", None) or []
-    kept = [kept] if isinstance(kept, str) else list(kept)
-    for name in wanted:
-        if name not in FIELDS:
-            near = get_close_matches(name, FIELDS, n=1)
-            cure = f"did you mean {near[0]!r}?" if near else f"the fields are {', '.join(FIELDS)} and metadata"
-            raise CheckpointError(table.file, "", f"columns names the field {name!r}, which is none", cure)
-    if "question" not in wanted:
-        raise CheckpointError(
-            table.file,
-            "",
-            "no column is mapped to `question`",
-            f'give columns={{"question": ...}}; the file has {", ".join(table.columns)}',
-        )
-    for column in [*wanted.values(), *kept]:
-        if column not in table.columns:
-            raise _no_column(table, column, "")
-    return wanted, kept
-
-
-def _no_column(table: Table, column: object, where: str) -> CheckpointError:
-    return CheckpointError(
-        table.file, where, f"there is no column {column!r}", f"the file has {', '.join(table.columns)}"
-    )
-
-
-def _fields(values: dict[str, Any], separator: str | None) -> dict[str, Any]:
-    for name in ("question", "raw_answer", "id", "workspace_path"):
-        value = values.get(name)
-        if isinstance(value, list | Mapping):
-            values[name] = json.dumps(value, ensure_ascii=False)
-        elif value is not None:
-            values[name] = str(value)
-    keywords = values.pop("keywords", None)
-    if isinstance(keywords, str):
-        keywords = [*keywords_in([keywords], separator)]
-    values["keywords"] = [] if keywords is None else keywords
-    values["id"] = values.get("id") or ""
-    return values
-
-
-def _template(
-    row: Row,
-    answer: Mapping[str, Any] | None,
-    strategy: Any,
-    answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None,
-) -> dict[str, Any]:
-    if answer is not None:
-        return {"answer_template": row_source(answer, strategy, row.values)}
-    if answer_template is None:
-        return {}
-    if isinstance(answer_template, str | type):
-        return {"answer_template": answer_template}
-    return {"answer_template": answer_template(row.values)}
