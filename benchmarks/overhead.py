@@ -42,7 +42,8 @@ def run_karenina(file: Path, url: str, *, journal: bool) -> None:
     from karenina_engine.execution import carry_out
     from karenina_engine.journal.request import RunRequest
     from karenina_engine.results.totals import Totals
-    from karenina_engine.scheduling.running import open_run, run_blocking
+    from karenina_engine.scheduling.blocking import run_blocking
+    from karenina_engine.scheduling.prepare import open_run
 
     model = {"interface": "openai", "model_name": "fake", "endpoint_base_url": url}
     config = VerificationConfig(

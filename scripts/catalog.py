@@ -19,7 +19,7 @@ from karenina_core.known import Known
 from karenina_core.plugins import GROUPS, Plugins
 from karenina_core.stages.stage import offered_stages
 from karenina_engine.calls.hookspecs import karenina_tool_sources
-from karenina_engine.scheduling.offered_executors import executors
+from karenina_engine.scheduling.executor_selection import executors
 
 
 def members(checkout: Path) -> list[str]:

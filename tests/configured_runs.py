@@ -21,7 +21,7 @@ from karenina_core.errors import KareninaError
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.ports import AgentReply, CallInfo, ErrorCategory, LLMReply, Message, PortError, ToolCall
 from karenina_core.plugins import Plugins
-from karenina_engine.offline.placeholder import fitting
+from karenina_engine.offline.schema_example import example_for_schema
 from karenina_testing import Request, ScriptedModels
 
 SAID = "It is BCL2, which keeps cells alive."
@@ -156,7 +156,7 @@ class Judge:
 
     def fill(self, _messages: object, schema: Mapping[str, Any], _info: CallInfo) -> dict[str, Any]:
         """A reply that fits."""
-        found: dict[str, Any] = json.loads(fitting(schema, SAID))
+        found: dict[str, Any] = json.loads(example_for_schema(schema, SAID))
         said = {"gene": "BCL2", "abstained": False, **self.says}
         for name, part in schema["properties"].items():
             if "confidence" in str(part):

@@ -26,7 +26,7 @@ from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallIn
 from karenina_core.planning.plan import PlanError
 from karenina_core.plugins import Plugins
 from karenina_engine.journal.request import RunRequest
-from karenina_engine.scheduling.running import prepare
+from karenina_engine.scheduling.prepare import prepare_session
 
 TEMPLATE = """
 class Answer(BaseAnswer):
@@ -263,7 +263,7 @@ def test_a_run_that_is_left_early_leaves_no_folder_behind(root: Path) -> None:
             workspace_root=root,
             replicate_count=12,
         )
-        async with aclosing(prepare(RunRequest(benchmark(), config)).results()) as results:
+        async with aclosing(prepare_session(RunRequest(benchmark(), config)).results()) as results:
             async for result in results:
                 assert len(left_in(root)) > 1
                 return result
@@ -440,8 +440,8 @@ def test_a_file_cannot_lead_the_workspace_root_out_of_its_own_folder(
     tmp_path: Path, stated: str, allowed: bool
 ) -> None:
     from karenina_core.data.trust import NO_TRUST
-    from karenina_engine.scheduling.admission import RestrictedValues, admit
-    from karenina_engine.scheduling.running import with_own_settings
+    from karenina_engine.scheduling.questions import with_workspace_root
+    from karenina_engine.scheduling.restricted_values import RestrictedValues, check_restricted_values
 
     folder = tmp_path / "given"
     folder.mkdir()
@@ -450,15 +450,15 @@ def test_a_file_cannot_lead_the_workspace_root_out_of_its_own_folder(
     made.save(folder / "b.jsonld")
     loaded = Benchmark.load(folder / "b.jsonld")
     if allowed:
-        assert with_own_settings(loaded, VerificationConfig()).workspace_root == folder / "work"
+        assert with_workspace_root(loaded, VerificationConfig()).workspace_root == folder / "work"
     else:
         with pytest.raises(RestrictedValues, match="workspace_root"):
-            admit(loaded, VerificationConfig(), NO_TRUST)
+            check_restricted_values(loaded, VerificationConfig(), NO_TRUST)
     own = VerificationConfig(workspace_root=tmp_path)
-    admit(loaded, own, NO_TRUST)
-    assert with_own_settings(loaded, own).workspace_root == (folder / "work" if allowed else tmp_path)
+    check_restricted_values(loaded, own, NO_TRUST)
+    assert with_workspace_root(loaded, own).workspace_root == (folder / "work" if allowed else tmp_path)
     loaded.workspace_root = tmp_path / "mine"
-    assert with_own_settings(loaded, own).workspace_root == tmp_path / "mine"
+    assert with_workspace_root(loaded, own).workspace_root == tmp_path / "mine"
 
 
 def test_an_agent_that_answers_works_in_the_folder_that_its_question_names_though_no_agent_judges(

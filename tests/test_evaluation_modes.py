@@ -17,7 +17,7 @@ from karenina_core.models.ports import AgentReply, CallInfo, Message
 from karenina_core.planning.plan import Plan, make_plan
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import OfferedStage, offered_stages
-from karenina_engine.offline.placeholder import fitting
+from karenina_engine.offline.schema_example import example_for_schema
 from karenina_testing import ScriptedModels
 
 Cell = Literal["yes", "optional", "no"]
@@ -125,7 +125,7 @@ def run(models: ScriptedModels, mode: EvaluationMode, **more: Any) -> Verificati
 
 
 def fill(_messages: object, schema: Mapping[str, Any], info: CallInfo) -> Mapping[str, Any] | str:
-    return {"gene": "BCL2"} if info.task == "parsing" else fitting(schema, "So it is.")
+    return {"gene": "BCL2"} if info.task == "parsing" else example_for_schema(schema, "So it is.")
 
 
 @pytest.mark.skipif(Slot.RUBRIC_EVALUATION not in INSTALLED, reason="karenina-rubric is not installed")

@@ -29,9 +29,9 @@ from karenina_core.stages.finalize import plugin as core_plugin
 from karenina_core.stages.stage import offered_stages
 from karenina_engine.calls.tool_sessions import tool_sources
 from karenina_engine.cost.pricing import price_sources
-from karenina_engine.scheduling.executors import InThisProcess
-from karenina_engine.scheduling.observers import observers
-from karenina_engine.scheduling.offered_executors import executors
+from karenina_engine.scheduling.executor import AsyncioExecutor
+from karenina_engine.scheduling.executor_selection import executors
+from karenina_engine.scheduling.find_observers import observers
 from karenina_testing import ScriptedModels
 
 SHARED = ("karenina-benchmark", "karenina-cli", "karenina-core", "karenina-engine")
@@ -116,7 +116,7 @@ def test_tool_sources_are_offered_by_name(plugins: Plugins) -> None:
 
 @shows("karenina_executors")
 def test_executors_are_offered_beside_the_one_of_the_core(plugins: Plugins) -> None:
-    class Elsewhere(InThisProcess):
+    class Elsewhere(AsyncioExecutor):
         name = "elsewhere"
 
     plugins.register(offering("karenina_executors", [Elsewhere()]))

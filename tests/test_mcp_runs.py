@@ -24,7 +24,7 @@ from karenina import Outcome, VerificationConfig, VerificationResultSet
 from karenina_benchmark.config_files import read_config
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.journal.request import RunRequest
-from karenina_engine.scheduling.running import prepare
+from karenina_engine.scheduling.prepare import prepare_session
 from karenina_engine.scheduling.session import RunSession
 from karenina_mcp.settings import servers_of
 
@@ -176,7 +176,7 @@ def test_a_run_that_is_cancelled_leaves_no_server(started: Started) -> None:
 
     with recording_server(TOKYO) as server:
         models = configuration(server.url, mcp_urls_dict={"time": started.noting(TIME)})
-        asyncio.run(cancelled(prepare(RunRequest(benchmark("21:00"), VerificationConfig(**models)))))
+        asyncio.run(cancelled(prepare_session(RunRequest(benchmark("21:00"), VerificationConfig(**models)))))
     assert len(started.processes) == 1
 
 
@@ -208,7 +208,9 @@ def test_a_server_that_does_not_start_is_an_error_of_the_items_and_is_tried_agai
     with recording_server(TOKYO) as server:
         lost = started.noting("sh -c 'echo no map >&2; exit 1'")
         models = configuration(server.url, mcp_urls_dict={"hills": lost})
-        run = prepare(RunRequest(benchmark("21:00"), VerificationConfig(**models), policy=RetryPolicy(base=0.0)))
+        run = prepare_session(
+            RunRequest(benchmark("21:00"), VerificationConfig(**models), policy=RetryPolicy(base=0.0))
+        )
 
         async def only() -> object:
             async with aclosing(run.results()) as results:

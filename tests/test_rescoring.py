@@ -33,7 +33,7 @@ from karenina_core.models.prompts import PromptTask
 from karenina_core.plugins import Plugins
 from karenina_engine.offline import rescoring
 from karenina_engine.offline.rescoring import rescore
-from karenina_engine.scheduling.forked import can_fork
+from karenina_engine.scheduling.process_pool import can_fork
 from karenina_testing import ScriptedModels
 from karenina_toolkit.structured import ask
 

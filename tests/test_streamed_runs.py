@@ -12,7 +12,7 @@ from karenina_benchmark import CheckpointError
 from karenina_core import plugins as plugin_room
 from karenina_core.data.question import Question
 from karenina_core.plugins import Plugins
-from karenina_engine.scheduling import running
+from karenina_engine.scheduling import questions as run_questions
 from karenina_testing import ScriptedModels
 
 
@@ -69,7 +69,7 @@ def test_questions_are_let_go_when_their_items_have_ended(
         return question
 
     monkeypatch.setattr(Question, "model_validate", noted)
-    monkeypatch.setattr(running, "MOST_HELD", 20)
+    monkeypatch.setattr(run_questions, "MAX_IN_MEMORY", 20)
     models.concurrency = 2
     benchmark = Benchmark.load(lines(tmp_path, 300))
     results = benchmark.run_verification(

@@ -37,7 +37,7 @@ from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item, State
 from karenina_core.stages.finalize import FinalizeResult
 from karenina_engine.calls.ports import PortHub
-from karenina_engine.scheduling.observers import observers
+from karenina_engine.scheduling.find_observers import observers
 from karenina_testing import ScriptedModels, run_stage
 
 A = ArtifactKey("test.a", int)

@@ -15,7 +15,7 @@ from karenina_core.planning.selection import Selected
 from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item
 from karenina_engine.calls.ports import PortHub
-from karenina_engine.scheduling.observers import observers
+from karenina_engine.scheduling.find_observers import observers
 from karenina_testing import ScriptedModels
 
 

@@ -13,7 +13,7 @@ from karenina_core import ModelConfig
 from karenina_core.models.ports import CallNotes, ErrorCategory, PortError
 from karenina_engine.calls.limits import Bounds, Limits, refuses
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.scheduling.crew import Crew
+from karenina_engine.scheduling.worker_pool import WorkerPool
 
 MODEL = ModelConfig(id="m", interface="scripted", model_name="m")
 ROUND_TRIP = 0.001
@@ -171,7 +171,7 @@ async def _run(server: Server, questions: int, bounds: Bounds) -> Outcome:
             await call(order)
             failed -= 1
 
-    crew = Crew(iter(range(questions)), question, limits.could_be_under_way, ended.set)
+    crew = WorkerPool(iter(range(questions)), question, limits.could_be_under_way, ended.set)
     limits.on_change = crew.fill
     crew.fill()
     await ended.wait()

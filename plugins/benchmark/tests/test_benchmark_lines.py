@@ -10,8 +10,8 @@ from karenina_core.config import VerificationConfig
 from karenina_core.data.rubrics import RegexRubricTrait, Rubric
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
-from karenina_engine.scheduling import running
-from karenina_engine.scheduling.running import chosen_questions
+from karenina_engine.scheduling import questions as run_questions
+from karenina_engine.scheduling.questions import select_questions
 from karenina_template.questions import template_of, template_source_of
 
 GENE = {
@@ -171,11 +171,11 @@ def test_a_declared_template_needs_no_trust_and_is_loaded_once(tmp_path: Path) -
 def test_the_questions_of_a_run_have_the_traits_of_the_benchmark_and_of_many_none_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "MOST_HELD", 0)
+    monkeypatch.setattr(run_questions, "MAX_IN_MEMORY", 0)
     head = {"karenina": 1, "rubric": [{"type": "regex", "name": "cites", "pattern": "doi"}]}
     benchmark = Benchmark.load(written(tmp_path, head, GENE, YEAR))
-    chosen = chosen_questions(benchmark, VerificationConfig(), ["year"])
+    chosen = select_questions(benchmark, VerificationConfig(), ["year"])
     assert [question.trait_names() for question in chosen] == [("cites",)]
     assert chosen[0] is not chosen[0]
     with pytest.raises(ConfigError, match="did you mean 'year'"):
-        chosen_questions(benchmark, VerificationConfig(), ["yeer"])
+        select_questions(benchmark, VerificationConfig(), ["yeer"])

@@ -22,7 +22,7 @@ from karenina_deep_judgment.parse import DeepJudgmentParseTemplate
 from karenina_deep_judgment.settings import DeepJudgmentSettings
 from karenina_deep_judgment.tavily import TavilySearch
 from karenina_deep_judgment.wishes import judged
-from karenina_engine.scheduling.preflight import check_any_run
+from karenina_engine.scheduling.stage_checks import check_any_run
 from karenina_testing import ScriptedModels
 
 

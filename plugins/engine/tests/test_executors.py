@@ -22,10 +22,10 @@ from karenina_core.plugins import Plugins
 from karenina_engine.calls.limits import Concurrency
 from karenina_engine.execution import collect
 from karenina_engine.journal.request import RunRequest
-from karenina_engine.scheduling.executors import Executor
-from karenina_engine.scheduling.placed import Placed
-from karenina_engine.scheduling.prepared import PreparedRun
-from karenina_engine.scheduling.running import prepare
+from karenina_engine.scheduling.executor import Executor
+from karenina_engine.scheduling.indexed_result import IndexedResult
+from karenina_engine.scheduling.prepare import prepare_session
+from karenina_engine.scheduling.prepared_run import PreparedRun
 from karenina_engine.scheduling.session import RunSession
 
 
@@ -45,13 +45,13 @@ class Lighthouse(Executor):
         if prepared.config.section(Lamps).lamps < 1:
             raise ConfigError(["lamps: there must be one"])
 
-    async def execute(self, run: RunSession) -> AsyncGenerator[Placed]:
+    async def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
         run.add_stop_listener(self.stops.append)
         for task in run.prepared.matrix:
             judges, kept = run.todo(task)
             for placed in kept:
                 yield placed
-            made: list[Placed] = []
+            made: list[IndexedResult] = []
 
             async def done(judge: int, result: VerificationResult) -> None:
                 made.append(await run.finished(task, judge, result))  # noqa: B023 - awaited in this turn
@@ -97,7 +97,9 @@ def run_of(executor: str, plugins: Plugins, **values: object) -> RunSession:
     for number in range(3):
         benchmark.add_question(f"What is {number}?")
     with plugin_room.using(plugins):
-        return prepare(RunRequest(benchmark, config(executor=executor, evaluation_mode="rubric_only", **values)))
+        return prepare_session(
+            RunRequest(benchmark, config(executor=executor, evaluation_mode="rubric_only", **values))
+        )
 
 
 def test_an_executor_of_a_plugin_brings_what_the_core_brings() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karenina_engine.results.failures import MOST_KINDS, OTHERS, Failure, FailureCounts
+from karenina_engine.results.failure_counts import MOST_KINDS, OTHERS, Failure, FailureCounts
 
 
 def ranked(*errors: str) -> list[Failure]:

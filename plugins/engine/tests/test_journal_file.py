@@ -24,7 +24,7 @@ from karenina_engine.journal.file import JournalInUse
 from karenina_engine.journal.journal import GATHERING, Journal, JournalError
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.journal.view import JournalView
-from karenina_engine.scheduling.running import prepare
+from karenina_engine.scheduling.prepare import prepare_session
 from karenina_engine.scheduling.session import RunSession
 from karenina_testing.virtual_time import run_in_virtual_time
 
@@ -235,5 +235,5 @@ def test_a_run_whose_models_answer_at_once_waits_for_no_commit(tmp_path: Path) -
         return asyncio.get_running_loop().time()
 
     with plugin_room.using(World().plugins()), Journal.open(tmp_path / "j.journal") as journal:
-        run = prepare(RunRequest(words(*"abcdefgh"), VerificationConfig(**CONFIG)), journal=journal)
+        run = prepare_session(RunRequest(words(*"abcdefgh"), VerificationConfig(**CONFIG)), journal=journal)
         assert run_in_virtual_time(seconds(run)) == 0

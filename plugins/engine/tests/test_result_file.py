@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_engine.results.output import ResultFile
+from karenina_engine.results.result_file import ResultFile
 
 FULL = Path("/dev/full")
 

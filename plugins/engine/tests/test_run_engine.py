@@ -26,8 +26,9 @@ from karenina_engine.execution import collect
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.results.summary import OutcomeTally, summarize
+from karenina_engine.scheduling.blocking import run_blocking
 from karenina_engine.scheduling.events import RunFinished
-from karenina_engine.scheduling.running import prepare, run_blocking
+from karenina_engine.scheduling.prepare import prepare_session
 from karenina_engine.scheduling.session import RunSession
 from karenina_testing.virtual_time import run_in_virtual_time
 
@@ -111,7 +112,7 @@ def run(
             parsing_models=models(judges),
             **values,
         )
-        return run_in_virtual_time(collected(prepare(RunRequest(benchmark, config, policy=policy))))
+        return run_in_virtual_time(collected(prepare_session(RunRequest(benchmark, config, policy=policy))))
 
 
 def test_calls_of_one_question_follow_one_another_so_that_a_prompts_beginning_stays_warm() -> None:

@@ -17,7 +17,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.config import settings
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
-from karenina_engine.scheduling.observers import observers
+from karenina_engine.scheduling.find_observers import observers
 from karenina_otel import outlet, plugin
 from karenina_otel.outlet import own_outlet
 
@@ -70,7 +70,7 @@ def test_a_run_is_refused_where_its_exporter_is_not_installed(
 
 def test_the_sdk_is_not_imported_by_a_run_that_does_not_ask_for_it() -> None:
     program = (
-        "import sys, karenina_otel\nfrom karenina_engine.scheduling.observers import observers\n"
+        "import sys, karenina_otel\nfrom karenina_engine.scheduling.find_observers import observers\n"
         "from karenina_core import VerificationConfig, plugins\n"
         "room = plugins.Plugins()\n"
         "room.register(karenina_otel.plugin)\n"

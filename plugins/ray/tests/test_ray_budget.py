@@ -15,7 +15,7 @@ from karenina_core.data.result import VerificationResult
 from karenina_engine.execution import collect
 from karenina_engine.journal.journal import Journal
 from karenina_engine.journal.request import RunRequest
-from karenina_engine.scheduling.running import prepare
+from karenina_engine.scheduling.prepare import prepare_session
 from karenina_engine.scheduling.session import RunSession
 
 pytestmark = pytest.mark.usefixtures("ray")
@@ -40,7 +40,7 @@ def part(
         server, executor, prices=PRICES, budget=f"{budget / 10**6:f}", max_concurrency=8, ray_workers=workers
     )
     with Journal.open(journal) as opened:
-        prepared = prepare(RunRequest(benchmark(QUESTIONS), chosen), journal=opened)
+        prepared = prepare_session(RunRequest(benchmark(QUESTIONS), chosen), journal=opened)
         return prepared, list(asyncio.run(collect(prepared)))
 
 

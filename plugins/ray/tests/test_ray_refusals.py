@@ -14,7 +14,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
 from karenina_engine.journal.request import RunRequest
-from karenina_engine.scheduling.running import prepare
+from karenina_engine.scheduling.prepare import prepare_session
 from karenina_template.templates import BaseAnswer, ExactMatch, VerifiedField
 
 HIDDEN = "BCL2"
@@ -30,7 +30,7 @@ class Needy(BaseAnswer):
 
 def refusal(questions: Benchmark, **values: Any) -> str:
     with serving() as server, pytest.raises(ConfigError) as caught:
-        prepare(RunRequest(questions, config(server, "ray", **values)))
+        prepare_session(RunRequest(questions, config(server, "ray", **values)))
     assert server.heard == []
     return str(caught.value)
 
@@ -61,7 +61,7 @@ def test_a_template_class_goes_by_its_source_where_that_stands_alone() -> None:
     questions = Benchmark.create("genes")
     questions.add_question(question="Which gene?", raw_answer="BCL2", answer_template=Plain)
     with serving() as server:
-        assert len(prepare(RunRequest(questions, config(server, "ray")))) == 2
+        assert len(prepare_session(RunRequest(questions, config(server, "ray")))) == 2
 
     questions.add_question(question="Which gene, then?", raw_answer="BCL2", answer_template=Needy)
     said = refusal(questions)

@@ -18,7 +18,7 @@ from karenina_core.plugins import Plugins
 from karenina_engine.execution import collect
 from karenina_engine.journal.journal import Journal
 from karenina_engine.journal.request import RunRequest
-from karenina_engine.scheduling.running import prepare
+from karenina_engine.scheduling.prepare import prepare_session
 from karenina_ray.foreman import ExecutorError
 
 TOWN = str(Path(__file__).parent / "town")
@@ -85,7 +85,7 @@ def test_a_run_that_is_stopped_goes_on_in_one_process_without_a_call_made_twice(
     with serving(latency=0.1) as server:
         chosen = config(server, "ray", ray_workers=2, max_concurrency=8)
         with Journal.open(tmp_path / "journal") as journal:
-            stopped = prepare(RunRequest(questions, chosen), journal=journal)
+            stopped = prepare_session(RunRequest(questions, chosen), journal=journal)
             part = asyncio.run(
                 collect(
                     stopped, on_result=lambda _result: stopped.stop("enough", grace=5) if not stopped.stopped else None
@@ -104,7 +104,9 @@ def test_the_ledger_of_the_run_has_the_calls_of_all_workers(tmp_path: Path) -> N
     with serving() as server:
         for executor in ("asyncio", "ray"):
             with Journal.open(tmp_path / executor) as journal:
-                prepared = prepare(RunRequest(questions, config(server, executor, ray_workers=2)), journal=journal)
+                prepared = prepare_session(
+                    RunRequest(questions, config(server, executor, ray_workers=2)), journal=journal
+                )
                 asyncio.run(collect(prepared))
             lines.append([(*one.names, one.made.calls, one.made.input_tokens) for one in prepared.ledger.lines])
             assert (prepared.tally.made, prepared.tally.used.calls) == (18, 18)
@@ -160,7 +162,7 @@ def test_a_worker_with_another_version_of_a_plugin_is_told_and_asks_nobody(
     shutil.copytree(TOWN, copy)
     monkeypatch.setattr(sys, "path", [str(copy), *(folder for folder in sys.path if folder != TOWN)])
     with serving() as server, plugin_room.using(Plugins.discover()):
-        prepared = prepare(RunRequest(benchmark(2), config(server, "ray", ray_workers=1)))
+        prepared = prepare_session(RunRequest(benchmark(2), config(server, "ray", ray_workers=1)))
         (copy / "ray_town-1.0.dist-info").rename(copy / "ray_town-1.1.dist-info")
         (copy / "ray_town-1.1.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: ray-town\nVersion: 1.1\n")
         with pytest.raises(ExecutorError, match=r"other plugins than this process: .* of ray-town 1\.[01] is") as told:

@@ -54,7 +54,7 @@ class Benchmark(BenchmarkContent):
         """
         from karenina_benchmark import storage
         from karenina_core.data.trust import Trust
-        from karenina_engine.scheduling.admission import check_paths
+        from karenina_engine.scheduling.restricted_values import check_paths
         from karenina_toolkit.files import allowing
 
         chosen = Trust.all() if trust == "all" else trust
@@ -119,7 +119,7 @@ class Benchmark(BenchmarkContent):
         answers, and nobody is asked. Works in a notebook too. Raises `ConfigError`, `PlanError` and `JournalError`
         before anything is asked; what goes wrong with one item stands in its result.
         """
-        from karenina_engine.scheduling.running import run_blocking
+        from karenina_engine.scheduling.blocking import run_blocking
 
         return run_blocking(
             lambda: self.arun_verification(
@@ -150,7 +150,7 @@ class Benchmark(BenchmarkContent):
         from karenina_core.config import VerificationConfig
         from karenina_engine.execution import collect
         from karenina_engine.journal.request import RunRequest
-        from karenina_engine.scheduling.running import open_run
+        from karenina_engine.scheduling.prepare import open_run
 
         chosen = config if isinstance(config, VerificationConfig) else VerificationConfig(**config)
         request = RunRequest(

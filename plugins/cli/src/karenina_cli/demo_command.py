@@ -76,11 +76,12 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
     from karenina_core import VerificationConfig, VerificationResult
     from karenina_engine.execution import collect
     from karenina_engine.journal.request import RunRequest
-    from karenina_engine.scheduling.running import prepare, run_blocking
+    from karenina_engine.scheduling.blocking import run_blocking
+    from karenina_engine.scheduling.prepare import prepare_session
 
     with demo.questions() as path:
         benchmark = Benchmark.load(path)
-    run = prepare(RunRequest(benchmark, VerificationConfig(**demo.config(answering, judge))))
+    run = prepare_session(RunRequest(benchmark, VerificationConfig(**demo.config(answering, judge))))
     done = 0
 
     def tell(result: VerificationResult) -> None:

@@ -21,14 +21,15 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     from karenina_core.config import plugins_of
     from karenina_engine.cost.pricing import Prices
     from karenina_engine.offline.estimate import estimate
-    from karenina_engine.scheduling.running import admitting, chosen_questions, with_own_settings
+    from karenina_engine.scheduling.questions import select_questions, with_workspace_root
+    from karenina_engine.scheduling.restricted_values import require_trust
     from karenina_engine.scheduling.settings import EngineSettings
 
-    trust = admitting(request.benchmark, request.config, request.trust)
-    config = with_own_settings(request.benchmark, request.config)
+    trust = require_trust(request.benchmark, request.config, request.trust)
+    config = with_workspace_root(request.benchmark, request.config)
     plugins = plugins_of(config)
     found = estimate(
-        chosen_questions(request.benchmark, config, request.question_ids),
+        select_questions(request.benchmark, config, request.question_ids),
         config,
         plugins,
         Prices(plugins, config.section(EngineSettings).prices),

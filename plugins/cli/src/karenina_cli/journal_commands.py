@@ -106,7 +106,7 @@ def export(
     screen = screen_of(ctx)
     with screen.telling_errors(), ExitStack() as opened:
         from karenina_engine.journal.view import JournalView
-        from karenina_engine.results.output import OBJECT_LINES, lines_file, make_room
+        from karenina_engine.results.result_file import OBJECT_LINES, lines_file, make_room
 
         if form is Form.RESULTS and holds_results(journal) and not has_journal(journal):
             lines = _whole_results(journal, model)

@@ -44,6 +44,6 @@ def holds_results(path: Path) -> bool:
 
 
 def _beside(path: Path) -> Path:
-    from karenina_engine.results.output import default_journal
+    from karenina_engine.results.result_file import default_journal
 
     return default_journal(path)

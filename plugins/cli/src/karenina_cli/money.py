@@ -72,7 +72,7 @@ def spent_for(files: Sequence[Path]) -> list[Line] | None:
     """What the runs spent that wrote these result files, from the journals beside them; None where one has none."""
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView
-    from karenina_engine.results.output import default_journal
+    from karenina_engine.results.result_file import default_journal
 
     found: list[Line] = []
     for file in files:

@@ -30,7 +30,7 @@ def resumed_run(screen: Screen, journal: Path) -> RunRequest:
     from karenina_benchmark import Benchmark
     from karenina_core.config import VerificationConfig
     from karenina_engine.journal.command import content_digest
-    from karenina_engine.results.output import check_output
+    from karenina_engine.results.result_file import check_output
 
     labels, command = look_up(journal)
     if command is None:

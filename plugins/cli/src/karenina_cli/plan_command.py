@@ -59,7 +59,7 @@ def _plans(
     from karenina_core.errors import ConfigError
     from karenina_engine.scheduling.planner import Planner
     from karenina_engine.scheduling.plugin_checks import check_selection, warn_about_plugins
-    from karenina_engine.scheduling.running import chosen_questions
+    from karenina_engine.scheduling.questions import select_questions
 
     benchmark = Benchmark.load(file, columns=columns) if file is not None else None
     chosen = configuration(benchmark, config, settings)
@@ -68,7 +68,7 @@ def _plans(
             raise ConfigError(["--question chooses from a benchmark: give its file"])
         questions = [Question(question="A plain question", id="plain")]
     else:
-        questions = list(chosen_questions(benchmark, chosen, wanted or None))
+        questions = list(select_questions(benchmark, chosen, wanted or None))
         if not questions:
             raise ConfigError([f"{file} holds no question to plan for"])
     plugins = plugins_of(chosen)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from karenina_core.data.result import VerificationResult
     from karenina_core.models.ports import Usage
-    from karenina_engine.results.failures import Failure
+    from karenina_engine.results.failure_counts import Failure
     from karenina_engine.results.summary import Rate, Summary
     from karenina_engine.results.trait_summary import TraitSummary
 
@@ -233,7 +233,7 @@ class _SeenFailures:
         """Return the position of an earlier item that failed in the same way; None if there is none."""
         if result.outcome.judged:
             return None
-        from karenina_engine.results.failures import kind_of
+        from karenina_engine.results.failure_counts import kind_of
 
         earlier = self._positions.setdefault(kind_of(result.why(), result.question_id), position)
         return earlier if earlier != position else None

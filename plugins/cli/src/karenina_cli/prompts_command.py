@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
     from karenina_core.models.prompts import PromptTask
     from karenina_core.plugins import Plugins
-    from karenina_engine.offline.rehearsal import OwnedTask, Prompt, Rehearsal
+    from karenina_engine.offline.prompt_preview import OwnedTask, Prompt, PromptPreview
 
 TRUTH = "shows ground truth, by design"
 
@@ -69,13 +69,13 @@ def prompts(
         from karenina_core.data.trust import Trust
         from karenina_core.errors import ConfigError
         from karenina_engine.journal.trust_store import stored_trust
-        from karenina_engine.scheduling.admission import admit
+        from karenina_engine.scheduling.restricted_values import check_restricted_values
 
         trust = Trust.all() if trust_all else stored_trust()
         benchmark = Benchmark.load(file, trust, columns=columns_of(columns)) if file is not None else None
         chosen = configuration(benchmark, config, settings, answering=answering, judges=judge)
         if benchmark is not None:
-            admit(benchmark, chosen, trust)
+            check_restricted_values(benchmark, chosen, trust)
         plugins = plugins_of(chosen)
         wanted = _wanted(task, plugins)
         if benchmark is not None:
@@ -95,7 +95,7 @@ def _wanted(names: list[str] | None, plugins: Plugins) -> set[str] | None:
     """The names of the tasks to print, None for all. Raises `ConfigError` for one that no stage in force declares."""
     from karenina_core.errors import ConfigError
     from karenina_core.wording import nearest
-    from karenina_engine.offline.rehearsal import declared_tasks
+    from karenina_engine.offline.prompt_preview import declared_tasks
 
     declared = [one.task for one in declared_tasks(plugins)]
     known = {name for task in declared for name in (task.name, task.family) if name is not None}
@@ -112,24 +112,24 @@ def _rehearsed(
     id: str | None,
     answer: str | None,
     trust: Trust,
-) -> Rehearsal:
+) -> PromptPreview:
     from karenina_core.errors import ConfigError
-    from karenina_engine.offline.rehearsal import PLACEHOLDER, rehearse
-    from karenina_engine.scheduling.running import chosen_questions, with_own_settings
+    from karenina_engine.offline.prompt_preview import PLACEHOLDER, preview_prompts
+    from karenina_engine.scheduling.questions import select_questions, with_workspace_root
 
     if not len(benchmark):
         raise ConfigError([f"{benchmark.path} holds no question"])
-    config = with_own_settings(benchmark, config)
-    (question,) = chosen_questions(benchmark, config, [id if id is not None else benchmark.ids[0]])
+    config = with_workspace_root(benchmark, config)
+    (question,) = select_questions(benchmark, config, [id if id is not None else benchmark.ids[0]])
     said = answer if answer is not None else PLACEHOLDER
-    return asyncio.run(rehearse(question, config, plugins, trust=trust, answer=said))
+    return asyncio.run(preview_prompts(question, config, plugins, trust=trust, answer=said))
 
 
 def _is_wanted(task: PromptTask | None, wanted: set[str] | None) -> bool:
     return wanted is None or (task is not None and not wanted.isdisjoint({task.name, task.family}))
 
 
-def _rehearsal_json(done: Rehearsal, wanted: set[str] | None) -> dict[str, Any]:
+def _rehearsal_json(done: PromptPreview, wanted: set[str] | None) -> dict[str, Any]:
     return {
         "question": done.question.id,
         "prompts": [_prompt_json(one) for one in done.prompts if _is_wanted(one.task, wanted)],
@@ -162,7 +162,7 @@ def _prompt_json(prompt: Prompt) -> dict[str, Any]:
     return found
 
 
-def _print_rehearsal(screen: Screen, done: Rehearsal, wanted: set[str] | None, *, of: int) -> None:
+def _print_rehearsal(screen: Screen, done: PromptPreview, wanted: set[str] | None, *, of: int) -> None:
     screen.note(f"Question {done.question.id}" + (f", one of {of}" if of > 1 else "") + ". No model is asked.")
     for prompt in done.prompts:
         if _is_wanted(prompt.task, wanted):
@@ -192,7 +192,7 @@ def _print_prompt(screen: Screen, prompt: Prompt) -> None:
 
 
 def _tell_tasks(screen: Screen, plugins: Plugins, wanted: set[str] | None, *, as_json: bool) -> None:
-    from karenina_engine.offline.rehearsal import declared_tasks
+    from karenina_engine.offline.prompt_preview import declared_tasks
 
     tasks = [one for one in declared_tasks(plugins) if _is_wanted(one.task, wanted)]
     if as_json:

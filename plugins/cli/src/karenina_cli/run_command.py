@@ -130,7 +130,7 @@ def run(
         from karenina_core.errors import ConfigError
         from karenina_engine.journal.request import RunRequest
         from karenina_engine.journal.trust_store import stored_trust
-        from karenina_engine.results.output import check_output, default_journal, default_output
+        from karenina_engine.results.result_file import check_output, default_journal, default_output
 
         trust = Trust.all() if trust_all else stored_trust()
         benchmark = Benchmark.load(file, trust, skip_broken=skip_broken, columns=columns_of(columns))
@@ -180,7 +180,7 @@ def have_run(screen: Screen, request: RunRequest, *, fail_under: float | None, a
     """
     from karenina_cli.money import how_to_raise, money_json, print_ledger
     from karenina_engine.results.result_set import StoredResults, VerificationResultSet
-    from karenina_engine.scheduling.running import open_run
+    from karenina_engine.scheduling.prepare import open_run
 
     output = request.output
     assert output is not None  # a command always names one
@@ -290,9 +290,9 @@ def _carry_out(screen: Screen, prepared: RunSession, path: Path, *, quiet: bool)
     from karenina_cli.stopping import stopping
     from karenina_engine.execution import carry_out
     from karenina_engine.journal.file import JournalDamaged, JournalError
-    from karenina_engine.offline.spared import helped
+    from karenina_engine.offline.precompute import precompute_results
     from karenina_engine.results.result_set import VerificationResultSet, read_results
-    from karenina_engine.scheduling.running import run_blocking
+    from karenina_engine.scheduling.blocking import run_blocking
 
     progress = RunProgress(
         screen.err,
@@ -302,7 +302,7 @@ def _carry_out(screen: Screen, prepared: RunSession, path: Path, *, quiet: bool)
         cost=lambda: spent_in_words(prepared.ledger),
     )
     try:
-        with helped(prepared) as computed, progress, stopping(prepared, screen.note):
+        with precompute_results(prepared) as computed, progress, stopping(prepared, screen.note):
             found = run_blocking(
                 lambda: carry_out(
                     prepared,

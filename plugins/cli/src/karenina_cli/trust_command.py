@@ -16,7 +16,7 @@ from karenina_cli.screen import Screen, clean, screen_of
 if TYPE_CHECKING:
     from karenina_benchmark import BenchmarkContent
     from karenina_core.data.trust import Trust
-    from karenina_engine.scheduling.admission import RestrictedValue
+    from karenina_engine.scheduling.restricted_values import RestrictedValue
 
 
 @dataclass(slots=True)
@@ -112,7 +112,7 @@ def find(file: Path) -> Found:
     from karenina_benchmark.storage import load_benchmark
     from karenina_core.data.trust import digest_of_values
     from karenina_engine.journal.trust_store import stored_trust
-    from karenina_engine.scheduling import admission
+    from karenina_engine.scheduling import restricted_values
 
     stored = stored_trust()
     found = Found()
@@ -121,16 +121,16 @@ def find(file: Path) -> Found:
         return found
 
     def may_read(path: Path, names: Sequence[str]) -> bool:
-        found.paths = admission.outside(path, names)
-        found.unopened = bool(found.paths) and not stored.covers_values(path, admission.pairs(found.paths))
+        found.paths = restricted_values.outside(path, names)
+        found.unopened = bool(found.paths) and not stored.covers_values(path, restricted_values.pairs(found.paths))
         return not found.unopened
 
     benchmark = load_benchmark(file, may_read)
     found.code, found.broken = find_code(file, benchmark, stored)
-    found.values = admission.restricted_values(benchmark)
+    found.values = restricted_values.restricted_values(benchmark)
     for values in (found.values, found.paths):
         if values:
-            digest = digest_of_values(file, admission.pairs(values))
+            digest = digest_of_values(file, restricted_values.pairs(values))
             found.digests.append(digest)
             if digest not in stored.digests:
                 found.new.append(digest)

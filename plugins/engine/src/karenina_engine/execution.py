@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from karenina_core.data.result import VerificationResult
 from karenina_engine.journal.command import same_run
-from karenina_engine.offline.spared import helped
+from karenina_engine.offline.precompute import precompute_results
 from karenina_engine.results.header import header_line
-from karenina_engine.results.output import ResultFile, make_room
+from karenina_engine.results.result_file import ResultFile, make_room
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.results.totals import Totals
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from karenina_engine.scheduling.session import Computed, RunSession
 
 OnResult = Callable[[VerificationResult], None]
-OnPlaced = Callable[[int, VerificationResult], None]
+OnIndexedResult = Callable[[int, VerificationResult], None]
 """Called with a result, and the place of its item in the matrix."""
 
 logger = logging.getLogger("karenina")
@@ -30,7 +30,7 @@ async def carry_out(
     run: RunSession,
     *,
     output: str | Path | None = None,
-    on_result: OnPlaced | None = None,
+    on_result: OnIndexedResult | None = None,
     computed: Computed | None = None,
 ) -> Totals:
     """Run, and count the results; none of them is kept here. With `output` each is written to that JSONL file.
@@ -38,12 +38,13 @@ async def carry_out(
     Its first line names the distributions that the run was made with (`karenina_engine.results.header`). A result is
     written as it ends, and at the end the file is in the order of the matrix. An earlier file of that name is kept
     under another one, save where the same run wrote it, which goes on now: then all that it holds is written again.
-    `computed` is what `helped` gave, if that was entered before. Raises `ConfigError` where the file cannot be written.
+    `computed` is what `precompute_results` gave, if that was entered before. Raises `ConfigError` if the file cannot be
+    written.
     """
     pairs = len(run.prepared.config.core.answering_models) * len(run.prepared.matrix.judges)
     totals = Totals(per_question=run.prepared.config.core.replicate_count, pairs=pairs)
     with (
-        helped(run) if computed is None else nullcontext(computed) as ready,
+        precompute_results(run) if computed is None else nullcontext(computed) as ready,
         _result_file(run, Path(output)) if output is not None else nullcontext() as file,
     ):
         if file is not None:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from karenina_core.config import adapter_named
 from karenina_core.errors import ConfigError
-from karenina_engine.scheduling.executors import Executor
+from karenina_engine.scheduling.executor import Executor
 from karenina_engine.scheduling.settings import EngineSettings
 from karenina_ray.settings import RaySettings
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from karenina_engine.scheduling.placed import Placed
-    from karenina_engine.scheduling.prepared import PreparedRun
+    from karenina_engine.scheduling.indexed_result import IndexedResult
+    from karenina_engine.scheduling.prepared_run import PreparedRun
     from karenina_engine.scheduling.session import RunSession
 
 logger = logging.getLogger("karenina")
@@ -45,7 +45,7 @@ class RayExecutor(Executor):
         if found:
             raise ConfigError(found)
 
-    async def execute(self, run: RunSession) -> AsyncGenerator[Placed]:
+    async def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
         """The results, in the order in which workers bring them."""
         from karenina_ray.cluster import cluster
         from karenina_ray.feed import Feed

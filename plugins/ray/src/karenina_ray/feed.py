@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from karenina_engine.journal.tasks import AnswerTask
-    from karenina_engine.scheduling.placed import Placed
+    from karenina_engine.scheduling.indexed_result import IndexedResult
     from karenina_engine.scheduling.session import RunSession
 
 
@@ -34,7 +34,7 @@ class Feed:
         self.over = False
         """Whether there are no more."""
 
-    def turn(self) -> list[Placed]:
+    def turn(self) -> list[IndexedResult]:
         """Look at one more answer; results of it that were kept. `job` has what there is to do, if anything."""
         task = next(self._matrix, None)
         if task is None:

@@ -15,7 +15,7 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.errors import KareninaError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Usage
-from karenina_engine.scheduling.portable import question_as_json
+from karenina_engine.scheduling.question_json import question_to_json
 from karenina_ray import wire
 from karenina_ray.cashier import Cashier
 from karenina_ray.desk import Desk
@@ -25,7 +25,7 @@ from karenina_ray.hand import Hand
 from karenina_ray.worker import Worker, offers
 
 if TYPE_CHECKING:
-    from karenina_engine.scheduling.placed import Placed
+    from karenina_engine.scheduling.indexed_result import IndexedResult
     from karenina_engine.scheduling.session import RunSession
     from karenina_ray.wire import Told
 
@@ -62,7 +62,7 @@ class Foreman:
         self._hands: set[Hand] = set()
         self._feed = feed
         self._suspects: deque[list[Job]] = deque()
-        self._ready: deque[Placed] = deque()
+        self._ready: deque[IndexedResult] = deque()
         self._finishing = 0  # jobs of which the results are being kept
         self._vain = 0
         self._models: list[tuple[Told, ModelConfig]] = []
@@ -92,7 +92,7 @@ class Foreman:
             self._ray.kill(hand.actor)
         await self._errands.end()
 
-    async def results(self) -> AsyncGenerator[Placed]:
+    async def results(self) -> AsyncGenerator[IndexedResult]:
         """Every result with its place, as it comes; ends early where the run is stopped."""
         while True:
             while self._ready:
@@ -257,7 +257,7 @@ class Foreman:
         hand.tell(
             {
                 "kind": "work",
-                "questions": {key: question_as_json(question, trust) for key, question in questions.items()},
+                "questions": {key: question_to_json(question, trust) for key, question in questions.items()},
                 "answers": [self._told(job) for job in jobs],
             }
         )
@@ -327,7 +327,7 @@ class Foreman:
         self._finishing -= 1
         self._came.set()
 
-    def _bring(self, placed: Placed) -> None:
+    def _bring(self, placed: IndexedResult) -> None:
         self._ready.append(placed)
         self._came.set()
 

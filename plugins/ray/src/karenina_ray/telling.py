@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from karenina_core.config import VerificationConfig
 from karenina_core.plugins import Selection, selected
-from karenina_engine.scheduling.portable import question_as_json
+from karenina_engine.scheduling.question_json import question_to_json
 from karenina_ray import wire
 
 if TYPE_CHECKING:
-    from karenina_engine.scheduling.prepared import PreparedRun
+    from karenina_engine.scheduling.prepared_run import PreparedRun
 
 _HERE = 'or work in this process (executor = "asyncio")'
 
@@ -60,7 +60,7 @@ def _question_problems(run: PreparedRun) -> list[str]:
         if question.answer_class is None:
             continue
         try:
-            question_as_json(question, run.trust)
+            question_to_json(question, run.trust)
         except ValueError as error:
             found.append(
                 f"executor ray: the template of question {question.id!r} is a class of this process, and its source "

@@ -17,8 +17,8 @@ from karenina_core.plugins import Plugins
 from karenina_core.version import __version__
 from karenina_engine.calls.calls import Tally
 from karenina_engine.journal.tasks import AnswerTask
-from karenina_engine.scheduling.answering import Answering
-from karenina_engine.scheduling.observers import observers
+from karenina_engine.scheduling.find_observers import observers
+from karenina_engine.scheduling.item_runner import ItemRunner
 from karenina_engine.scheduling.settings import EngineSettings
 from karenina_ray import wire
 from karenina_ray.keeper import FarJournal, FarLedger, FarPurse, Teller
@@ -41,7 +41,7 @@ class Worker:
         self._said: list[Told] = []
         self._speaks = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._work: Answering | None = None
+        self._work: ItemRunner | None = None
         self._config: VerificationConfig | None = None
         self._teller: Teller | None = None
         self._told_before: list[Any] = []
@@ -65,7 +65,7 @@ class Worker:
         teller = self._teller = Teller(self._say, paid=told["paid"])
         keeper = FarJournal(teller) if told["journal"] else None
         concurrency = settings.concurrency().share(told["worker"], told["workers"])
-        self._work = Answering(
+        self._work = ItemRunner(
             config,
             plugins,
             trust=wire.trust_of(told["trust"]),

@@ -15,7 +15,7 @@ from karenina_core.errors import ConfigError
 from karenina_engine.cost.ledger import Count, summed
 from karenina_engine.journal.file import JournalError
 from karenina_engine.journal.view import JournalView
-from karenina_engine.results.output import default_journal
+from karenina_engine.results.result_file import default_journal
 from karenina_engine.results.result_set import read_results
 from karenina_engine.results.totals import Totals
 

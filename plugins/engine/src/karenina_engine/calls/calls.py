@@ -192,7 +192,7 @@ class Purse(Protocol):
 
 
 class CallListener(Protocol):
-    """What each call of a run is reported to: `karenina_engine.scheduling.dispatch.Observers`."""
+    """What each call of a run is reported to: `karenina_engine.scheduling.observers.Observers`."""
 
     of_calls: bool
     """Whether calls are reported at all."""

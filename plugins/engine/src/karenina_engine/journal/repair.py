@@ -28,7 +28,7 @@ from karenina_engine.journal.file import (
 )
 from karenina_engine.journal.rows import UNREADABLE, kept_reply, run_in
 from karenina_engine.journal.schema import APPLICATION, FORMAT, is_intact, make, sealed, what_is_foreign
-from karenina_engine.results.output import free_name
+from karenina_engine.results.result_file import free_name
 
 TABLES: Final = ("replies", "results", "runs", "sessions", "spent")
 _UNREADABLE_FILE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)

@@ -1,16 +1,16 @@
-"""What a run would ask and cost, before anything is asked.
+"""An estimate of the calls, tokens and costs of a run, made without any call.
 
-The stages of some questions are rehearsed (`karenina_engine.offline.rehearsal`), for every answering model and every
-judge, and what they would send is counted; the other questions are taken to be like them. How many tokens models say
-back is not known. Where the journal has three calls or more of a model in a stage, their mean is taken; else:
+For a sample of the questions, the prompts are previewed (`karenina_engine.offline.prompt_preview`) for every answering
+model and every judge, and what they would send is counted; the other questions are assumed to be like them. The length
+of replies is not known. If the journal holds at least three calls of a model in a stage, their mean is used; otherwise:
 
-- a token of a prompt is 4 characters (from 5 to 3; 1.5 of other scripts, from 2.5 to 1), and the schema is counted;
-- a text is `TEXT` tokens (least, typical, most), and so is the answer that stands in a judge's prompt;
-- JSON is the filled schema, and `REASONS` more tokens;
-- an agent takes `TURNS` turns, at the most its own limit, and each is sent all that was said before;
+- a token of a prompt is 4 characters (from 5 to 3; 1.5 in other scripts, from 2.5 to 1), and the schema is counted;
+- a text has `TEXT` tokens (least, typical, most), and so has the answer in a judge's prompt;
+- JSON is the filled schema and `REASONS` more tokens;
+- an agent takes `TURNS` turns, at most its own limit, and each turn is sent everything before it;
 - a model's `max_tokens` is the most that a reply has.
 
-Calls that a stage makes only now and then (a question asked again, a search) are not in it.
+Calls that a stage makes only sometimes (a repeated question, a search) are not included.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karenina_core.models.ports import Usage
 from karenina_engine.cost.prices import dollars, in_words
-from karenina_engine.offline.placeholder import fitting
-from karenina_engine.offline.rehearsal import Prompt, rehearse
+from karenina_engine.offline.prompt_preview import Prompt, preview_prompts
+from karenina_engine.offline.schema_example import example_for_schema
 from karenina_engine.scheduling.matrix import Matrix
 from karenina_engine.scheduling.planner import Planner
 from karenina_engine.scheduling.plugin_checks import check_selection, warn_about_plugins
@@ -182,7 +182,7 @@ def estimate(
     cannot be read.
     """
     from karenina_engine.journal.view import JournalView
-    from karenina_engine.scheduling.running import run_blocking
+    from karenina_engine.scheduling.blocking import run_blocking
 
     check_selection(plugins, config)
     warn_about_plugins(plugins)
@@ -273,7 +273,7 @@ async def _estimated(
                 if at and judge_at:
                     continue  # an answer does not depend on who judges, nor a judge's prompt on which model answered
                 pair = config.with_values(answering_models=(model,), parsing_models=(judge,) if judge else ())
-                done = await rehearse(question, pair, plugins, trust=trust, answer=_ANSWER)
+                done = await preview_prompts(question, pair, plugins, trust=trust, answer=_ANSWER)
                 shared = {one.name for one in Planner(pair, plugins).plan(question).of_scope("answer")}
                 for prompt in done.prompts:
                     if prompt.stage in shared:
@@ -368,7 +368,7 @@ def _used(prompt: Prompt) -> tuple[Span, Span, Span]:
     allowed = prompt.target.max_tokens
     if prompt.schema is not None:
         sent = sent.plus(_tokens_of([json.dumps(prompt.schema)]))
-        said = _tokens_of([fitting(prompt.schema, "")]).plus(REASONS)
+        said = _tokens_of([example_for_schema(prompt.schema, "")]).plus(REASONS)
     else:
         said = TEXT
     if allowed is not None:

@@ -29,10 +29,10 @@ from karenina_engine.journal.request import RunRequest
 from karenina_engine.journal.rows import damaged
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.header import header_line
-from karenina_engine.results.output import lines_file, make_room
+from karenina_engine.results.result_file import lines_file, make_room
 from karenina_engine.results.summary import OutcomeTally, Summary
-from karenina_engine.scheduling.forked import Forked, Work, can_fork
 from karenina_engine.scheduling.plugin_checks import loaded_distributions
+from karenina_engine.scheduling.process_pool import ProcessPool, Work, can_fork
 from karenina_engine.scheduling.settings import EngineSettings
 
 if TYPE_CHECKING:
@@ -154,10 +154,10 @@ def rescore(
     are found by its id alone: for models that the journal names (`ModelLabel`). Raises `JournalError`,
     `ConfigError`, `PlanError` and `CheckpointError`.
     """
-    from karenina_engine.scheduling.running import admitting
+    from karenina_engine.scheduling.restricted_values import require_trust
 
     began = time.monotonic()
-    admitting(benchmark, config, trust)
+    require_trust(benchmark, config, trust)
     with JournalView(journal) as view:
         asked = view.asked()
     if not asked:
@@ -199,20 +199,20 @@ def _parts(job: _Job, processes: int) -> Iterator[_Part]:
         yield from (_score(job, shard) for shard in shards)
         return
     work: Work[range, _Part] = lambda _apart: lambda shard: _score(job, shard)  # noqa: E731 - it has no name there
-    with Forked(work, min(processes, len(shards))) as forked:
+    with ProcessPool(work, min(processes, len(shards))) as forked:
         for shard, part in forked.results(iter(shards)):
             yield part if part is not None else _score(job, shard)
 
 
 def _score(job: _Job, shard: range) -> _Part:
-    from karenina_engine.scheduling.running import run_blocking
+    from karenina_engine.scheduling.blocking import run_blocking
 
     return run_blocking(lambda: _rescored(job, job.ids[shard.start : shard.stop]))
 
 
 async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
-    from karenina_engine.scheduling.offered_executors import executor_of
-    from karenina_engine.scheduling.running import checked
+    from karenina_engine.scheduling.executor_selection import executor_of
+    from karenina_engine.scheduling.prepare import prepare_run
     from karenina_engine.scheduling.session import RunSession
 
     with JournalView(job.journal) as view:
@@ -223,7 +223,7 @@ async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
         replies = _Replies(journal, journal.targets() if job.by_id else {})
         if job.by_id:
             _note_conversations(job.request.config, earlier)
-        prepared = checked(replace(job.request, question_ids=ids), offline=not job.ask, admitted=True)
+        prepared = prepare_run(replace(job.request, question_ids=ids), offline=not job.ask, trust_checked=True)
         run = RunSession(prepared, executor=executor_of(prepared), replies=replies, results=_Anew())
         journal.answering = run.work.calls.answering
         with nullcontext() if job.ask else journal.reading():

@@ -15,7 +15,7 @@ from pydantic_core import from_json
 from karenina_core.data.result import SCHEMA_VERSION, VerificationResult
 from karenina_core.errors import KareninaError
 from karenina_core.models.ports import Usage
-from karenina_engine.results.failures import Failure
+from karenina_engine.results.failure_counts import Failure
 from karenina_engine.results.header import is_header
 from karenina_engine.results.summary import Summary
 from karenina_engine.results.totals import Totals

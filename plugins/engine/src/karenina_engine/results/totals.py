@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.models.ports import Usage
-from karenina_engine.results.failures import Failure, FailureCounts
+from karenina_engine.results.failure_counts import Failure, FailureCounts
 from karenina_engine.results.summary import OutcomeTally, Summary
 from karenina_engine.results.trait_summary import TraitTally
 

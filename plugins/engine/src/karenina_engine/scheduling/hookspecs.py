@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         RunStarted,
         StageStarted,
     )
-    from karenina_engine.scheduling.executors import Executor
+    from karenina_engine.scheduling.executor import Executor
 
 
 @hookspec

@@ -1,59 +1,105 @@
-"""Find those who observe a run."""
+"""Tell those who observe a run what happens in it. Where nobody listens, nothing is made and nothing is paid."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.errors import KareninaError, PluginError, described
-from karenina_core.plugins import Offer, Plugins
-from karenina_engine.scheduling import hookspecs
-from karenina_engine.scheduling.dispatch import Listeners, Observers
+from karenina_core.errors import told
+from karenina_engine.scheduling.events import AnswerStarted, CallStarted, StageStarted
 
 if TYPE_CHECKING:
-    from karenina_core.config import VerificationConfig
+    from karenina_core.data.result import VerificationResult
+    from karenina_core.data.sections import StageRecord
+    from karenina_core.stages.state import Item
+    from karenina_engine.calls.calls import Call, Made
+    from karenina_engine.scheduling.events import ItemStarted, RunFinished, RunStarted
 
 logger = logging.getLogger("karenina")
 
-OBSERVER_HOOKS: Final[tuple[Callable[..., None], ...]] = tuple(
-    getattr(hookspecs, f"karenina_{what}_{when}")
-    for what in ("run", "answer", "item", "stage", "call")
-    for when in ("started", "finished")
-)
+Listeners = dict[str, list[tuple[str, Callable[..., object]]]]
+"""By hook who listens, as distribution and version, and what to call with the hook's arguments."""
 
 
-def observers(plugins: Plugins, config: VerificationConfig | None = None) -> Observers:
-    """Return all observers of a run under `config`: plugins with such hooks, and what plugins offer for this run.
+class Observers:
+    """All who observe one run, by hook. `karenina_engine.scheduling.find_observers` finds them.
 
-    Raises the `KareninaError` with which a plugin refuses the run, and `PluginError` for an observer that does not fit
-    the specifications.
+    One that raises is warned about, and costs neither the others nor the run anything.
     """
-    found: Listeners = {}
-    _listen(found, plugins)
-    for implementation in plugins.implementations(hookspecs.karenina_observers) if config is not None else ():
-        owner = f"{implementation.distribution} {implementation.version}"
-        for observer in _offered(implementation, owner, config):
-            alone = Plugins(plugins.specifications)
+
+    def __init__(self, listeners: Listeners) -> None:
+        self._listeners = {hook: tuple(found) for hook, found in listeners.items() if found}
+        self.of_answers = self.hear("answer")
+        self.of_items = self.hear("item")
+        self.of_stages = self.hear("stage")
+        self.of_calls = self.hear("call")
+        self.of_starts = "karenina_item_started" in self._listeners
+
+    def hear(self, what: str) -> bool:
+        """Whether anybody wants to hear of the start or the end of a `run`, `answer`, `item`, `stage` or `call`."""
+        return any(f"karenina_{what}_{when}" in self._listeners for when in ("started", "finished"))
+
+    def run_started(self, event: RunStarted) -> None:
+        """Tell that the run begins."""
+        self._tell("karenina_run_started", event=event)
+
+    def run_finished(self, event: RunFinished) -> None:
+        """Tell that the run is over."""
+        self._tell("karenina_run_finished", event=event)
+
+    def answering(self, item: Item) -> AbstractContextManager[None]:
+        """Tell that an answer is got and judged in the `with` block."""
+        return self._answering(item) if self.of_answers else _UNHEARD
+
+    @contextmanager
+    def _answering(self, item: Item) -> Iterator[None]:
+        event = AnswerStarted(item)
+        self._tell("karenina_answer_started", event=event)
+        try:
+            yield
+        finally:
+            self._tell("karenina_answer_finished", event=event)
+
+    def item_started(self, event: ItemStarted) -> None:
+        """Tell that an item begins."""
+        self._tell("karenina_item_started", event=event)
+
+    def item_finished(self, result: VerificationResult) -> None:
+        """Tell that an item has its result."""
+        self._tell("karenina_item_finished", result=result)
+
+    def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
+        """Report that a stage executes. What is returned reports its record; None if nothing listens."""
+        if not self.of_stages:
+            return None
+        event = StageStarted(stage, item)
+        self._tell("karenina_stage_started", event=event)
+        return partial(self._stage_finished, event)
+
+    def _stage_finished(self, event: StageStarted, record: StageRecord) -> None:
+        self._tell("karenina_stage_finished", event=event, record=record)
+
+    def call_started(self, call: Call) -> Callable[[Made], None]:
+        """Report that a model is called. What is returned reports what became of the call."""
+        event = CallStarted(call)
+        self._tell("karenina_call_started", event=event)
+        return partial(self._call_finished, event)
+
+    def _call_finished(self, event: CallStarted, made: Made) -> None:
+        self._tell("karenina_call_finished", event=event, made=made)
+
+    def _tell(self, hook: str, **arguments: object) -> None:
+        for owner, call in self._listeners.get(hook, ()):
             try:
-                alone.register(observer, distribution=implementation.distribution, version=implementation.version)
-            except PluginError as error:
-                raise PluginError(f"an observer of {owner} cannot be used: {error}") from error
-            _listen(found, alone)
-    return Observers(found)
+                call(**arguments)
+            except Exception as error:
+                logger.warning("an observer of %s failed in %s: %s", owner, hook, told(error))
 
 
-def _listen(found: Listeners, plugins: Plugins) -> None:
-    for hook in OBSERVER_HOOKS:
-        for one in plugins.implementations(hook):
-            found.setdefault(hook.__name__, []).append((f"{one.distribution} {one.version}", one.value))
+_UNHEARD: Final = nullcontext()
 
-
-def _offered(found: Offer[Callable[..., Sequence[object]]], owner: str, config: object) -> Sequence[object]:
-    try:
-        return found.value(config=config) or ()
-    except KareninaError:
-        raise
-    except Exception as error:
-        logger.warning("%s observes nothing: %s", owner, described(error))
-        return ()
+NO_OBSERVERS: Final = Observers({})
+"""A run that nobody observes."""

@@ -12,8 +12,8 @@ from karenina_core.artifacts.slots import SLOT_RULES
 from karenina_core.pipeline import Pipeline
 from karenina_core.planning.plan import Plan, PlanError, make_plan
 from karenina_core.stages.stage import Skip, Stage, offered_stages
-from karenina_engine.scheduling.blocked import asked_although_blocked, blocked_stages
-from karenina_engine.scheduling.dispatch import NOBODY, Observers
+from karenina_engine.scheduling.blocked_stages import asked_although_blocked, blocked_stages
+from karenina_engine.scheduling.observers import NO_OBSERVERS, Observers
 from karenina_engine.scheduling.settings import EngineSettings
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Survey:
 class Planner:
     """Makes the plan of each question of one configuration."""
 
-    def __init__(self, config: VerificationConfig, plugins: Plugins, observers: Observers = NOBODY) -> None:
+    def __init__(self, config: VerificationConfig, plugins: Plugins, observers: Observers = NO_OBSERVERS) -> None:
         self._config = config
         self._offered = offered_stages(plugins)
         self._observers = observers

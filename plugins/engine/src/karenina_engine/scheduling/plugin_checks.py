@@ -9,7 +9,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.known import CORE, known
 from karenina_core.plugins.discovery import canonical
 from karenina_core.wording import nearest
-from karenina_engine.scheduling.blocked import settings_without_effect
+from karenina_engine.scheduling.blocked_stages import settings_without_effect
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

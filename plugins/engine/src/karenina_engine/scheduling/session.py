@@ -17,18 +17,18 @@ from karenina_engine.journal.continuing import Continuing, ResultStore
 from karenina_engine.journal.fingerprint import Fingerprints
 from karenina_engine.journal.rows import UnstorableRow
 from karenina_engine.results.summary import OutcomeTally
-from karenina_engine.scheduling.answering import Answering
-from karenina_engine.scheduling.crew import Crew
 from karenina_engine.scheduling.events import RunFinished, RunStarted
-from karenina_engine.scheduling.placed import Placed
+from karenina_engine.scheduling.indexed_result import IndexedResult
+from karenina_engine.scheduling.item_runner import ItemRunner
 from karenina_engine.scheduling.plugin_checks import loaded_distributions
 from karenina_engine.scheduling.settings import EngineSettings
+from karenina_engine.scheduling.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
     from karenina_engine.calls.calls import ReplyStore, Tally
     from karenina_engine.journal.journal import Journal
     from karenina_engine.journal.tasks import AnswerTask
-    from karenina_engine.scheduling.prepared import PreparedRun
+    from karenina_engine.scheduling.prepared_run import PreparedRun
 
 StopListener = Callable[[float], None]
 """Called when a run is stopped, with the seconds for which calls under way may go on."""
@@ -44,7 +44,7 @@ logger = logging.getLogger("karenina")
 class Computed(Protocol):
     """The part of a run that is computed elsewhere, before the run does the rest."""
 
-    def results(self) -> AsyncGenerator[Placed]:
+    def results(self) -> AsyncGenerator[IndexedResult]:
         """Yield the results of this part. Raises `JournalError` if one cannot be stored."""
 
     def left(self) -> Iterator[AnswerTask]:
@@ -52,9 +52,9 @@ class Computed(Protocol):
 
 
 class Executes(Protocol):
-    """What works through a run: a `karenina_engine.scheduling.executors.Executor`."""
+    """What works through a run: a `karenina_engine.scheduling.executor.Executor`."""
 
-    def execute(self, run: RunSession) -> AsyncGenerator[Placed]:
+    def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
         """Yield every item's result with its place in the matrix."""
 
 
@@ -87,7 +87,7 @@ class RunSession:
         self.ledger: Final = Ledger(prepared.prices)
         limit = prepared.budget
         self.budget: Final = Budget(limit, self.ledger, on_spent=self._is_spent) if limit is not None else None
-        self.work: Final = Answering(
+        self.work: Final = ItemRunner(
             prepared.config,
             prepared.plugins,
             trust=prepared.trust,
@@ -101,7 +101,7 @@ class RunSession:
         )
         self._outcomes = OutcomeTally()
         self._computed: Computed | None = None
-        self._crew: Crew[AnswerTask] | None = None
+        self._crew: WorkerPool[AnswerTask] | None = None
         self._stopped: str | None = None
         self._told_to_stop = False  # by `stop`: a budget that is spent lets what is under way go on
         self._stop_listeners: list[StopListener] = []
@@ -206,7 +206,7 @@ class RunSession:
             async for place, result, _ in results:
                 yield place, result
 
-    async def placed(self, computed: Computed | None = None) -> AsyncGenerator[Placed]:
+    async def placed(self, computed: Computed | None = None) -> AsyncGenerator[IndexedResult]:
         """`placed_results`, each with the line that the journal holds of it, if there is one.
 
         `computed` brings the results that need no call, if they are computed elsewhere.
@@ -245,7 +245,7 @@ class RunSession:
             if journal is not None and journal.broken is None:
                 journal.end(self.tally, finished=not interrupted)
 
-    async def _stream(self) -> AsyncGenerator[Placed]:
+    async def _stream(self) -> AsyncGenerator[IndexedResult]:
         limit, clock = self.prepared.config.section(EngineSettings).run_timeout, None
         if limit is not None:
             late = f"its time is over (run_timeout = {limit:g} s)"
@@ -262,16 +262,16 @@ class RunSession:
             if clock is not None:
                 clock.cancel()
 
-    async def here(self) -> AsyncGenerator[Placed]:
+    async def here(self) -> AsyncGenerator[IndexedResult]:
         """The results, worked out in this process and event loop."""
         core, limits, computed = self.prepared.config.core, self.limits, self._computed
         if self.journal is not None:
             self.journal.answering = self.work.calls.answering
         limits.prepare((*core.answering_models, *core.parsing_models))
-        ready: asyncio.Queue[Placed | None] = asyncio.Queue()  # None comes after the last result
+        ready: asyncio.Queue[IndexedResult | None] = asyncio.Queue()  # None comes after the last result
         room = asyncio.Semaphore(_MOST_READY)  # a bounded queue would have no room for that None
 
-        async def bring(placed: Placed) -> None:
+        async def bring(placed: IndexedResult) -> None:
             await room.acquire()
             ready.put_nowait(placed)
 
@@ -286,7 +286,9 @@ class RunSession:
             if self._stopped is not None:
                 return
         tasks = iter(self.prepared.matrix) if computed is None else computed.left()
-        crew = self._crew = Crew(tasks, lambda task: self._answer(task, bring), wanted, lambda: ready.put_nowait(None))
+        crew = self._crew = WorkerPool(
+            tasks, lambda task: self._answer(task, bring), wanted, lambda: ready.put_nowait(None)
+        )
         limits.on_change = crew.fill
         try:
             crew.fill()
@@ -300,7 +302,7 @@ class RunSession:
             await crew.aclose()
             await self.work.aclose()
 
-    async def _answer(self, task: AnswerTask, bring: Callable[[Placed], Awaitable[None]]) -> None:
+    async def _answer(self, task: AnswerTask, bring: Callable[[IndexedResult], Awaitable[None]]) -> None:
         """Work on one answer, and hand on all its results."""
         if self.continuing is not None:
             await self.continuing.look(task.question, self.work.planner.plan(task.question))
@@ -315,13 +317,13 @@ class RunSession:
 
         await self.work.answer(task, judges, done)
 
-    def todo(self, task: AnswerTask) -> tuple[list[int], list[Placed]]:
+    def todo(self, task: AnswerTask) -> tuple[list[int], list[IndexedResult]]:
         """Those judges of an answer whose items have to run, and the results of the others, which the journal has.
 
         No item has to run any more once the budget is spent.
         """
         judges: list[int] = []
-        kept: list[Placed] = []
+        kept: list[IndexedResult] = []
         for judge in range(len(task.judges)):
             found = None
             if self.continuing is not None:
@@ -329,12 +331,12 @@ class RunSession:
             if found is None:
                 judges.append(judge)
             else:
-                kept.append(Placed(task.place(judge), *found))
+                kept.append(IndexedResult(task.place(judge), *found))
         if self.budget is not None and self.budget.exhausted:
             judges = []
         return judges, kept
 
-    async def finished(self, task: AnswerTask, judge: int, result: VerificationResult) -> Placed:
+    async def finished(self, task: AnswerTask, judge: int, result: VerificationResult) -> IndexedResult:
         """Keep the result of an item in the journal, where there is one, and give it with its place.
 
         Raises `JournalError`.
@@ -347,7 +349,7 @@ class RunSession:
             except UnstorableRow as error:
                 result = self.work.failed(task, judge, f"the result of this item cannot be stored: {error}")
                 result, line = await self.continuing.finish(task, judge, plan, result)
-        return Placed(task.place(judge), result, line)
+        return IndexedResult(task.place(judge), result, line)
 
 
 def _first(error: BaseException) -> BaseException:

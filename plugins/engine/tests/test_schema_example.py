@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from karenina_engine.offline.placeholder import fitting
+from karenina_engine.offline.schema_example import example_for_schema
 from karenina_toolkit.structured.fitting import misfits
 
 WORDS = "It is BCL2, which keeps cells alive."
@@ -37,17 +37,17 @@ WORDS = "It is BCL2, which keeps cells alive."
 def test_a_value_fits_its_part_of_the_schema(part: dict[str, Any], value: object) -> None:
     inner = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
     schema = {"type": "object", "properties": {"x": part}, "required": ["x"], "$defs": {"Inner": inner}}
-    found = json.loads(fitting(schema, WORDS))
+    found = json.loads(example_for_schema(schema, WORDS))
     assert found == {"x": value}
     assert misfits(found, schema) == []
 
 
 def test_a_schema_that_holds_itself_has_an_end() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
-    assert json.loads(fitting({"$ref": "#/$defs/Node", "$defs": {"Node": node}}, WORDS))["next"]
+    assert json.loads(example_for_schema({"$ref": "#/$defs/Node", "$defs": {"Node": node}}, WORDS))["next"]
 
 
 def test_truth_values_can_be_no() -> None:
-    assert json.loads(fitting({"type": "object", "properties": {"x": {"type": "boolean"}}}, WORDS, yes=False)) == {
-        "x": False
-    }
+    assert json.loads(
+        example_for_schema({"type": "object", "properties": {"x": {"type": "boolean"}}}, WORDS, yes=False)
+    ) == {"x": False}

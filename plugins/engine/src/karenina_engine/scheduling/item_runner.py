@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from karenina_core.stages.context import Item
 from karenina_engine.calls.ports import PortHub
 from karenina_engine.cost.budget import OverBudget
-from karenina_engine.scheduling.dispatch import NOBODY, Observers
 from karenina_engine.scheduling.events import ItemStarted
+from karenina_engine.scheduling.observers import NO_OBSERVERS, Observers
 from karenina_engine.scheduling.planner import Planner
 from karenina_engine.scheduling.settings import EngineSettings
 from karenina_toolkit.reply_bounds import ReplyBounds
@@ -33,7 +33,7 @@ Done = Callable[[int, "VerificationResult"], Awaitable[None]]
 """Told of a result, with the place of its judge among the judges of its answer."""
 
 
-class Answering:
+class ItemRunner:
     """Gets answers and puts them before their judges, any number at once, in one event loop. It has an end: `aclose`.
 
     A run has one; an executor that works in other processes makes one in each. `concurrency` are the places that this
@@ -52,7 +52,7 @@ class Answering:
         keeper: ReplyStore | None = None,
         offline: bool = False,
         concurrency: Concurrency | None = None,
-        observers: Observers = NOBODY,
+        observers: Observers = NO_OBSERVERS,
         planner: Planner | None = None,
         ledger: CallLedger | None = None,
         budget: Purse | None = None,

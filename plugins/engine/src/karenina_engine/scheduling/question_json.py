@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
 
 
-def question_as_json(question: Question, trust: Trust) -> dict[str, Any]:
+def question_to_json(question: Question, trust: Trust) -> dict[str, Any]:
     """Return JSON values from which another process makes the question; a template's class goes by its source.
 
     Raises `ValueError` for a class whose source is not available, or does not make the template by itself, and for a

@@ -62,7 +62,7 @@ def cores() -> int:
 
 
 @dataclass(slots=True)
-class Apart:
+class WorkerState:
     """What a process knows of its own. `logged` is what was logged during the job; it may be shortened.
 
     `ending` says that nobody waits for the job any more, so that it may end early, wherever that leaves nothing behind.
@@ -72,12 +72,12 @@ class Apart:
     ending: bool = False
 
 
-Work = Callable[[Apart], Callable[[J], R]]
+Work = Callable[[WorkerState], Callable[[J], R]]
 """Makes what does jobs, in a process of its own."""
 
 
 @dataclass(slots=True, eq=False)
-class _Hand:
+class _Process:
     """A process, its pipes, and the numbers of the jobs that it has."""
 
     pid: int
@@ -86,7 +86,7 @@ class _Hand:
     numbers: deque[int] = field(default_factory=deque)
 
 
-class Forked(Generic[J, R]):
+class ProcessPool(Generic[J, R]):
     """So many processes, each a copy of this one, that do jobs until the `with` block ends; then they are gone.
 
     `work` is called once in each of them, for what does the jobs there. Jobs are small, because they wait in a pipe;
@@ -97,8 +97,8 @@ class Forked(Generic[J, R]):
     """
 
     def __init__(self, work: Work[J, R], count: int) -> None:
-        self._hands: list[_Hand] = []
-        self._ended: list[_Hand] = []
+        self._hands: list[_Process] = []
+        self._ended: list[_Process] = []
         self._given: dict[int, J] = {}
         self._brought: dict[int, tuple[R | None, Logged]] = {}
         self._next = self._last = 0
@@ -203,23 +203,23 @@ class Forked(Generic[J, R]):
                 logger.log(level, "%s", text)
             yield self._given.pop(number), found
 
-    def _forked(self, work: Work[J, R]) -> _Hand:
+    def _forked(self, work: Work[J, R]) -> _Process:
         given, jobs = Pipe(duplex=False)
         results, brought = Pipe(duplex=False)
         _widen(brought)
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            for other in (*self._hands, _Hand(0, jobs, results)):  # else they would not end with their parent
+            for other in (*self._hands, _Process(0, jobs, results)):  # else they would not end with their parent
                 other.jobs.close()
                 other.results.close()
             _live(parent, work, given, brought)
         given.close()
         brought.close()
-        return _Hand(pid, jobs, results)
+        return _Process(pid, jobs, results)
 
 
-def _end(hands: Sequence[_Hand]) -> None:
+def _end(hands: Sequence[_Process]) -> None:
     for hand in hands:
         _send(hand.pid, signal.SIGTERM)
         hand.jobs.close()
@@ -255,7 +255,7 @@ def _widen(pipe: Connection[Any, Any]) -> None:
 def _live(parent: int, work: Work[Any, Any], jobs: Connection[Any, Any], results: Connection[Any, Any]) -> NoReturn:
     """The life of a process: it never returns into what its parent was doing."""
     try:
-        apart = Apart()
+        apart = WorkerState()
         _set_apart(parent, apart)
         logger.handlers, logger.propagate = [_Gathering(apart.logged)], False
         do: Callable[[Any], Any] | None = None
@@ -286,7 +286,7 @@ class _Gathering(logging.Handler):
         self._logged.append((record.levelno, self.format(record)))
 
 
-def _set_apart(parent: int, apart: Apart) -> None:
+def _set_apart(parent: int, apart: WorkerState) -> None:
     """Take from a new process what belongs to its parent: signals, and the garbage that the parent would collect."""
     import ctypes
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import Stage, offered_stages
-from karenina_engine.scheduling.preflight import ports_lacking, ports_of
+from karenina_engine.scheduling.stage_checks import ports_lacking, ports_of
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
-    from karenina_engine.scheduling.prepared import PreparedRun
+    from karenina_engine.scheduling.prepared_run import PreparedRun
 
 
 def check_judges(prepared: PreparedRun, questions: Sequence[Question]) -> None:

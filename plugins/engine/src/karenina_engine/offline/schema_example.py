@@ -21,7 +21,7 @@ _TEXTS: Final[Mapping[str, str]] = {
 }
 
 
-def fitting(schema: Schema, words: str, *, yes: bool = True) -> str:
+def example_for_schema(schema: Schema, words: str, *, yes: bool = True) -> str:
     """JSON text that fits `schema`: text is taken from the beginning of `words`, letter by letter, so that a quotation
     is found where it is looked for; truth values are `yes`; a list has one entry, or as many as it must have."""
     return json.dumps(_value(schema, schema, words.strip(), yes, 0), ensure_ascii=False)

@@ -17,7 +17,7 @@ _before = (0, 0, 0)
 
 
 @contextmanager
-def rarely_collected() -> Iterator[None]:
+def rare_garbage_collection() -> Iterator[None]:
     """While the block lasts, the collector begins when there are `ENOUGH` new objects, and not after 700.
 
     A run keeps the objects of all items that are under way, hardly any of which are cycles, and the collector would

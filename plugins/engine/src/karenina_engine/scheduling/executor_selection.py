@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.known import known
 from karenina_core.wording import nearest
-from karenina_engine.scheduling.executors import Executor, InThisProcess
+from karenina_engine.scheduling.executor import AsyncioExecutor, Executor
 from karenina_engine.scheduling.hookspecs import karenina_executors
 from karenina_engine.scheduling.settings import EngineSettings
 
 if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
-    from karenina_engine.scheduling.prepared import PreparedRun
+    from karenina_engine.scheduling.prepared_run import PreparedRun
 
 OWNER: Final = "karenina-engine"
 """The distribution of `asyncio`."""
@@ -24,7 +24,7 @@ def executors(plugins: Plugins) -> list[tuple[Executor, str]]:
 
     `asyncio`, the engine's own, is always among them.
     """
-    found: list[tuple[Executor, str]] = [(InThisProcess(), OWNER)]
+    found: list[tuple[Executor, str]] = [(AsyncioExecutor(), OWNER)]
     found += [(offer.value, offer.distribution) for offer in plugins.offers(karenina_executors)]
     return sorted(found, key=lambda pair: (pair[0].name, pair[1]))
 
@@ -36,7 +36,7 @@ def executor_of(prepared: PreparedRun) -> Executor:
     except PluginError as error:
         raise ConfigError([f"executor: {error}"]) from error
     # A replay makes no call, so that other processes gain nothing, and here every missing reply has its reason.
-    return chosen if not prepared.offline else InThisProcess()
+    return chosen if not prepared.offline else AsyncioExecutor()
 
 
 def executor(plugins: Plugins, name: str) -> Executor:

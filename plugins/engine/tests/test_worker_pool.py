@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from karenina_core.errors import RunError
-from karenina_engine.scheduling.crew import Crew
+from karenina_engine.scheduling.worker_pool import WorkerPool
 
 
 def carried_out(tasks: list[str]) -> tuple[list[str], BaseException | None]:
@@ -21,7 +21,7 @@ def carried_out(tasks: list[str]) -> tuple[list[str], BaseException | None]:
                 raise asyncio.CancelledError
             done.append(task)
 
-        crew = Crew(iter(tasks), work, lambda: 2, ended.set)
+        crew = WorkerPool(iter(tasks), work, lambda: 2, ended.set)
         crew.fill()
         await asyncio.wait_for(ended.wait(), 5)
         return done, crew.failure

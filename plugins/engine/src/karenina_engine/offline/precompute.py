@@ -21,9 +21,9 @@ from karenina_engine.cost.ledger import Count, Ledger
 from karenina_engine.journal.continuing import Continuing
 from karenina_engine.journal.fingerprint import Fingerprints
 from karenina_engine.journal.journal import FinishedItem, ItemId, Journal, KeptResult
-from karenina_engine.scheduling.executors import InThisProcess
-from karenina_engine.scheduling.forked import Apart, Forked, can_fork, cores
-from karenina_engine.scheduling.placed import Placed
+from karenina_engine.scheduling.executor import AsyncioExecutor
+from karenina_engine.scheduling.indexed_result import IndexedResult
+from karenina_engine.scheduling.process_pool import ProcessPool, WorkerState, can_fork, cores
 from karenina_engine.scheduling.session import RunSession
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from karenina_engine.calls.calls import CallRecord, Made
     from karenina_engine.journal.tasks import AnswerTask
-    from karenina_engine.scheduling.prepared import PreparedRun
+    from karenina_engine.scheduling.prepared_run import PreparedRun
 
 _SHARE: Final = 100
 """Answers that a process takes at a time."""
@@ -45,7 +45,7 @@ _IN_VAIN: Final = 4
 """Shares one after another, most answers of which lack a reply, after which the rest is not looked at."""
 
 
-class Lacking(Unfinished):
+class ReplyMissing(Unfinished):
     """A call whose reply is not in the journal. No error of the item's: it is left to the run, which may ask."""
 
 
@@ -83,7 +83,7 @@ class Share:
     counted: Counted = field(default_factory=Counted)
 
 
-class Spared:
+class PrecomputedResults:
     """The part of a run that needs no call, and the processes that work it out."""
 
     def __init__(self, run: RunSession, count: int) -> None:
@@ -92,7 +92,7 @@ class Spared:
         self._journal = journal = run.journal
         self._done = bytearray(run.prepared.matrix.answers)
         with journal.let_go():
-            self._forked: Forked[range, Share] = Forked(
+            self._forked: ProcessPool[range, Share] = ProcessPool(
                 lambda apart: _Worker(run.prepared, journal.path, apart).share, count
             )
 
@@ -100,7 +100,7 @@ class Spared:
         """End the processes."""
         self._forked.close()
 
-    async def results(self) -> AsyncGenerator[Placed]:
+    async def results(self) -> AsyncGenerator[IndexedResult]:
         """What needs no call, in the order of the matrix. Raises `JournalError` where it cannot be kept."""
         run, vain = self._run, 0
         try:
@@ -114,7 +114,7 @@ class Spared:
                     for order in orders:
                         self._done[order] = order not in share.left
                     for place, text in share.results:
-                        yield Placed(place, VerificationResult.model_validate_json(text), text)
+                        yield IndexedResult(place, VerificationResult.model_validate_json(text), text)
                     vain = vain + 1 if len(share.left) > len(orders) // 2 else 0
                     if share.hopeless or vain >= _IN_VAIN:
                         return
@@ -145,7 +145,7 @@ class Spared:
 
 
 @contextmanager
-def helped(run: RunSession) -> Iterator[Spared | None]:
+def precompute_results(run: RunSession) -> Iterator[PrecomputedResults | None]:
     """Have processes at hand, while the block lasts, for what the run finds in its journal, where that is of use.
 
     To be entered before anything starts threads, such as the progress on a terminal. There are none, and `None` is
@@ -155,7 +155,7 @@ def helped(run: RunSession) -> Iterator[Spared | None]:
     if count < 2 or not _useful(run):
         yield None
         return
-    with closing(Spared(run, count)) as spared:
+    with closing(PrecomputedResults(run, count)) as spared:
         yield spared
 
 
@@ -165,7 +165,7 @@ def _useful(run: RunSession) -> bool:
         run.journal is not None
         and run.journal.had_replies
         and prepared.matrix.answers >= _FEWEST
-        and isinstance(run.executor, InThisProcess)
+        and isinstance(run.executor, AsyncioExecutor)
         and run.budget is None
         and not any(hears(what) for what in ("answer", "stage", "call"))
         and not prepared.observers.of_starts
@@ -176,8 +176,8 @@ def _useful(run: RunSession) -> bool:
 class _Worker:
     """The run as a process has it that was forked: with a journal that is read, and notes what would be written."""
 
-    def __init__(self, prepared: PreparedRun, journal: Path, apart: Apart) -> None:
-        self._journal = _Noting(Journal.open(journal, replaying=True), replaying=prepared.offline)
+    def __init__(self, prepared: PreparedRun, journal: Path, apart: WorkerState) -> None:
+        self._journal = _RecordingJournal(Journal.open(journal, replaying=True), replaying=prepared.offline)
         fingerprints = Fingerprints(prepared.config, prepared.plugins, prepared.trust)
         self._continuing = Continuing(self._journal, fingerprints)
         self._run = RunSession(prepared.without_calls(), replies=self._journal, results=self._continuing)
@@ -224,7 +224,7 @@ class _Worker:
         if judges:
             try:
                 await run.work.answer(task, judges, done)
-            except* Lacking:
+            except* ReplyMissing:
                 pass
             if self._journal.missed:
                 return False
@@ -233,7 +233,7 @@ class _Worker:
         return True
 
 
-class _Noting:
+class _RecordingJournal:
     """A journal that is read, and whose readers say what they would have written. `missed`: a reply was not there.
 
     It is a `ReplyStore` and has `ResultRows`. `replaying` says that errors are taken from it as well.
@@ -256,14 +256,17 @@ class _Noting:
         return self._journal.reading()
 
     async def find(self, call: CallRecord) -> Made | None:
-        """What was kept of the call. Raises `Lacking`, and for each call of an agent: its parts may be kept, too."""
+        """Return what the journal holds of the call.
+
+        Raises `ReplyMissing` if it has no reply, and for every call of an agent, since parts of its work may be stored.
+        """
         if self.replaying:
             return await self._journal.find(call)
         self.asked_agent = self.asked_agent or call.target.port == "agent"
         kept = self._journal.reply(call) if not self.asked_agent else None
         if kept is None or not kept.reusable:
             self.missed = True
-            raise Lacking
+            raise ReplyMissing
         return kept.made
 
     async def store(self, call: CallRecord, made: Made) -> None:

@@ -11,7 +11,7 @@ from karenina_core.errors import RunError
 W = TypeVar("W")
 
 
-class Crew(Generic[W]):
+class WorkerPool(Generic[W]):
     """Does the `work` on everything that `tasks` brings, with as many workers as `wanted` says at the moment.
 
     A worker takes one task after another, so that there is never a task of the event loop for each of them. `ended` is

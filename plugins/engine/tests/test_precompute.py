@@ -26,8 +26,9 @@ from karenina_core.plugins import Plugins
 from karenina_engine.execution import carry_out
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_engine.scheduling.forked import can_fork, cores
-from karenina_engine.scheduling.running import open_run, run_blocking
+from karenina_engine.scheduling.blocking import run_blocking
+from karenina_engine.scheduling.prepare import open_run
+from karenina_engine.scheduling.process_pool import can_fork, cores
 from karenina_engine.scheduling.session import RunSession
 
 pytestmark = pytest.mark.skipif(not can_fork() or cores() < 2, reason="processes cannot be forked here")
@@ -253,20 +254,20 @@ FOLDERS = [folder for folder in sys.path if folder.endswith("support")]
 PROGRAM = """
 import os, sys, time
 sys.path[:0] = {path!r}
-import test_spared
+import test_precompute
 from journalled import World
 from pathlib import Path
 
 folder, here = Path({folder!r}), os.getpid()
-test_spared.HERE = here
+test_precompute.HERE = here
 
 def slowly(id):
     if os.getpid() != here:
         (folder / f"{{os.getpid()}}.pid").touch()
         time.sleep(0.005)
 
-test_spared.Where.does = staticmethod(slowly)
-test_spared.gone_on(folder, World())
+test_precompute.Where.does = staticmethod(slowly)
+test_precompute.gone_on(folder, World())
 """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from karenina_engine.scheduling.dispatch import NOBODY, Observers
+from karenina_engine.scheduling.observers import NO_OBSERVERS, Observers
 from karenina_engine.scheduling.planner import Planner
 
 if TYPE_CHECKING:
@@ -43,4 +43,4 @@ class PreparedRun:
     def without_calls(self) -> PreparedRun:
         """Return the same run without calls, observers and budget, for a process that only computes."""
         planner = Planner(self.config, self.plugins)
-        return replace(self, offline=True, observers=NOBODY, planner=planner, budget=None)
+        return replace(self, offline=True, observers=NO_OBSERVERS, planner=planner, budget=None)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
 
 
-class Placed(NamedTuple):
+class IndexedResult(NamedTuple):
     """A result, with its item's place in the matrix, from 0.
 
     `line` is the JSON line of the result that the journal holds, so that a file of results takes the same line and

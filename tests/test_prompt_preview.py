@@ -16,7 +16,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.data.rubrics import LLMRubricTrait, MetricRubricTrait
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import offered_stages
-from karenina_engine.offline.placeholder import fitting
+from karenina_engine.offline.schema_example import example_for_schema
 
 ANSWER = "It is BCL2, which keeps cells alive."
 TEMPLATE = """
@@ -76,7 +76,7 @@ def reply(body: dict[str, Any]) -> str:
     if form is None:
         return ANSWER
     schema = form["json_schema"]["schema"]
-    return fitting(schema, ANSWER, yes="abstained" not in schema["properties"])
+    return example_for_schema(schema, ANSWER, yes="abstained" not in schema["properties"])
 
 
 def prompts(*arguments: str | Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from karenina_core.models.prompts import PromptTask
 from karenina_core.stages.stage import offered_stages
 from karenina_core.stages.state import Item, State
 from karenina_engine.calls.ports import PortHub
-from karenina_engine.offline.placeholder import fitting
+from karenina_engine.offline.schema_example import example_for_schema
 from karenina_engine.scheduling.planner import Planner
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Unsaid:
+class UnusedPrompt:
     """A declared task of a planned stage that did not come up, and why."""
 
     task: PromptTask
@@ -75,7 +75,7 @@ class Unsaid:
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class PromptPreview:
     """What models would be told about one question, in the order of the stages.
 
     `failed` are stages that could not do their work, with the error: what comes after them is not said.
@@ -83,7 +83,7 @@ class Rehearsal:
 
     question: Question
     prompts: tuple[Prompt, ...]
-    unsaid: tuple[Unsaid, ...]
+    unsaid: tuple[UnusedPrompt, ...]
     failed: Mapping[str, str]
 
 
@@ -100,14 +100,14 @@ def declared_tasks(plugins: Plugins) -> list[OwnedTask]:
     return [OwnedTask(task, tuple(name for name, _ in who), who[0][1]) for task, who in found.items()]
 
 
-async def rehearse(
+async def preview_prompts(
     question: Question,
     config: VerificationConfig,
     plugins: Plugins,
     *,
     trust: Trust,
     answer: str = PLACEHOLDER,
-) -> Rehearsal:
+) -> PromptPreview:
     """Run the pipeline over `question` and keep what it asks; `answer` stands for the answering model's.
 
     The models are the first of each kind in the configuration; where there is none, a nameless one that no adapter
@@ -118,7 +118,7 @@ async def rehearse(
     while True:
         notes, failing = await _once(question, config, plugins, trust, answer, no)
         if not failing - no:
-            return Rehearsal(question, tuple(notes.prompts), tuple(_unsaid(notes)), notes.failed)
+            return PromptPreview(question, tuple(notes.prompts), tuple(_unsaid(notes)), notes.failed)
         no |= failing
 
 
@@ -204,7 +204,7 @@ async def _once(
     return notes, {veto.stage for veto in judged.all_vetoes()} & asked
 
 
-def _unsaid(notes: _Notes) -> Iterable[Unsaid]:
+def _unsaid(notes: _Notes) -> Iterable[UnusedPrompt]:
     said = {prompt.task for prompt in notes.prompts}
     for planned in notes.planned:
         for task in planned.stage.prompts:
@@ -212,7 +212,7 @@ def _unsaid(notes: _Notes) -> Iterable[Unsaid]:
                 said.add(task)
                 replayed = notes.replayed.get(planned.name)
                 why = f"what {replayed} says is recorded" if replayed is not None else notes.why_not[planned.name]
-                yield Unsaid(task, planned.name, why)
+                yield UnusedPrompt(task, planned.name, why)
 
 
 def _nobody(role: str) -> ModelConfig:
@@ -290,7 +290,9 @@ class _Port:
         notes = self.ports.notes
         self._note("parser", messages, schema)
         assert notes.on is not None
-        return ParserReply(fitting(schema, self.ports.answer, yes=notes.on.name not in self.ports.no), "json_schema")
+        return ParserReply(
+            example_for_schema(schema, self.ports.answer, yes=notes.on.name not in self.ports.no), "json_schema"
+        )
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         self._note("agent", messages, options=options)

@@ -11,15 +11,15 @@ from karenina_core.errors import ConfigError
 from karenina_engine.calls.ports import check_models
 from karenina_engine.cost.prices import picodollars
 from karenina_engine.cost.pricing import Prices
-from karenina_engine.scheduling.executors import InThisProcess
+from karenina_engine.scheduling.executor import AsyncioExecutor
+from karenina_engine.scheduling.executor_selection import executor_of
+from karenina_engine.scheduling.find_observers import observers
 from karenina_engine.scheduling.matrix import Matrix
-from karenina_engine.scheduling.observers import observers
-from karenina_engine.scheduling.offered_executors import executor_of
 from karenina_engine.scheduling.planner import Planner
 from karenina_engine.scheduling.plugin_checks import check_selection, warn_about_plugins
-from karenina_engine.scheduling.preflight import check_any_run, check_stages
-from karenina_engine.scheduling.prepared import PreparedRun
+from karenina_engine.scheduling.prepared_run import PreparedRun
 from karenina_engine.scheduling.settings import EngineSettings
+from karenina_engine.scheduling.stage_checks import check_any_run, check_stages
 from karenina_engine.scheduling.unused_fields import warn_of_unused_fields
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 
-def prepared_run(
+def make_prepared_run(
     questions: Sequence[Question],
     config: VerificationConfig,
     plugins: Plugins,
@@ -88,7 +88,7 @@ def prepared_run(
     warn_about_plugins(plugins)
     if settings.budget is not None and not executor.keeps_budgets:
         why = f"the executor {settings.executor!r} does not keep to a budget"
-        raise ConfigError([f'{why}: remove the budget, or set executor = "{InThisProcess.name}"'])
+        raise ConfigError([f'{why}: remove the budget, or set executor = "{AsyncioExecutor.name}"'])
     return prepared
 
 

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_core import to_jsonable_python
@@ -84,7 +84,7 @@ class RestrictedValues(ConfigError):
         self.values = tuple(values)
 
 
-def admit(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> None:
+def check_restricted_values(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> None:
     """Raise `RestrictedValues` if a restricted value of the benchmark would take effect without the user's trust.
 
     A value that the user's own configuration replaces does not take effect.
@@ -95,6 +95,20 @@ def admit(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -
     acting = [one for one in found if _acts(one, config)]
     if acting and not (benchmark.path is not None and trust.covers_values(benchmark.path, pairs(found))):
         raise RestrictedValues(benchmark.path, acting)
+
+
+def require_trust(benchmark: QuestionSource, config: VerificationConfig, trust: Trust | Literal["all"] | None) -> Trust:
+    """Return the trust that `trust` stands for, after `check_restricted_values`. Raises `RestrictedValues`."""
+    resolved = resolve_trust(trust)
+    check_restricted_values(benchmark, config, resolved)
+    return resolved
+
+
+def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
+    """Return the trust that the argument of a run stands for: None is what `karenina trust` has stored."""
+    if trust is None:
+        return stored_trust()
+    return Trust.all() if trust == "all" else trust
 
 
 def _acts(value: RestrictedValue, config: VerificationConfig) -> bool:

@@ -14,7 +14,7 @@ from karenina_engine.scheduling.settings import EngineSettings
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_engine.journal.question_source import QuestionSource
-    from karenina_engine.scheduling.prepared import PreparedRun
+    from karenina_engine.scheduling.prepared_run import PreparedRun
 
 logger = logging.getLogger("karenina")
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from karenina_engine.scheduling.placed import Placed
-    from karenina_engine.scheduling.prepared import PreparedRun
+    from karenina_engine.scheduling.indexed_result import IndexedResult
+    from karenina_engine.scheduling.prepared_run import PreparedRun
     from karenina_engine.scheduling.session import RunSession
 
 
@@ -19,7 +19,7 @@ class Executor(ABC):
 
     The run itself stays in the process that was asked for it: it has the matrix (`run.prepared.matrix`), the one
     journal, the output and the observers. An executor takes the answers of the matrix one after another, asks
-    `run.todo` which of their items have to run, has them worked on (`karenina_engine.scheduling.answering.Answering`
+    `run.todo` which of their items have to run, has them worked on (`karenina_engine.scheduling.item_runner.ItemRunner`
     does that in any process), and hands each result to `run.finished`, which keeps it, before it brings it. Each item
     of the matrix has one result in the end, also where something broke on the way (`run.work.failed`).
 
@@ -37,7 +37,7 @@ class Executor(ABC):
         """Look, before anything is asked, at what would keep the run from being done. Raises `ConfigError`."""
 
     @abstractmethod
-    def execute(self, run: RunSession) -> AsyncGenerator[Placed]:
+    def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
         """Every item's result with its place in the matrix, as the run gave it, in the order in which they end.
 
         While it works, it has a listener at the run (`run.add_stop_listener`), which is called in the event loop when
@@ -45,13 +45,13 @@ class Executor(ABC):
         """
 
 
-class InThisProcess(Executor):
+class AsyncioExecutor(Executor):
     """`asyncio`: all of it in one event loop of this process."""
 
     name = "asyncio"
     description = "One event loop in this process."
     keeps_budgets = True
 
-    def execute(self, run: RunSession) -> AsyncGenerator[Placed]:
+    def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
         """What the run does here."""
         return run.here()

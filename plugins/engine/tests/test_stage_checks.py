@@ -30,8 +30,8 @@ from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import ModelNeed
 from karenina_engine.calls.ports import PortHub
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.scheduling.preparation import prepared_run
-from karenina_engine.scheduling.prepared import PreparedRun
+from karenina_engine.scheduling.prepared_run import PreparedRun
+from karenina_engine.scheduling.run_checks import make_prepared_run
 from karenina_testing import ScriptedModels, run_stage
 
 ENTRIES = [Question(question="One?", id="1"), Question(question="Two?", id="2"), Question(question="Left?", id="left")]
@@ -106,7 +106,7 @@ def run_with(
         config = VerificationConfig(
             evaluation_mode="rubric_only", answering_models=[models.model()], parsing_models=[models.model("judge")]
         )
-        return prepared_run(ENTRIES, config, plugins, trust=Trust())
+        return make_prepared_run(ENTRIES, config, plugins, trust=Trust())
 
 
 def test_a_stage_in_no_plan_sees_the_configuration_once() -> None:

@@ -1,0 +1,68 @@
+"""Run a coroutine from code that is not asynchronous, also inside a running event loop (a notebook)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+import traceback
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from karenina_core.errors import RunError, told
+from karenina_core.outside import from_outside
+from karenina_engine.scheduling.event_loops import run_in_loop
+from karenina_engine.scheduling.garbage_collection import rare_garbage_collection
+
+T = TypeVar("T")
+
+
+def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Return the result of a coroutine; if an event loop is running already (a notebook), run it in a new thread."""
+    if not _has_running_loop():
+        with rare_garbage_collection(), _program_kept_running():
+            return run_in_loop(work)
+    context = contextvars.copy_context()
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            with rare_garbage_collection(), _program_kept_running():
+                outcome.append(context.run(run_in_loop, work))
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=target, name="karenina-run")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]
+
+
+def _has_running_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+@contextmanager
+def _program_kept_running() -> Iterator[None]:
+    """Raise `RunError` in place of an exception that ends the program, unless a signal or the user caused it.
+
+    A task of a plugin can let such an exception out.
+    """
+    try:
+        yield
+    except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+        if from_outside(error, None):
+            raise
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        raise RunError(
+            f"something in the run tried to end the program: {told(error)}, raised in {where.name} ({where.filename}, "
+            f"line {where.lineno}); what was finished is kept, and the run goes on when that is mended"
+        ) from error

@@ -1,0 +1,59 @@
+"""Find those who observe a run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.errors import KareninaError, PluginError, described
+from karenina_core.plugins import Offer, Plugins
+from karenina_engine.scheduling import hookspecs
+from karenina_engine.scheduling.observers import Listeners, Observers
+
+if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+
+logger = logging.getLogger("karenina")
+
+OBSERVER_HOOKS: Final[tuple[Callable[..., None], ...]] = tuple(
+    getattr(hookspecs, f"karenina_{what}_{when}")
+    for what in ("run", "answer", "item", "stage", "call")
+    for when in ("started", "finished")
+)
+
+
+def observers(plugins: Plugins, config: VerificationConfig | None = None) -> Observers:
+    """Return all observers of a run under `config`: plugins with such hooks, and what plugins offer for this run.
+
+    Raises the `KareninaError` with which a plugin refuses the run, and `PluginError` for an observer that does not fit
+    the specifications.
+    """
+    found: Listeners = {}
+    _listen(found, plugins)
+    for implementation in plugins.implementations(hookspecs.karenina_observers) if config is not None else ():
+        owner = f"{implementation.distribution} {implementation.version}"
+        for observer in _offered(implementation, owner, config):
+            alone = Plugins(plugins.specifications)
+            try:
+                alone.register(observer, distribution=implementation.distribution, version=implementation.version)
+            except PluginError as error:
+                raise PluginError(f"an observer of {owner} cannot be used: {error}") from error
+            _listen(found, alone)
+    return Observers(found)
+
+
+def _listen(found: Listeners, plugins: Plugins) -> None:
+    for hook in OBSERVER_HOOKS:
+        for one in plugins.implementations(hook):
+            found.setdefault(hook.__name__, []).append((f"{one.distribution} {one.version}", one.value))
+
+
+def _offered(found: Offer[Callable[..., Sequence[object]]], owner: str, config: object) -> Sequence[object]:
+    try:
+        return found.value(config=config) or ()
+    except KareninaError:
+        raise
+    except Exception as error:
+        logger.warning("%s observes nothing: %s", owner, described(error))
+        return ()

@@ -1,0 +1,98 @@
+"""Prepare a run: check the request, open the journal, and make the session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from karenina_core.config import plugins_of
+from karenina_core.errors import ConfigError
+from karenina_engine.scheduling.executor_selection import executor_of
+from karenina_engine.scheduling.judge_checks import check_judges
+from karenina_engine.scheduling.questions import select_questions, with_workspace_root
+from karenina_engine.scheduling.recording_checks import check_recordings
+from karenina_engine.scheduling.restricted_values import require_trust, resolve_trust
+from karenina_engine.scheduling.run_checks import make_prepared_run
+from karenina_engine.scheduling.session import RunSession
+from karenina_engine.scheduling.settings import EngineSettings
+
+if TYPE_CHECKING:
+    from karenina_engine.journal.journal import Journal
+    from karenina_engine.journal.request import RunRequest
+    from karenina_engine.scheduling.executor import Executor
+    from karenina_engine.scheduling.prepared_run import PreparedRun
+
+
+@contextmanager
+def open_run(request: RunRequest) -> Iterator[RunSession]:
+    """Prepare a run, and hold its journal, if it has one, inside the `with` block.
+
+    The journal is created, opened or set aside after all checks, so a run that cannot begin leaves it unchanged. Raises
+    `RestrictedValues`, `JournalError`, `ConfigError` and `PlanError`.
+    """
+    if request.replay and request.journal is None:
+        raise ConfigError(["replay asks a journal instead of models: say which (journal, --journal)"])
+    trusted = replace(request, trust=require_trust(request.benchmark, request.config, request.trust))
+    prepared, executor = _prepare_with_executor(trusted, offline=request.replay, trust_checked=True)
+    with _open_journal(trusted) as (journal, command):
+        yield RunSession(prepared, executor=executor, journal=journal, command=command)
+
+
+def prepare_session(
+    request: RunRequest,
+    *,
+    journal: Journal | None = None,
+    command: Mapping[str, Any] | None = None,
+    trust_checked: bool = False,
+) -> RunSession:
+    """Return a session that has passed all checks. Raises `ConfigError` and `PlanError`.
+
+    With an open `journal`, the run stores its replies and results there, and resumes what an earlier run left.
+    `command` is what the journal stores of how the run was started (`karenina_engine.journal.command`).
+    `trust_checked` says that `require_trust` was called before. `open_run` does all of this.
+    """
+    prepared, executor = _prepare_with_executor(
+        request, offline=journal is not None and journal.replaying, trust_checked=trust_checked
+    )
+    return RunSession(prepared, executor=executor, journal=journal, command=command)
+
+
+def prepare_run(request: RunRequest, *, offline: bool = False, trust_checked: bool = False) -> PreparedRun:
+    """Return the requested run after all checks; `offline` says that no model may be called.
+
+    Raises `ConfigError` and `PlanError`.
+    """
+    benchmark = request.benchmark
+    trust = resolve_trust(request.trust) if trust_checked else require_trust(benchmark, request.config, request.trust)
+    config = with_workspace_root(benchmark, request.config)
+    questions = select_questions(benchmark, config, request.question_ids)
+    prepared = make_prepared_run(
+        questions, config, plugins_of(config), trust=trust, policy=request.policy, offline=offline
+    )
+    if not offline or not config.core.parsing_models:
+        check_judges(prepared, questions)
+    return prepared
+
+
+def _prepare_with_executor(request: RunRequest, *, offline: bool, trust_checked: bool) -> tuple[PreparedRun, Executor]:
+    """Return the run after all checks, and its executor."""
+    prepared = prepare_run(request, offline=offline, trust_checked=trust_checked)
+    if not offline:
+        check_recordings(prepared, request.benchmark)
+    return prepared, executor_of(prepared)
+
+
+@contextmanager
+def _open_journal(request: RunRequest) -> Iterator[tuple[Journal | None, Mapping[str, Any]]]:
+    """Hold the journal of a run inside the `with` block; yield it with what it stores of the command."""
+    from karenina_engine.journal.command import command_of
+    from karenina_engine.journal.journal import Journal
+
+    if request.journal is None:
+        yield None, {}
+        return
+    sync = request.config.section(EngineSettings).journal_sync
+    with Journal.open(request.journal, fresh=request.fresh, replaying=request.replay, sync=sync) as journal:
+        yield journal, command_of(request)
