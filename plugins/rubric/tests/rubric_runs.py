@@ -36,7 +36,7 @@ def score(
     )
 
 
-def asked(schema: Mapping[str, Any]) -> list[str]:
+def named_traits(schema: Mapping[str, Any]) -> list[str]:
     """The names under which a schema asks for judgements; empty for that of one trait alone."""
     names = list(schema["properties"])
     return [] if "score" in names else names
@@ -46,22 +46,22 @@ def judge(scores: Mapping[str, Any]) -> ScriptedModels:
     """A judge that gives each trait the same score in a batch and alone; the trait's name is read from the request."""
 
     def fill(messages: Sequence[Message], schema: Mapping[str, Any], _info: CallInfo) -> Mapping[str, Any]:
-        named = asked(schema)
+        named = named_traits(schema)
         if named:
-            return {name: judged(scores[name]) for name in named if name in scores}
+            return {name: judgement(scores[name]) for name in named if name in scores}
         request = "".join(message.content for message in messages)
         (alone,) = [name for name in scores if f'- "{name}"' in request]
-        return judged(scores[alone])
+        return judgement(scores[alone])
 
     return ScriptedModels(fill=fill)
 
 
-def judged(value: Any) -> dict[str, Any]:
+def judgement(value: Any) -> dict[str, Any]:
     """One judgement."""
     return {"reasoning": f"because of {value!r}", "score": value}
 
 
-def replies(*said: Mapping[str, Any] | str | Callable[[], Any]) -> ScriptedModels:
+def scripted_replies(*said: Mapping[str, Any] | str | Callable[[], Any]) -> ScriptedModels:
     """A judge that says one thing after another; a function may raise."""
     left = iter(said)
 

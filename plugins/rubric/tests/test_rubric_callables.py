@@ -14,7 +14,7 @@ from rubric_runs import ANSWER, score
 
 from karenina_core.data.rubrics import CallableRubricTrait, Rubric
 from karenina_core.data.trust import Trust
-from karenina_rubric.callables import computed
+from karenina_rubric.callable_traits import compute_score
 
 CLASSES = {"short": "Up to ten words.", "long": "More."}
 
@@ -57,7 +57,7 @@ def test_the_same_function_in_a_file_needs_trust(function: Callable[[str], bool]
 def test_a_given_function_stays_with_its_trait_in_a_merged_rubric() -> None:
     trait = CallableRubricTrait.from_callable("c", local())
     (merged,) = Rubric.merge(Rubric.of(trait), None).callable_traits
-    assert computed(merged, ANSWER, Trust()) is True
+    assert compute_score(merged, ANSWER, Trust()) is True
 
 
 def test_a_trait_equals_that_of_its_file() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from rubric_runs import judge, judged, replies, score
+from rubric_runs import judge, judgement, score, scripted_replies
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, hookimpl
@@ -58,7 +58,7 @@ def fails(*_: object) -> Any:
 
 
 def test_each_kind_lands_in_its_field() -> None:
-    models = replies(judged(True), {"reasoning": "r", "said": [1], "other_things_said": []})
+    models = scripted_replies(judgement(True), {"reasoning": "r", "said": [1], "other_things_said": []})
     here = CallableRubricTrait(name="short", function=f"{__name__}:is_short")
     found = score(SAFE, DOI, here, FACTS, models=models)
     expected = {
@@ -205,7 +205,7 @@ def present(**found: bool | None) -> dict[str, Any]:
 
 
 def test_dynamic_traits_count_where_their_concept_is_present() -> None:
-    models = replies(present(risks=True, dose=False), {"safe": judged(True), "risks": judged(False)})
+    models = scripted_replies(present(risks=True, dose=False), {"safe": judgement(True), "risks": judgement(False)})
     found = score(SAFE, dynamic=[RISKS, DOSE], models=models)
     assert found.field("dynamic_rubric_promoted_traits") == ["risks"]
     assert found.field("dynamic_rubric_skipped_traits") == {"dose": "concept not present: dose it is"}
@@ -216,13 +216,13 @@ def test_dynamic_traits_count_where_their_concept_is_present() -> None:
 
 
 def test_other_keys_beside_the_dynamic_traits_count_for_nothing() -> None:
-    found = score(dynamic=[RISKS], models=replies({**present(risks=False), "": True, "more": {"size": 1}}))
+    found = score(dynamic=[RISKS], models=scripted_replies({**present(risks=False), "": True, "more": {"size": 1}}))
     assert found.error is None
     assert set(found.field("dynamic_rubric_skipped_traits")) == {"risks"}
 
 
 def test_one_call_asks_for_the_presence_of_all_dynamic_traits_that_are_not_agentic() -> None:
-    models = replies(present(risks=False, dose=False))
+    models = scripted_replies(present(risks=False, dose=False))
     found = score(DOI, dynamic=[RISKS, DOSE, RUNS], models=models)
     assert len(models.requests) == 1
     assert found.field("dynamic_rubric_promoted_traits") == []
@@ -238,7 +238,7 @@ def test_without_dynamic_traits_nobody_asks_for_presence() -> None:
 
 @pytest.mark.parametrize("reply", ["no JSON", present(risks=None)], ids=["unreadable", "undecided"])
 def test_where_presence_cannot_be_told_the_dynamic_traits_fail_and_the_static_stand(reply: Any) -> None:
-    found = score(DOI, dynamic=[RISKS], models=replies(reply, reply))
+    found = score(DOI, dynamic=[RISKS], models=scripted_replies(reply, reply))
     assert found.field("regex_trait_scores") == {"doi": True}
     assert found.field("llm_trait_scores") == {"risks": None}
     assert "concept is present" in found.field("trait_errors")["risks"]
@@ -246,7 +246,7 @@ def test_where_presence_cannot_be_told_the_dynamic_traits_fail_and_the_static_st
 
 
 def test_instructions_of_the_user_reach_the_presence_check() -> None:
-    models = replies(present(risks=False))
+    models = scripted_replies(present(risks=False))
     score(
         dynamic=[RISKS], models=models, prompt_config={"rubric_evaluation": "Be strict.", "rubric_presence": "Twice."}
     )

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from rubric_runs import asked, judge, judged, replies, score
+from rubric_runs import judge, judgement, named_traits, score, scripted_replies
 
 from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_core.models.ports import ErrorCategory, ParserReply, PortError
-from karenina_rubric.judgements import batch_schema, trait_schema
+from karenina_rubric.judge_reply import batch_schema, trait_schema
 from karenina_testing import ScriptedModels
 
 SAFE = LLMRubricTrait(name="safe", description="It warns of side effects.")
@@ -128,8 +128,8 @@ def test_instructions_of_the_user_reach_the_judge() -> None:
     ],
 )
 def test_a_malformed_trait_of_a_batch_is_asked_for_alone(name: str, given: Any) -> None:
-    batch = {**{key: judged(value) for key, value in GIVEN.items()}, name: judged(given)}
-    models = replies(batch, judged(GIVEN[name]))
+    batch = {**{key: judgement(value) for key, value in GIVEN.items()}, name: judgement(given)}
+    models = scripted_replies(batch, judgement(GIVEN[name]))
     found = score(*ALL, models=models)
     assert found.field("llm_trait_scores") == {"safe": True, "clear": 7, "tone": 2, "sources": FILLED}
     assert len(models.requests) == 2
@@ -137,14 +137,14 @@ def test_a_malformed_trait_of_a_batch_is_asked_for_alone(name: str, given: Any) 
 
 
 def test_a_trait_that_the_batch_leaves_out_is_asked_for_alone() -> None:
-    models = replies({"safe": judged(True), "tone": judged("neutral")}, judged(3))
+    models = scripted_replies({"safe": judgement(True), "tone": judgement("neutral")}, judgement(3))
     found = score(SAFE, CLEAR, TONE, models=models)
     assert found.field("llm_trait_scores") == {"safe": True, "clear": 3, "tone": 1}
-    assert [asked(request.schema or {}) for request in models.requests] == [["safe", "clear", "tone"], []]
+    assert [named_traits(request.schema or {}) for request in models.requests] == [["safe", "clear", "tone"], []]
 
 
 CUT = ParserReply('{"safe": {"reasoning": "it', "json_schema", finish_reason="length")
-DRAFT = {"safe": judged(False), "clear": judged(0)}
+DRAFT = {"safe": judgement(False), "clear": judgement(0)}
 CUT_AFTER_A_DRAFT = ParserReply(f"{json.dumps(DRAFT)} On second thought", "json_schema", finish_reason="length")
 
 
@@ -152,13 +152,13 @@ CUT_AFTER_A_DRAFT = ParserReply(f"{json.dumps(DRAFT)} On second thought", "json_
     "reply", ["I would say all is well.", CUT, CUT_AFTER_A_DRAFT], ids=["no JSON", "cut off", "cut off after a draft"]
 )
 def test_where_nothing_of_a_batch_can_be_read_every_trait_is_asked_for_alone(reply: Any) -> None:
-    models = replies(lambda: reply, judged(True), judged(3))
+    models = scripted_replies(lambda: reply, judgement(True), judgement(3))
     found = score(SAFE, CLEAR, models=models)
     assert found.field("llm_trait_scores") == {"safe": True, "clear": 3}
 
 
 def test_what_is_unambiguous_is_repaired_and_not_asked_for_again() -> None:
-    models = replies(
+    models = scripted_replies(
         '```json\n{"safe": {"reasoning": "r", "score": "True"}, "tone": {"reasoning": "r", "score": "Kind"}}\n```'
     )
     found = score(SAFE, TONE, models=models)
@@ -167,7 +167,7 @@ def test_what_is_unambiguous_is_repaired_and_not_asked_for_again() -> None:
 
 
 def test_a_trait_alone_has_one_more_try_with_what_was_wrong() -> None:
-    models = replies(judged(11), judged(9))
+    models = scripted_replies(judgement(11), judgement(9))
     assert score(CLEAR, models=models).field("llm_trait_scores") == {"clear": 9}
     assert "from 1 to 10, not 11" in models.requests[1].text
 
@@ -198,7 +198,7 @@ def test_a_judge_that_is_away_is_not_asked_again_for_each_trait() -> None:
 
 
 def test_a_batch_that_the_server_refuses_is_split() -> None:
-    models = replies(away(400), judged(True), away(400))
+    models = scripted_replies(away(400), judgement(True), away(400))
     found = score(SAFE, CLEAR, models=models)
     assert found.field("llm_trait_scores") == {"safe": True, "clear": None}
     assert list(found.field("trait_errors")) == ["clear"]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rubric_runs import replies, score
+from rubric_runs import score, scripted_replies
 
 from karenina_core.data.rubrics import MetricRubricTrait
-from karenina_rubric.metric import Confusion
+from karenina_rubric.metric_traits import Confusion
 from karenina_rubric.prompts import METRIC
 
 FACTS = ("blocks apoptosis", "sits in mitochondria", "binds BAX")
@@ -26,7 +26,7 @@ MATRIX = MetricRubricTrait(
 
 
 def found_by(trait: MetricRubricTrait, *said: dict[str, Any]) -> Any:
-    models = replies(*({"reasoning": "r", **one} for one in said))
+    models = scripted_replies(*({"reasoning": "r", **one} for one in said))
     found = score(trait, models=models)
     return found, models
 
@@ -104,7 +104,7 @@ def test_the_judge_sees_the_instructions_which_are_the_truth_and_the_task_says_s
 
 
 def test_instructions_of_the_user_reach_the_judge() -> None:
-    models = replies({"reasoning": "r", "said": [], "other_things_said": []})
+    models = scripted_replies({"reasoning": "r", "said": [], "other_things_said": []})
     score(TP_ONLY, models=models, prompt_config={"rubric_evaluation": "Be strict."})
     assert "Be strict." in models.requests[0].messages[0].content
 

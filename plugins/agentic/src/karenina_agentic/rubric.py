@@ -19,7 +19,7 @@ from karenina_core.data.trust import Trust
 from karenina_core.errors import told
 from karenina_core.models.ports import AgentOptions
 from karenina_core.stages.stage import ModelNeed
-from karenina_rubric.scales import Score
+from karenina_rubric.score_schema import Score
 from karenina_toolkit.judge_input import JudgeInput, judge_input
 from karenina_toolkit.structured import ask
 from karenina_toolkit.together import together

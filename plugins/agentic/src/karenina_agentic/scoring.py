@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from karenina_core.data.rubrics import AgenticRubricTrait
-from karenina_rubric.scales import Json, Score, read_score, score_schema
+from karenina_rubric.score_schema import Json, Score, read_score, score_schema
 from karenina_toolkit.structured import object_schema
 
 

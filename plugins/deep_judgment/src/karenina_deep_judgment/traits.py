@@ -13,7 +13,7 @@ from karenina_deep_judgment.searching import assess, overall_risk
 from karenina_deep_judgment.settings import deep_judgment
 from karenina_deep_judgment.wishes import judged
 from karenina_rubric.evaluators import TraitScore
-from karenina_rubric.scales import read_score, scale_in_words, score_schema
+from karenina_rubric.score_schema import describe_scale, read_score, score_schema
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 from karenina_toolkit.together import together
 
@@ -108,7 +108,7 @@ class DeepJudgmentTraits:
         said = await ask(
             context,
             TRAIT_SCORE,
-            score_request(question, text, described, scale_in_words(trait), {trait.name: reasons.value}),
+            score_request(question, text, described, describe_scale(trait), {trait.name: reasons.value}),
             form.complete(object_schema({"score": form.schema})),
             lambda values: read_score(trait, values["score"]),
         )

@@ -26,9 +26,9 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
         """The evaluators of LLM, regex, callable and metric traits; all have precedence 0."""
-        from karenina_rubric.callables import CallableTraits
-        from karenina_rubric.llm import LLMTraits
-        from karenina_rubric.metric import MetricTraits
-        from karenina_rubric.pattern import RegexTraits
+        from karenina_rubric.callable_traits import CallableTraitEvaluator
+        from karenina_rubric.llm_traits import LLMTraitEvaluator
+        from karenina_rubric.metric_traits import MetricTraitEvaluator
+        from karenina_rubric.regex_traits import RegexTraitEvaluator
 
-        return [LLMTraits(), RegexTraits(), CallableTraits(), MetricTraits()]
+        return [LLMTraitEvaluator(), RegexTraitEvaluator(), CallableTraitEvaluator(), MetricTraitEvaluator()]

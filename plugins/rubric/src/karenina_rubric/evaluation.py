@@ -22,12 +22,12 @@ from karenina_core.data.trust import Trust
 from karenina_core.errors import told
 from karenina_core.known import install_line
 from karenina_core.wording import some
-from karenina_rubric.evaluators import TraitScore, flaw_in
+from karenina_rubric.dynamic_traits import Presence, find_present
+from karenina_rubric.evaluators import TraitScore, find_flaw
 from karenina_rubric.hookspecs import karenina_trait_evaluators
-from karenina_rubric.merging import ERRORS, METADATA, Merged, deep_judgment
-from karenina_rubric.pattern import problem_with
-from karenina_rubric.presence import Presence, find_present
 from karenina_rubric.prompts import METRIC, PRESENCE, RUBRIC
+from karenina_rubric.regex_traits import pattern_error
+from karenina_rubric.result_fields import ERRORS, METADATA, ResultFields, summarize_deep_judgment
 from karenina_rubric.settings import RubricSettings
 from karenina_toolkit.judge_input import judge_input
 from karenina_toolkit.together import together
@@ -75,23 +75,23 @@ class RubricEvaluation(Stage):
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Where the question has a trait that is not agentic. Raises `ValueError` for a name static and dynamic."""
         check_dynamic_names(question.rubric, question.dynamic_rubric)
-        if _static(question) or _dynamic(question):
+        if _static_traits(question) or _dynamic_traits(question):
             return True
         return Skip("the question has agentic traits only" if question.trait_names() else "the question has no traits")
 
     def scores(self, trait: RubricTrait) -> bool:
         """All but agentic traits: those that nobody claims end in `trait_errors`."""
-        return not _agentic(trait)
+        return not _is_agentic(trait)
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
         """Return whether a judge scores one of the question's traits, or looks for its concept."""
-        return bool(_judged(question))
+        return bool(_names_needing_judge(question))
 
     def looks_at(self, config: VerificationConfig, question: Question) -> bool:
         """Return whether it has a pattern that does not compile or code; all questions count if there is no judge."""
-        if not config.core.parsing_models or any(_sources(question)):
+        if not config.core.parsing_models or any(_source_traits(question)):
             return True
-        return any(problem_with(one.pattern) for one in _patterns(question))
+        return any(pattern_error(one.pattern) for one in _regex_traits(question))
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
@@ -99,15 +99,15 @@ class RubricEvaluation(Stage):
         """Warn of code that is not trusted. Raises `ValueError` for patterns that do not compile, and for traits that
         lack a judge.
         """
-        _warn_of_untrusted(questions, trust)
+        _warn_about_untrusted_code(questions, trust)
         for question in questions:
-            for trait in _patterns(question):
-                problem = problem_with(trait.pattern)
+            for trait in _regex_traits(question):
+                problem = pattern_error(trait.pattern)
                 if problem is not None:
                     raise ValueError(f"question {question.id}, trait {trait.name!r}: {problem}")
         if not config.core.parsing_models:
             for question in questions:
-                judged = _judged(question)
+                judged = _names_needing_judge(question)
                 if judged:
                     raise ValueError(
                         f"question {question.id} has rubric traits that a judge scores or looks for "
@@ -130,11 +130,11 @@ class RubricEvaluation(Stage):
         question = context.question
         check_dynamic_names(question.rubric, question.dynamic_rubric)
         text = judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text
-        dynamic = [one for one in _dynamic(question) if one.summary or one.description]
+        dynamic = [one for one in _dynamic_traits(question) if one.summary or one.description]
         presence = await find_present(dynamic, text, context) if dynamic else Presence()
         # The others cannot be scored, whether their concept is present or not.
-        without_concept = [one for one in _dynamic(question) if one not in dynamic]
-        traits = [*_static(question), *without_concept, *presence.promoted]
+        without_concept = [one for one in _dynamic_traits(question) if one not in dynamic]
+        traits = [*_static_traits(question), *without_concept, *presence.promoted]
         merged = await score_all(traits, text, context)
         if presence.error is not None:
             for trait in dynamic:
@@ -145,8 +145,8 @@ class RubricEvaluation(Stage):
         self._record(context, merged, [trait.name for trait in traits if trait.type == "llm"])
 
     @staticmethod
-    def _record(context: VerificationContext, merged: Merged, llm_traits: Sequence[str]) -> None:
-        deep = deep_judgment(merged.fields, llm_traits)
+    def _record(context: VerificationContext, merged: ResultFields, llm_traits: Sequence[str]) -> None:
+        deep = summarize_deep_judgment(merged.fields, llm_traits)
         off = context.setting(DEEP_MODE) == DISABLED
         context.set_result_field("rubric_evaluation_performed", True)
         context.set_result_field("rubric_evaluation_strategy", context.setting("rubric_evaluation_strategy"))
@@ -164,9 +164,9 @@ class RubricEvaluation(Stage):
         context.set_artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS, deep.without_excerpts)
 
 
-async def score_all(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> Merged:
+async def score_all(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> ResultFields:
     """Have the evaluators score `traits`, all of them at once, and merge what they say in the order of the traits."""
-    merged = Merged()
+    merged = ResultFields()
     shares: dict[int, list[RubricTrait]] = {}
     evaluators = trait_evaluators(context.plugins)
     errors: dict[str, str] = {}
@@ -180,10 +180,10 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
             errors[trait.name] = f"an evaluator cannot say whether it scores the trait: {told(error)}"
             continue
         if claimer is None:
-            errors[trait.name] = _unclaimed(trait)
+            errors[trait.name] = _explain_unclaimed(trait)
         else:
             shares.setdefault(claimer, []).append(trait)
-    evaluated = await together(_evaluated(evaluators[at], share, text, context) for at, share in shares.items())
+    evaluated = await together(_evaluate_share(evaluators[at], share, text, context) for at, share in shares.items())
     scores: dict[str, TraitScore] = {}
     for found, failed in evaluated:
         scores.update(found)
@@ -201,7 +201,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
     return merged
 
 
-async def _evaluated(
+async def _evaluate_share(
     evaluator: TraitEvaluator, traits: Sequence[RubricTrait], text: str, context: VerificationContext
 ) -> tuple[dict[str, TraitScore], dict[str, str]]:
     """The scores of one evaluator's share, and the errors of those traits that it gave none."""
@@ -214,7 +214,7 @@ async def _evaluated(
     return {name: given[name] for name in given if name in wanted}, dict.fromkeys(wanted - given.keys(), missing)
 
 
-def _unclaimed(trait: RubricTrait) -> str:
+def _explain_unclaimed(trait: RubricTrait) -> str:
     if isinstance(trait, UnknownTrait):
         return f"no installed plugin knows traits of type {trait.type!r}: install the plugin that does"
     if trait.type in ("llm", "regex", "callable", "metric"):
@@ -222,7 +222,7 @@ def _unclaimed(trait: RubricTrait) -> str:
     return f"no installed plugin scores traits of type {trait.type!r}: install the plugin that does"
 
 
-def _sources(question: Question) -> Iterator[CallableRubricTrait]:
+def _source_traits(question: Question) -> Iterator[CallableRubricTrait]:
     """Return the question's traits whose function a file gives as source."""
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.callable_traits if rubric is not None else ():
@@ -230,12 +230,12 @@ def _sources(question: Question) -> Iterator[CallableRubricTrait]:
                 yield trait
 
 
-def _warn_of_untrusted(questions: Sequence[Question], trust: Trust) -> None:
+def _warn_about_untrusted_code(questions: Sequence[Question], trust: Trust) -> None:
     """Warn of code that is not trusted, before answers are paid for that it cannot score."""
     seen: set[int] = set()
     names: dict[str, None] = {}
     for question in questions:
-        for trait in _sources(question):
+        for trait in _source_traits(question):
             if trait.source is not None and (known := hash(trait.source)) not in seen:
                 seen.add(known)
                 if not trust.covers(trait.source):
@@ -248,27 +248,27 @@ def _warn_of_untrusted(questions: Sequence[Question], trust: Trust) -> None:
         )
 
 
-def _patterns(question: Question) -> Iterator[RegexRubricTrait]:
+def _regex_traits(question: Question) -> Iterator[RegexRubricTrait]:
     """Return the question's traits that search a pattern."""
     for rubric in (question.rubric, question.dynamic_rubric):
         yield from rubric.regex_traits if rubric is not None else ()
 
 
-def _judged(question: Question) -> list[str]:
+def _names_needing_judge(question: Question) -> list[str]:
     """Return the names of the traits that need a judge."""
-    judged = [one.name for one in _static(question) if isinstance(one, LLMRubricTrait | MetricRubricTrait)]
-    return [*judged, *(one.name for one in _dynamic(question))]
+    judged = [one.name for one in _static_traits(question) if isinstance(one, LLMRubricTrait | MetricRubricTrait)]
+    return [*judged, *(one.name for one in _dynamic_traits(question))]
 
 
-def _static(question: Question) -> list[RubricTrait]:
-    return [one for one in question.rubric.traits if not _agentic(one)] if question.rubric else []
+def _static_traits(question: Question) -> list[RubricTrait]:
+    return [one for one in question.rubric.traits if not _is_agentic(one)] if question.rubric else []
 
 
-def _dynamic(question: Question) -> list[RubricTrait]:
-    return [one for one in question.dynamic_rubric.traits if not _agentic(one)] if question.dynamic_rubric else []
+def _dynamic_traits(question: Question) -> list[RubricTrait]:
+    return [one for one in question.dynamic_rubric.traits if not _is_agentic(one)] if question.dynamic_rubric else []
 
 
-def _agentic(trait: RubricTrait) -> bool:
+def _is_agentic(trait: RubricTrait) -> bool:
     return isinstance(trait, AgenticRubricTrait)
 
 
@@ -277,5 +277,5 @@ def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
 
     One that cannot be used is listed as failed when plugins are loaded, and left out here.
     """
-    usable = [one for one in plugins.call(karenina_trait_evaluators) if flaw_in(one) is None]
+    usable = [one for one in plugins.call(karenina_trait_evaluators) if find_flaw(one) is None]
     return sorted(usable, key=lambda one: (-one.precedence, one.name))

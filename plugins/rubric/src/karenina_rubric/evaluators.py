@@ -48,7 +48,7 @@ class TraitEvaluator(Protocol):
         """One score for each trait, in any order. A trait that fails has an error; an exception fails all of them."""
 
 
-def flaw_in(evaluator: object) -> str | None:
+def find_flaw(evaluator: object) -> str | None:
     """Return why an object cannot be used as a trait evaluator, with the cure, or None if it can."""
     if isinstance(evaluator, type):
         return f"karenina_trait_evaluators offers the class {evaluator.__name__}: offer an object of it"

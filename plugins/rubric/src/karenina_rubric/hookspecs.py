@@ -27,7 +27,7 @@ def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
 def offered(plugins: Plugins) -> None:
     """Make the kinds of traits known to benchmarks, and list evaluators that cannot be used as failed."""
     from karenina_core.data.rubrics import register_trait_kind
-    from karenina_rubric.evaluators import flaw_in
+    from karenina_rubric.evaluators import find_flaw
 
     for offer in plugins.offers(karenina_trait_kinds):
         try:
@@ -35,6 +35,6 @@ def offered(plugins: Plugins) -> None:
         except ValueError as error:
             plugins.reject(offer, error)
     for evaluator in plugins.offers(karenina_trait_evaluators):
-        flaw = flaw_in(evaluator.value)
+        flaw = find_flaw(evaluator.value)
         if flaw is not None:
             plugins.reject(evaluator, TypeError(flaw))

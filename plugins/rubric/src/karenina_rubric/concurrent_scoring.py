@@ -13,7 +13,7 @@ from karenina_toolkit.together import together
 TraitT = TypeVar("TraitT", bound=RubricTrait)
 
 
-async def each_alone(
+async def score_each(
     traits: Sequence[TraitT], result_field: str, score: Callable[[TraitT], Awaitable[TraitScore]]
 ) -> list[TraitScore]:
     """`score` of each trait, all under way at once, in the order of the traits; what raises is that trait's error."""

@@ -1,4 +1,4 @@
-"""`CallableTraits`: a function looks at the answer."""
+"""`CallableTraitEvaluator`: a function looks at the answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from karenina_core.data.rubrics import CallableRubricTrait, RubricTrait
 from karenina_core.data.trust import digest_of
 from karenina_core.errors import KareninaError, told
-from karenina_rubric.alone import each_alone
+from karenina_rubric.concurrent_scoring import score_each
 from karenina_rubric.evaluators import TraitScore
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class CallableTraitError(KareninaError, ValueError):
     """A function of a callable trait that cannot be had or may not run, or what it returned that is no score."""
 
 
-class CallableTraits:
+class CallableTraitEvaluator:
     """Calls the function of each callable trait with the answer's text, in a thread.
 
     A function that the caller gave in this process runs, and so does one named by its import path, which the user
@@ -52,23 +52,23 @@ class CallableTraits:
         """One score for each."""
 
         async def score(trait: CallableRubricTrait) -> TraitScore:
-            given = await context.in_thread(computed, trait, text, context.trust, abandon=True)
+            given = await context.in_thread(compute_score, trait, text, context.trust, abandon=True)
             if trait.kind != "literal":
                 return TraitScore(trait.name, FIELD, given)
             return TraitScore(
                 trait.name, FIELD, trait.class_names.index(given), fields={"callable_trait_labels": given}
             )
 
-        return await each_alone([one for one in traits if isinstance(one, CallableRubricTrait)], FIELD, score)
+        return await score_each([one for one in traits if isinstance(one, CallableRubricTrait)], FIELD, score)
 
 
-def computed(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
+def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
     """Return what the trait's function gives for `text`: a bool, a number, or the name of a class.
 
     Raises `CallableTraitError` if there is no function to call, if it may not run, and if it returns what does not fit
     the trait's kind; whatever the function raises passes through.
     """
-    given = function_of(trait, trust)(text)
+    given = resolve_function(trait, trust)(text)
     if trait.kind == "boolean":
         if not isinstance(given, bool):
             raise CallableTraitError(f"the function returned {given!r:.100}, and a boolean trait takes True or False")
@@ -89,12 +89,12 @@ def computed(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
     return given
 
 
-def function_of(trait: CallableRubricTrait, trust: Trust) -> Function:
+def resolve_function(trait: CallableRubricTrait, trust: Trust) -> Function:
     """The function that the trait names or holds. Raises `CallableTraitError`."""
     if trait.given is not None:
         return trait.given
     if trait.function is not None:
-        return _imported(trait.function, trust)
+        return _import_function(trait.function, trust)
     if trait.source is None:
         raise CallableTraitError(
             "the trait holds only a pickled function of another program, which is never loaded; give its import path "
@@ -105,12 +105,12 @@ def function_of(trait: CallableRubricTrait, trust: Trust) -> Function:
             f"the trait's source (SHA-256 {digest_of(trait.source)[:16]}...) is code that you have not trusted: read "
             'it and run `karenina trust FILE`, or pass trust="all" in Python where the file is all your own'
         )
-    return _defined(trait.source, trait.name)
+    return _compile_source(trait.source, trait.name)
 
 
-def _imported(path: str, trust: Trust) -> Function:
+def _import_function(path: str, trust: Trust) -> Function:
     module_name, _, attributes = path.partition(":")
-    _refuse_pythons_own(module_name, path, trust)
+    _refuse_standard_library(module_name, path, trust)
     try:
         found: Any = reduce(getattr, attributes.split("."), import_module(module_name))
     except ImportError as error:
@@ -121,12 +121,12 @@ def _imported(path: str, trust: Trust) -> Function:
         raise CallableTraitError(f"there is no function {path!r}: {error}") from error
     if not callable(found):
         raise CallableTraitError(f"{path!r} is a {type(found).__name__}, not a function")
-    _refuse_pythons_own(getattr(found, "__module__", None) or type(found).__module__, path, trust)
+    _refuse_standard_library(getattr(found, "__module__", None) or type(found).__module__, path, trust)
     function: Function = found
     return function
 
 
-def _refuse_pythons_own(module: str, path: str, trust: Trust) -> None:
+def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
     """A name of another module may lead there too (`package.module:os.system`), so what it leads to is looked at."""
     if module.partition(".")[0] in sys.stdlib_module_names and not trust.covers(path):
         raise CallableTraitError(
@@ -136,7 +136,7 @@ def _refuse_pythons_own(module: str, path: str, trust: Trust) -> None:
 
 
 @lru_cache(maxsize=256)
-def _defined(source: str, name: str) -> Function:
+def _compile_source(source: str, name: str) -> Function:
     """The function that a trusted source defines: its only one, else that with the trait's name, else its only public
     one."""
     filename = f"<callable trait {digest_of(source)[:16]}>"

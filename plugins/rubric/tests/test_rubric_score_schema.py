@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from karenina_core.data.rubrics import AgenticRubricTrait, LLMRubricTrait
-from karenina_rubric.scales import Score, read_score, scale_in_words, score_schema
+from karenina_rubric.score_schema import Score, describe_scale, read_score, score_schema
 from karenina_toolkit.structured import InvalidReply, misfits, object_schema, repair
 
 
@@ -140,9 +140,9 @@ def test_a_schema_without_definitions_gets_none(trait: LLMRubricTrait) -> None:
     [(SAFE, ["true", "false"]), (CLEAR, ["from -2 to 10"]), (TONE, ['"rude": It insults.', '"kind": It cares.'])],
 )
 def test_the_words_say_every_score_that_there_is(trait: LLMRubricTrait, visible: list[str]) -> None:
-    assert [part for part in visible if part not in scale_in_words(trait)] == []
+    assert [part for part in visible if part not in describe_scale(trait)] == []
 
 
 def test_the_words_of_a_template_hold_its_schema_only_where_they_are_asked_to() -> None:
-    assert "remark" in scale_in_words(WHOLE, show_template=True)
-    assert "remark" not in scale_in_words(WHOLE)
+    assert "remark" in describe_scale(WHOLE, show_template=True)
+    assert "remark" not in describe_scale(WHOLE)

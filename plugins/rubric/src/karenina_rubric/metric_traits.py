@@ -1,4 +1,4 @@
-"""`MetricTraits`: how much of a list of expected things the answer says, in the metrics of retrieval."""
+"""`MetricTraitEvaluator`: how much of a list of expected things the answer says, in the metrics of retrieval."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.data.rubrics import MetricRubricTrait, RubricTrait
-from karenina_rubric.alone import each_alone
+from karenina_rubric.concurrent_scoring import score_each
 from karenina_rubric.evaluators import TraitScore
 from karenina_rubric.prompts import EVERY_TIME, EXTRA, METRIC, ONCE, REASONING, SAID, UNWANTED, metric_request
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
@@ -45,7 +45,7 @@ class Confusion:
         return above / below if below else 0.0
 
 
-class MetricTraits:
+class MetricTraitEvaluator:
     """Has the judge say which expected (and unwanted) things the answer says, and counts.
 
     The judge is shown the instructions, which are the truth, and answers with their numbers, so the lists hold the
@@ -68,11 +68,11 @@ class MetricTraits:
 
         async def score(trait: MetricRubricTrait) -> TraitScore:
             request = metric_request(trait, context.question.question, text)
-            asked = await ask(context, METRIC, request, metric_schema(trait), lambda data: confusion(trait, data))
+            asked = await ask(context, METRIC, request, metric_schema(trait), lambda data: read_confusion(trait, data))
             metrics = {name: asked.value.metric(name) for name in trait.metrics}
             return TraitScore(trait.name, FIELD, metrics, fields={"metric_trait_confusion_lists": asked.value.lists()})
 
-        return await each_alone([one for one in traits if isinstance(one, MetricRubricTrait)], FIELD, score)
+        return await score_each([one for one in traits if isinstance(one, MetricRubricTrait)], FIELD, score)
 
 
 def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
@@ -80,20 +80,22 @@ def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
     repeats = ONCE if trait.repeated_extraction else EVERY_TIME
     properties: dict[str, dict[str, Any]] = {
         "reasoning": {"type": "string", "description": REASONING},
-        "said": _list_of("integer", SAID.format(repeats=repeats)),
+        "said": _array_schema("integer", SAID.format(repeats=repeats)),
     }
     if trait.evaluation_mode == "full_matrix":
-        properties["unwanted_said"] = _list_of("integer", UNWANTED.format(repeats=repeats))
+        properties["unwanted_said"] = _array_schema("integer", UNWANTED.format(repeats=repeats))
     else:
-        properties["other_things_said"] = _list_of("string", EXTRA)
+        properties["other_things_said"] = _array_schema("string", EXTRA)
     return object_schema(properties)
 
 
-def confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusion:
+def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusion:
     """The confusion lists of a judge's reply. Raises `InvalidReply` for a number that no thing has."""
-    tp, fn = _sorted_out("said", data["said"], trait.tp_instructions, once=trait.repeated_extraction)
+    tp, fn = _split_numbered("said", data["said"], trait.tp_instructions, once=trait.repeated_extraction)
     if trait.evaluation_mode == "full_matrix":
-        fp, tn = _sorted_out("unwanted_said", data["unwanted_said"], trait.tn_instructions, trait.repeated_extraction)
+        fp, tn = _split_numbered(
+            "unwanted_said", data["unwanted_said"], trait.tn_instructions, trait.repeated_extraction
+        )
         return Confusion(tp, fp, fn, tn)
     others = [entry.strip() for entry in data["other_things_said"] or () if entry and entry.strip()]
     if trait.repeated_extraction:
@@ -101,7 +103,7 @@ def confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusion:
     return Confusion(tp, tuple(others), fn)
 
 
-def _sorted_out(
+def _split_numbered(
     key: str, numbers: Sequence[int | None] | None, things: Sequence[str], once: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The things that are said and those that are not, in the order of `things`."""
@@ -115,5 +117,5 @@ def _sorted_out(
     return tuple(there), tuple(thing for at, thing in enumerate(things, 1) if not said[at])
 
 
-def _list_of(kind: str, description: str) -> dict[str, Any]:
+def _array_schema(kind: str, description: str) -> dict[str, Any]:
     return {"type": "array", "items": {"type": kind}, "description": description}

@@ -1,4 +1,4 @@
-"""`LLMTraits`: a judge model scores LLM traits, all in one call or each in one of its own."""
+"""`LLMTraitEvaluator`: a judge model scores LLM traits, all in one call or each in one of its own."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.data.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.models.ports import PortError
-from karenina_rubric.alone import each_alone
+from karenina_rubric.concurrent_scoring import score_each
 from karenina_rubric.evaluators import TraitScore
-from karenina_rubric.judgements import Judgement, batch_schema, read_judgement, trait_schema
+from karenina_rubric.judge_reply import Judgement, batch_schema, read_judgement, trait_schema
 from karenina_rubric.prompts import RUBRIC, traits_request
 from karenina_rubric.settings import RubricSettings
 from karenina_toolkit.structured import ask, read_object, repair
@@ -23,7 +23,7 @@ FIELD: Final = "llm_trait_scores"
 _REFUSED_AS_IT_IS: Final = (400, 413, 422)
 
 
-class LLMTraits:
+class LLMTraitEvaluator:
     """Scores LLM traits: yes or no, a number in a range, the position of a class, or a filled schema.
 
     `batch` is one call for all traits. A trait whose part of the reply is missing or malformed is asked for again,
@@ -59,7 +59,7 @@ class LLMTraits:
         async def alone(trait: LLMRubricTrait) -> TraitScore:
             return await self._alone(trait, text, context)
 
-        return [*found.values(), *await each_alone(left, FIELD, alone)]
+        return [*found.values(), *await score_each(left, FIELD, alone)]
 
     async def _batch(
         self, traits: Sequence[LLMRubricTrait], text: str, context: VerificationContext

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_rubric.prompts import REASONING
-from karenina_rubric.scales import Json, Score, ScoreSchema, read_score, score_schema, with_definitions
+from karenina_rubric.score_schema import Json, Score, ScoreSchema, read_score, score_schema, with_definitions
 from karenina_toolkit.structured import InvalidReply, misfits, object_schema, repair
 
 
@@ -22,7 +22,7 @@ class Judgement:
 def trait_schema(trait: LLMRubricTrait) -> Json:
     """The schema of one trait's judgement, alone: `reasoning`, then `score`."""
     score = score_schema(trait)
-    return score.complete(_judgement_schema(score))
+    return score.complete(_reasoned_score_schema(score))
 
 
 def batch_schema(traits: Sequence[LLMRubricTrait]) -> Json:
@@ -30,7 +30,7 @@ def batch_schema(traits: Sequence[LLMRubricTrait]) -> Json:
     scores = {trait.name: score_schema(trait, prefix=f"t{position}_") for position, trait in enumerate(traits)}
     definitions = {name: part for score in scores.values() for name, part in score.definitions.items()}
     return with_definitions(
-        object_schema({name: _judgement_schema(score) for name, score in scores.items()}), definitions
+        object_schema({name: _reasoned_score_schema(score) for name, score in scores.items()}), definitions
     )
 
 
@@ -46,5 +46,5 @@ def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
     return Judgement(read_score(trait, fitted["score"]), fitted["reasoning"] or "")
 
 
-def _judgement_schema(score: ScoreSchema) -> Json:
+def _reasoned_score_schema(score: ScoreSchema) -> Json:
     return object_schema({"reasoning": {"type": "string", "description": REASONING}, "score": score.schema})

@@ -1,4 +1,4 @@
-"""`RegexTraits`: a pattern is found in the answer or not."""
+"""`RegexTraitEvaluator`: a pattern is found in the answer or not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from karenina_core.data.rubrics import RegexRubricTrait, RubricTrait
-from karenina_rubric.alone import each_alone
+from karenina_rubric.concurrent_scoring import score_each
 from karenina_rubric.evaluators import TraitScore
 from karenina_toolkit.patterns import check_pattern, search
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FIELD: Final = "regex_trait_scores"
 
 
-class RegexTraits:
+class RegexTraitEvaluator:
     """Searches the pattern of each regex trait in the answer, with the time limit of `karenina_toolkit.patterns`."""
 
     name: ClassVar[str] = "regex"
@@ -33,19 +33,19 @@ class RegexTraits:
         """One score for each."""
 
         async def score(trait: RegexRubricTrait) -> TraitScore:
-            return TraitScore(trait.name, FIELD, await context.in_thread(found, trait, text))
+            return TraitScore(trait.name, FIELD, await context.in_thread(matches, trait, text))
 
-        return await each_alone([one for one in traits if isinstance(one, RegexRubricTrait)], FIELD, score)
+        return await score_each([one for one in traits if isinstance(one, RegexRubricTrait)], FIELD, score)
 
 
-def found(trait: RegexRubricTrait, text: str) -> bool:
+def matches(trait: RegexRubricTrait, text: str) -> bool:
     """The trait's verdict on `text`. Raises `PatternTimeout` where the search does not end in time."""
     match = search(trait.pattern, text, () if trait.case_sensitive else ("IGNORECASE",))
     return (match is not None) is not trait.invert_result
 
 
 @lru_cache(maxsize=4096)
-def problem_with(pattern: str) -> str | None:
+def pattern_error(pattern: str) -> str | None:
     """Return why `pattern` does not compile; None if it does. Most questions of a benchmark share their patterns."""
     try:
         check_pattern(pattern)

@@ -26,7 +26,7 @@ _SECTIONS: Final = (VerificationResultRubric, VerificationResultDeepJudgmentRubr
 
 
 @dataclass(slots=True)
-class Merged:
+class ResultFields:
     """The result fields so far, and the values that no field can hold, by field and trait."""
 
     fields: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -37,13 +37,13 @@ class Merged:
         error = None if score.error is None else str(score.error)
         if not any(score.result_field in section.model_fields for section in _SECTIONS):
             self.fields.setdefault(OTHERS, {}).setdefault(score.result_field, {})[trait.name] = score.score
-        elif score.result_field in TRAIT_SCORES and fits(score.result_field, trait.name, score.score):
+        elif score.result_field in TRAIT_SCORES and fits_field(score.result_field, trait.name, score.score):
             self._put(score.result_field, trait.name, score.score)
         else:
             self.unfit.setdefault(score.result_field, {})[trait.name] = score.score
             self.fail(trait, error := error or f"{score.result_field} cannot hold the score {score.score!r:.100}")
         for name, value in score.fields.items():
-            if fits(name, trait.name, value):
+            if fits_field(name, trait.name, value):
                 self._put(name, trait.name, value)
             else:
                 self.unfit.setdefault(name, {})[trait.name] = value
@@ -63,7 +63,7 @@ class Merged:
         self.fields.setdefault(name, {})[trait] = value
 
 
-def fits(name: str, trait: str, value: object) -> bool:
+def fits_field(name: str, trait: str, value: object) -> bool:
     """Return whether the result field `name` can hold `value` under a trait's name; one that no section has holds all.
 
     The fields of the result itself hold no mapping.
@@ -80,7 +80,7 @@ def fits(name: str, trait: str, value: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class DeepJudgment:
+class DeepJudgmentSummary:
     """What of a rubric was judged from excerpts; `fields` are result fields beside those that evaluators brought."""
 
     performed: bool
@@ -89,7 +89,7 @@ class DeepJudgment:
     fields: Mapping[str, object] = field(default_factory=dict)
 
 
-def deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> DeepJudgment:
+def summarize_deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> DeepJudgmentSummary:
     """Sum up what deep-judgment evaluators brought under `trait_metadata` and `deep_judgment_rubric_scores`.
 
     `names` are the LLM traits: those that neither field has were scored in the plain way. A trait whose judge failed
@@ -98,9 +98,9 @@ def deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str])
     metadata = {name: dict(facts) for name, facts in fields.get(METADATA, {}).items()}
     deep = {*metadata, *fields.get(DEEP_SCORES, {})}
     if not deep:
-        return DeepJudgment(False)
+        return DeepJudgmentSummary(False)
     scores = fields.get("llm_trait_scores", {})
-    return DeepJudgment(
+    return DeepJudgmentSummary(
         True,
         metadata,
         [name for name, facts in metadata.items() if scores.get(name) is not None and _lacks_excerpts(facts)],

@@ -64,8 +64,8 @@ def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
         return ScoreSchema({"type": "string", "enum": list(trait.class_names), "description": _MEANING}, {})
     template = trait.template_schema or {}
     own = {name: part for part_of in _DEFINITIONS for name, part in _mapping(template.get(part_of)).items()}
-    definitions = {prefix + name: _cleaned(part, prefix) for name, part in own.items()}
-    return ScoreSchema(_cleaned(template, prefix), definitions)
+    definitions = {prefix + name: _clean_schema(part, prefix) for name, part in own.items()}
+    return ScoreSchema(_clean_schema(template, prefix), definitions)
 
 
 def with_definitions(schema: Json, definitions: Json) -> Json:
@@ -93,7 +93,7 @@ def read_score(trait: ScaledTrait, given: Any) -> Score:
     return Score(score)
 
 
-def scale_in_words(trait: ScaledTrait, *, show_template: bool = False) -> str:
+def describe_scale(trait: ScaledTrait, *, show_template: bool = False) -> str:
     """The scale as a judge is told it; the classes of a literal trait each in a line of its own.
 
     With `show_template` the words hold the JSON Schema of a trait of kind template: for a judge that is not given the
@@ -120,22 +120,22 @@ def _mapping(part: object) -> Mapping[str, Any]:
     return part if isinstance(part, Mapping) else {}
 
 
-def _cleaned(schema: Any, prefix: str) -> Any:
+def _clean_schema(schema: Any, prefix: str) -> Any:
     """The schema without what is no judge's business, its references led to the renamed definitions."""
     if isinstance(schema, list):
-        return [_cleaned(part, prefix) for part in schema]
+        return [_clean_schema(part, prefix) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
     found: Json = {}
     for key, value in schema.items():
         if key in _BY_NAME and isinstance(value, Mapping):
-            found[key] = {name: _cleaned(part, prefix) for name, part in value.items()}
+            found[key] = {name: _clean_schema(part, prefix) for name, part in value.items()}
         elif key == "$ref" and isinstance(value, str):
             found[key] = f"#/$defs/{prefix}{value.rpartition('/')[2]}"
         elif key in _LITERALLY:
             found[key] = deepcopy(value)
         elif key not in _DROPPED:
-            found[key] = _cleaned(value, prefix)
+            found[key] = _clean_schema(value, prefix)
     if isinstance(found.get("properties"), dict):
         found["required"] = list(found["properties"])
         found.setdefault("additionalProperties", False)
