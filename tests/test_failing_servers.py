@@ -9,7 +9,7 @@ import pytest
 
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
 from karenina_testing.contracts import Reply
-from karenina_testing.contracts.server import ScriptedServer, serving
+from karenina_testing.contracts.scripted_server import ScriptedServer, serving
 
 if TYPE_CHECKING:
     from conftest import Site

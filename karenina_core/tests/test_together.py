@@ -8,7 +8,7 @@ import pytest
 
 from karenina_core.errors import RunError, Unfinished
 from karenina_testing.virtual_time import run_in_virtual_time
-from karenina_toolkit.together import together
+from karenina_toolkit.gather_all import together
 
 
 class Works:

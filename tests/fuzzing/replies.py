@@ -10,7 +10,7 @@ from typing import Any
 from karenina_core.models.ports import AgentReply, LLMReply, ParserReply
 from karenina_engine.calls.replies import reply_of, reply_text
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyTooLarge
-from karenina_toolkit.reply_checks import checked_agent_reply, checked_llm_reply, checked_parser_reply
+from karenina_toolkit.reply_sanitizer import checked_agent_reply, checked_llm_reply, checked_parser_reply
 
 _MOST = 2**63
 

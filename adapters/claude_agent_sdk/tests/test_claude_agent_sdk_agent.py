@@ -17,7 +17,7 @@ from karenina_claude_agent_sdk.agent import ClaudeAgent
 from karenina_core.models.ports import AgentOptions, AgentReply, ErrorCategory, Message, PortError, ToolCall, Turn
 from karenina_testing.contracts import Reply, ScriptedServer
 from karenina_testing.contracts.calls import children
-from karenina_testing.contracts.wire import KEY
+from karenina_testing.contracts.wire_format import KEY
 
 ASK = (Message.system("Look before you speak."), Message.user("What does the note say?"))
 SERVER = Claude()

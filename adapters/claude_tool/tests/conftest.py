@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from claude_servers import Scripted
 
-from karenina_testing.contracts.server import serving
+from karenina_testing.contracts.scripted_server import serving
 from karenina_testing.fixtures import anyio_backend as anyio_backend
 from karenina_testing.fixtures import open_port as open_port
 

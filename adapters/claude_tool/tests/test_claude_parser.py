@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from claude_servers import Scripted, call, error, model, reply
 
+from karenina_claude_tool.native_schema import can_be_native, native_schema
 from karenina_claude_tool.parser import ClaudeParser
-from karenina_claude_tool.schemas import can_be_native, native_schema
 from karenina_core.models.ports import Message, ParserReply, PortError, Usage
 from karenina_testing.contracts import Reply, Request
 

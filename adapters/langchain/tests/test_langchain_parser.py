@@ -68,7 +68,7 @@ async def test_the_best_way_is_found_once(
 async def test_judges_that_begin_at_once_are_refused_once(
     server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karenina_toolkit.structured.ways.PATIENCE", 30.0)  # a busy machine refuses late
+    monkeypatch.setattr("karenina_toolkit.structured.structured_modes.PATIENCE", 30.0)  # a busy machine refuses late
     server.answer = server_with("prompt")
     ports = [open_port(LangchainParser(model(server.url))) for _ in range(2)]
     await asyncio.gather(*[port.parse(ASK, SCHEMA) for port in ports * 8])

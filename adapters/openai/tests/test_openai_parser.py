@@ -17,7 +17,7 @@ from openai_servers import Scripted, completion, model
 from karenina_core.models.ports import Message, ParserReply, PortError, Usage
 from karenina_openai.parser import OpenAIParser
 from karenina_toolkit.structured import ask_for
-from karenina_toolkit.structured.strict import schema_name, strict_schema
+from karenina_toolkit.structured.strict_schema import schema_name, strict_schema
 
 pytestmark = pytest.mark.anyio
 ASK = [Message.system("Extract."), Message.user("Paris.")]
@@ -71,7 +71,7 @@ async def test_the_best_way_is_found_once(
 
 
 async def test_many_at_once_learn_together(server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karenina_toolkit.structured.ways.PATIENCE", 30.0)  # a busy machine refuses late
+    monkeypatch.setattr("karenina_toolkit.structured.structured_modes.PATIENCE", 30.0)  # a busy machine refuses late
     server.answer = server_with("prompt")
     port = open_port(OpenAIParser(model(server.url)))
     replies = await asyncio.gather(*[port.parse(ASK, SCHEMA) for _ in range(64)])
@@ -82,7 +82,7 @@ async def test_many_at_once_learn_together(server: Scripted, open_port: Keep, mo
 async def test_two_judges_on_one_server_and_model_learn_together(
     server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karenina_toolkit.structured.ways.PATIENCE", 30.0)  # a busy machine refuses late
+    monkeypatch.setattr("karenina_toolkit.structured.structured_modes.PATIENCE", 30.0)  # a busy machine refuses late
     server.answer = server_with("prompt")
     ports = [open_port(OpenAIParser(model(server.url, temperature=t))) for t in (0.0, 1.0)]
     await asyncio.gather(*[port.parse(ASK, SCHEMA) for port in ports * 8])

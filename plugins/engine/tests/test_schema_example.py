@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from karenina_engine.offline.schema_example import example_for_schema
-from karenina_toolkit.structured.fitting import misfits
+from karenina_toolkit.structured.schema_repair import misfits
 
 WORDS = "It is BCL2, which keeps cells alive."
 

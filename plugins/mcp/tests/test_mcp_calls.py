@@ -24,7 +24,7 @@ from mcp_types import (
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Tool
 from karenina_mcp import MCPSource
-from karenina_mcp.content import text_of
+from karenina_mcp.tool_result import text_of
 
 
 @pytest.mark.parametrize(

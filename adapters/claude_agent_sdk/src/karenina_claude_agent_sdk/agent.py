@@ -23,7 +23,7 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
-from karenina_toolkit.agent_time import AgentTime
+from karenina_toolkit.agent_timeout import AgentTime
 from karenina_toolkit.tool_loop import TraceSize
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 from karenina_core.models.ports import FinishReason, Message, Turn
 from karenina_core.wording import whole, whole_values
 from karenina_toolkit.traces.anthropic import read, usage_of
-from karenina_toolkit.traces.errors import TraceFormatError
+from karenina_toolkit.traces.format_error import TraceFormatError
 
 Wire = dict[str, Any]
 

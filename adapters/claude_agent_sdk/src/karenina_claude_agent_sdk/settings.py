@@ -13,7 +13,7 @@ from pydantic import Field
 from karenina_core.models import adapters
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.from_files import FromFiles
-from karenina_toolkit import servers
+from karenina_toolkit import endpoints
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -24,7 +24,7 @@ DEFAULT_TIMEOUT = 300.0
 CLITool = Literal["Read", "Glob", "Grep", "Write", "Edit", "Bash"]
 
 
-class ClaudeAgentExtra(servers.ServerExtra):
+class ClaudeAgentExtra(endpoints.ServerExtra):
     """`ModelConfig.extra` of the `claude_agent_sdk` interface. Values of `headers` are treated as secrets."""
 
     from_files: ClassVar[FromFiles] = "never"
@@ -68,7 +68,7 @@ def key_of(model: ModelConfig) -> str | None:
     this machine: a configuration that came with a stranger's benchmark cannot have it sent elsewhere.
     """
     own = (OFFICIAL_BASE_URL, _environment_base_url())
-    return servers.key_of(model, base_url_of(model), own, ["ANTHROPIC_API_KEY"])
+    return endpoints.key_of(model, base_url_of(model), own, ["ANTHROPIC_API_KEY"])
 
 
 def cli_of(extra: ClaudeAgentExtra) -> Path | None:
@@ -96,7 +96,7 @@ def unavailable() -> str | None:
 def check(model: ModelConfig) -> None:
     """Refuse what would fail every item: a bad URL, unknown settings, no CLI, Anthropic's own host without a key."""
     extra = extra_of(model)
-    url = servers.checked_url(model, base_url_of(model), like="http://localhost:8000")
+    url = endpoints.checked_url(model, base_url_of(model), like="http://localhost:8000")
     if not model.model_name:
         raise AdapterConfigError(f"model {model.id!r}, model_name: name the model, such as claude-sonnet-5")
     if model.temperature is not None and (model.temperature > 1 or extra.thinking == "adaptive"):
@@ -114,7 +114,7 @@ def check(model: ModelConfig) -> None:
         f"{url.hostname} needs an API key; set ANTHROPIC_API_KEY or endpoint_api_key, or set "
         "endpoint_base_url to a server of your own (the CLI's own login is not used)"
     )
-    servers.check_key(model, key_of(model), needed=why if needed else None)
+    endpoints.check_key(model, key_of(model), needed=why if needed else None)
 
 
 def _environment_base_url() -> str:

@@ -13,11 +13,11 @@ from karenina_claude_agent_sdk.conversion import Wire, turn_of
 from karenina_claude_agent_sdk.events import ServersError, read_reply
 from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
-from karenina_toolkit.cures import page_text, tls_cure
-from karenina_toolkit.failures import CURES, http_failure, shown_text, web_page
-from karenina_toolkit.hosts import is_loopback, secret_parts, shown_url
+from karenina_toolkit.error_cures import page_text, tls_cure
+from karenina_toolkit.http_errors import CURES, http_failure, shown_text, web_page
 from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bounded
 from karenina_toolkit.reply_bounds import ReplyBounds
+from karenina_toolkit.urls import is_loopback, secret_parts, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,7 +14,7 @@ import httpx2
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient, Omit, omit
 
 from karenina_claude_tool.conversion import ClaudeReply, from_wire, to_wire
-from karenina_claude_tool.failures import PATH_CURE, passed_on, port_error
+from karenina_claude_tool.sdk_errors import PATH_CURE, passed_on, port_error
 from karenina_claude_tool.settings import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_TIMEOUT,
@@ -24,10 +24,10 @@ from karenina_claude_tool.settings import (
     key_of,
 )
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_toolkit.failures import not_json
-from karenina_toolkit.hosts import is_loopback, secret_parts, shown_url
+from karenina_toolkit.http_errors import not_json
 from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bounding_hook
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, port_error_in, read_json
+from karenina_toolkit.urls import is_loopback, secret_parts, shown_url
 
 if TYPE_CHECKING:
     import ssl

@@ -10,7 +10,7 @@ from karenina_core.models.ports import FinishReason, Message, Usage
 from karenina_core.wording import whole, whole_values
 from karenina_toolkit.traces.anthropic import read, usage_of
 from karenina_toolkit.traces.blocks import described
-from karenina_toolkit.traces.errors import TraceFormatError
+from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.traces.openai_chat import read_arguments
 
 Block = dict[str, Any]

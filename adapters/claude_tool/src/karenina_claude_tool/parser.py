@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from karenina_claude_tool.client import Client
-from karenina_claude_tool.schemas import can_be_native, native_schema, schema_name
+from karenina_claude_tool.native_schema import can_be_native, native_schema, schema_name
 from karenina_claude_tool.settings import base_url_of
 from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredWay
-from karenina_toolkit.structured.ways import WAYS, by_best_way, with_schema
+from karenina_toolkit.structured.structured_modes import WAYS, by_best_way, with_schema
 from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
 
 if TYPE_CHECKING:

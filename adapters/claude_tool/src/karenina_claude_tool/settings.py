@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 from karenina_core.models import adapters
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.from_files import FromFiles
-from karenina_toolkit import servers
+from karenina_toolkit import endpoints
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -25,7 +25,7 @@ DEFAULT_MAX_TOKENS = 8192
 _OWN_FIELDS = ("model", "max_tokens", "messages", "system", "stream", "tools", "tool_choice")
 
 
-class ClaudeExtra(servers.ToolLoopExtra):
+class ClaudeExtra(endpoints.ToolLoopExtra):
     """`ModelConfig.extra` of the `claude_tool` interface. Values of `headers` are treated as secrets."""
 
     from_files: ClassVar[FromFiles] = "any"
@@ -74,7 +74,7 @@ def key_of(model: ModelConfig) -> str | None:
     The keys of the environment go only where `has_environments_trust` says.
     """
     own = (OFFICIAL_BASE_URL, environment_base_url())
-    return servers.key_of(model, base_url_of(model), own, ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"])
+    return endpoints.key_of(model, base_url_of(model), own, ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"])
 
 
 def has_environments_trust(base_url: str) -> bool:
@@ -83,7 +83,7 @@ def has_environments_trust(base_url: str) -> bool:
     They go where the environment points to, to Anthropic's own service and to this machine: a configuration that came
     with a stranger's benchmark cannot have them sent elsewhere.
     """
-    return servers.may_have_secrets(base_url, (OFFICIAL_BASE_URL, environment_base_url()))
+    return endpoints.may_have_secrets(base_url, (OFFICIAL_BASE_URL, environment_base_url()))
 
 
 def is_official(url: SplitResult) -> bool:
@@ -104,7 +104,7 @@ def unavailable() -> str | None:
 def check(model: ModelConfig) -> None:
     """Refuse what would fail every item: a bad URL, unknown settings, Anthropic's host without a key."""
     extra = extra_of(model)
-    url = servers.checked_url(model, base_url_of(model), like="http://localhost:8000")
+    url = endpoints.checked_url(model, base_url_of(model), like="http://localhost:8000")
     if model.temperature is not None and model.temperature > 1:
         raise AdapterConfigError(
             f"model {model.id!r}, temperature: {model.temperature:g} is more than the Messages API takes; give 0 to 1"
@@ -114,7 +114,7 @@ def check(model: ModelConfig) -> None:
         f"{url.hostname} needs an API key; set ANTHROPIC_API_KEY or endpoint_api_key, "
         "or set endpoint_base_url to a server of your own"
     )
-    servers.check_key(model, key_of(model), needed=why if needed else None)
+    endpoints.check_key(model, key_of(model), needed=why if needed else None)
 
 
 def _base(url: str) -> str:

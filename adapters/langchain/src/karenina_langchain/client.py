@@ -12,10 +12,10 @@ from karenina_langchain.chat_models import make, where_of
 from karenina_langchain.failures import cut_reply, port_error
 from karenina_langchain.providers import provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
-from karenina_toolkit.hosts import secret_parts
 from karenina_toolkit.reply_bounds import port_error_in
-from karenina_toolkit.reply_checks import check_call_count
+from karenina_toolkit.reply_sanitizer import check_call_count
 from karenina_toolkit.traces.openai_completions import from_wire
+from karenina_toolkit.urls import secret_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

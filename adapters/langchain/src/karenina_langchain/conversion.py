@@ -10,7 +10,7 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
-from karenina_toolkit.reply_checks import token_count
+from karenina_toolkit.reply_sanitizer import token_count
 from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
 from karenina_toolkit.traces.openai_completions import refused
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 from langchain_core import exceptions as langchain_errors
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError, category_of_status
-from karenina_toolkit.cures import page_in, tls_cure
-from karenina_toolkit.failures import CURES, http_failure, shown_text, system_error, web_page
+from karenina_toolkit.error_cures import page_in, tls_cure
+from karenina_toolkit.http_errors import CURES, http_failure, shown_text, system_error, web_page
 
 _BY_CLASS: Final[tuple[tuple[type[Exception], ErrorCategory], ...]] = (
     (langchain_errors.ModelTimeoutError, ErrorCategory.TIMEOUT),

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredWay
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import arguments_of, from_langchain, to_langchain
-from karenina_toolkit.structured.strict import is_official, schema_name, strict_schema
-from karenina_toolkit.structured.ways import WAYS, WayMissing, by_best_way, with_schema
+from karenina_toolkit.structured.strict_schema import is_official, schema_name, strict_schema
+from karenina_toolkit.structured.structured_modes import WAYS, WayMissing, by_best_way, with_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

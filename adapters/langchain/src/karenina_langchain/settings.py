@@ -12,8 +12,8 @@ from karenina_core.models import adapters
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.from_files import FromFiles
 from karenina_langchain.providers import missing, provider_name, provider_of
-from karenina_toolkit import servers
-from karenina_toolkit.hosts import is_loopback
+from karenina_toolkit import endpoints
+from karenina_toolkit.urls import is_loopback
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -43,7 +43,7 @@ _OURS = frozenset(
 _OURS_WITH = ("api_key", "api_base", "api_url", "base_url", "organization", "proxy")
 
 
-class LangchainExtra(servers.ToolLoopExtra):
+class LangchainExtra(endpoints.ToolLoopExtra):
     """`ModelConfig.extra` of these interfaces. Values of `headers` are treated as secrets."""
 
     from_files: ClassVar[FromFiles] = "never"
@@ -98,12 +98,12 @@ def key_of(model: ModelConfig) -> str | None:
     """
     provider = provider_of(model)
     variables = [provider.key_variable] if provider is not None else []
-    return servers.key_of(model, base_url_of(model), _own_base_urls(model), variables)
+    return endpoints.key_of(model, base_url_of(model), _own_base_urls(model), variables)
 
 
 def is_trusted(model: ModelConfig) -> bool:
     """Whether what the user's environment holds for this provider may go to the model's server."""
-    return servers.may_have_secrets(base_url_of(model), _own_base_urls(model))
+    return endpoints.may_have_secrets(base_url_of(model), _own_base_urls(model))
 
 
 def concurrency(model: ModelConfig) -> int | None:
@@ -130,8 +130,8 @@ def check(model: ModelConfig) -> None:
         )
     base_url = base_url_of(model)
     if base_url is not None:
-        servers.checked_url(model, base_url)
-    servers.check_key(model, key_of(model), needed=_why_needed(model, extra))
+        endpoints.checked_url(model, base_url)
+    endpoints.check_key(model, key_of(model), needed=_why_needed(model, extra))
 
 
 def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_manual.index import Index, Recorded, is_digest, opened
-from karenina_toolkit import files
-from karenina_toolkit.bounds import trouble_in_json
+from karenina_toolkit import bounded_files
+from karenina_toolkit.value_limits import trouble_in_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,21 +40,21 @@ def _read(path: Path, _changed: int, _size: int, extra: ManualExtra) -> Index:
             _add_json(path, index, extra)
         else:
             raise AdapterConfigError(f"recordings {path}: the name must end in .json, .jsonl or .ndjson")
-    except files.FileError as error:
+    except bounded_files.FileError as error:
         raise AdapterConfigError(f"recordings {error} (see manual_traces)") from None
     return index
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Any]]:
-    with files.open_file(path) as file:
-        for number, line in enumerate(files.lines_of(file, path), 1):
+    with bounded_files.open_file(path) as file:
+        for number, line in enumerate(bounded_files.lines_of(file, path), 1):
             if line.strip():
                 place = f"{path}, line {number}"
                 yield place, _loads(line, place)
 
 
 def _add_json(path: Path, index: Index, extra: ManualExtra) -> None:
-    data = _loads(files.read_bytes(path), str(path))
+    data = _loads(bounded_files.read_bytes(path), str(path))
     if isinstance(data, list):
         for number, row in enumerate(data, 1):
             index.add_row(f"{path}, entry {number}", row, extra)

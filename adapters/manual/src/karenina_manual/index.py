@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import CallInfo, Message
 from karenina_core.wording import whole, whole_values
-from karenina_toolkit.bounds import has_half
 from karenina_toolkit.traces import TraceFormatError, convert, is_delimited, read_delimited, trace_of_exchanges
+from karenina_toolkit.value_limits import has_half
 
 if TYPE_CHECKING:
     from karenina_manual.settings import ManualExtra

@@ -17,10 +17,10 @@ from karenina_core.models.ports import ErrorCategory, Message, PortError, catego
 from karenina_openai.http import Broken, Limits, NoConnection, Reply, Server
 from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_openai.streaming import BrokenStream, Patience, Silence, assembled
-from karenina_toolkit.cures import path_cure, tls_cure
-from karenina_toolkit.failures import CURES, HTTPFailure, http_failure, not_json, shown_text
-from karenina_toolkit.hosts import is_loopback, secret_parts, shown_url
+from karenina_toolkit.error_cures import path_cure, tls_cure
+from karenina_toolkit.http_errors import CURES, HTTPFailure, http_failure, not_json, shown_text
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, read_json
+from karenina_toolkit.urls import is_loopback, secret_parts, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,8 @@ from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, 
 from karenina_openai.client import Client
 from karenina_openai.conversion import to_wire
 from karenina_openai.settings import base_url_of
-from karenina_toolkit.structured.strict import is_official, schema_name, strict_schema
-from karenina_toolkit.structured.ways import WAYS, by_best_way, with_schema
+from karenina_toolkit.structured.strict_schema import is_official, schema_name, strict_schema
+from karenina_toolkit.structured.structured_modes import WAYS, by_best_way, with_schema
 from karenina_toolkit.traces.openai_completions import ChatReply, from_wire
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from karenina_core.models import adapters
 from karenina_core.models.from_files import FromFiles
-from karenina_toolkit import servers
-from karenina_toolkit.structured.strict import is_official
+from karenina_toolkit import endpoints
+from karenina_toolkit.structured.strict_schema import is_official
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -20,7 +20,7 @@ DEFAULT_TIMEOUT = 120.0
 _OWN_FIELDS = ("messages", "stream", "stream_options", "response_format", "tools", "tool_choice")
 
 
-class OpenAIExtra(servers.ToolLoopExtra):
+class OpenAIExtra(endpoints.ToolLoopExtra):
     """`ModelConfig.extra` of the `openai` interface. Values of `headers` and `query` are treated as secrets."""
 
     from_files: ClassVar[FromFiles] = "any"
@@ -87,7 +87,7 @@ def key_of(model: ModelConfig) -> str | None:
     host) and to this machine: a configuration that came with a stranger's benchmark cannot have it sent elsewhere.
     """
     own = (OFFICIAL_BASE_URL, os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL)
-    return servers.key_of(model, base_url_of(model), own, ["OPENAI_API_KEY"])
+    return endpoints.key_of(model, base_url_of(model), own, ["OPENAI_API_KEY"])
 
 
 def concurrency(model: ModelConfig) -> int | None:
@@ -98,10 +98,10 @@ def concurrency(model: ModelConfig) -> int | None:
 def check(model: ModelConfig) -> None:
     """Refuse what would fail every item: a bad URL, unknown settings, OpenAI's own host without a key."""
     extra = extra_of(model)
-    url = servers.checked_url(model, base_url_of(model), query="put the parameters into extra.query")
+    url = endpoints.checked_url(model, base_url_of(model), query="put the parameters into extra.query")
     needed = is_official(url) and not extra.has_header("authorization", "api-key")
     why = (
         f"{url.hostname} needs an API key; set OPENAI_API_KEY or endpoint_api_key, or set endpoint_base_url to a "
         "server of your own"
     )
-    servers.check_key(model, key_of(model), needed=why if needed else None)
+    endpoints.check_key(model, key_of(model), needed=why if needed else None)

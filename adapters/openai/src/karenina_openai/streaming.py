@@ -7,7 +7,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from karenina_toolkit.reply_checks import check_call_count
+from karenina_toolkit.reply_sanitizer import check_call_count
 
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
 from karenina_core.errors import KareninaError
-from karenina_toolkit.no_links import FOLDER, file_at, opened_folder
+from karenina_toolkit.nofollow_files import FOLDER, file_at, opened_folder
 
 DEEPEST: Final = 100
 """Folders in folders that a copy goes down to."""

@@ -20,9 +20,9 @@ from karenina_core.errors import told
 from karenina_core.models.ports import AgentOptions
 from karenina_core.stages.stage import ModelNeed
 from karenina_rubric.score_schema import Score
+from karenina_toolkit.gather_all import together
 from karenina_toolkit.judge_input import JudgeInput, judge_input
 from karenina_toolkit.structured import ask
-from karenina_toolkit.together import together
 
 
 @dataclass(frozen=True, slots=True)

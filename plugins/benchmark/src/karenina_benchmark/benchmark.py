@@ -55,7 +55,7 @@ class Benchmark(BenchmarkContent):
         from karenina_benchmark import storage
         from karenina_core.data.trust import Trust
         from karenina_engine.scheduling.restricted_values import check_paths
-        from karenina_toolkit.files import allowing
+        from karenina_toolkit.bounded_files import allowing
 
         chosen = Trust.all() if trust == "all" else trust
         with allowing(max_bytes):

@@ -13,8 +13,8 @@ from pydantic_core import PydanticSerializationError, to_json
 from karenina_core.config import VerificationConfig, from_environment
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY
-from karenina_toolkit import files
-from karenina_toolkit.bounds import MAX_DIGITS, trouble_in
+from karenina_toolkit import bounded_files
+from karenina_toolkit.value_limits import MAX_DIGITS, trouble_in
 
 _SECRET_NAME: Final = re.compile(
     r"headers|(^|[_-])(key|token|secret|password|authorization|credential)s?$", re.IGNORECASE
@@ -78,8 +78,8 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
     """
     file = Path(path)
     try:
-        found = _parse_table(file, files.read_text(file, max_bytes=max_bytes))
-    except files.FileError as error:
+        found = _parse_table(file, bounded_files.read_text(file, max_bytes=max_bytes))
+    except bounded_files.FileError as error:
         place = f" at {error.where}" if error.where else ""
         problem = f"the configuration file {file} cannot be read{place}: {error.what}; {error.cure}"
         raise ConfigError([problem]) from error

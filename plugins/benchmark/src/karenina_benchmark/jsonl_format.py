@@ -40,7 +40,7 @@ from karenina_benchmark.yaml_format import (
     serialize_question,
 )
 from karenina_core.data.question import Question
-from karenina_toolkit import files
+from karenina_toolkit import bounded_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -286,13 +286,13 @@ def _line(values: Mapping[str, Any], path: Path, where: str) -> str:
 
 def _opened(path: Path) -> IO[bytes]:
     try:
-        return files.open_file(path)
-    except files.FileError as error:
+        return bounded_files.open_file(path)
+    except bounded_files.FileError as error:
         raise to_checkpoint_error(error) from error
 
 
 def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
     try:
-        yield from files.lines_of(file, path)
-    except files.FileError as error:
+        yield from bounded_files.lines_of(file, path)
+    except bounded_files.FileError as error:
         raise to_checkpoint_error(error) from error

@@ -8,7 +8,7 @@ from math import isinf
 from typing import TYPE_CHECKING, Any
 
 from karenina_benchmark.errors import CheckpointError
-from karenina_toolkit.bounds import MAX_DIGITS, trouble_in_json
+from karenina_toolkit.value_limits import MAX_DIGITS, trouble_in_json
 
 if TYPE_CHECKING:
     from pathlib import Path

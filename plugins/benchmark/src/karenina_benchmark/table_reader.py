@@ -15,8 +15,8 @@ from zipfile import ZipFile
 
 from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.text_files import read_text, to_checkpoint_error
-from karenina_toolkit import files
-from karenina_toolkit.bounds import trouble_in_json
+from karenina_toolkit import bounded_files
+from karenina_toolkit.value_limits import trouble_in_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ def read_rows(path: str | Path, sheet: str | None = None, *, max_bytes: int | No
     At most 100 MB are read, unpacked, and five million cells; `max_bytes` or the environment variable
     `KARENINA_MAX_FILE_BYTES` sets another bound for both. Raises `CheckpointError`.
     """
-    with files.allowing(max_bytes):
+    with bounded_files.allowing(max_bytes):
         return _read_rows(Path(path), sheet)
 
 
@@ -103,7 +103,7 @@ def _excel_rows(file: Path, sheet: str | None) -> Iterator[tuple[int, list[Any]]
             'pip install "karenina-benchmark[excel]"',
         ) from error
     try:
-        with files.open_file(file) as opened:
+        with bounded_files.open_file(file) as opened:
             _check_unpacked(file, opened)
             with closing(openpyxl.load_workbook(opened, read_only=True, data_only=True)) as book:
                 if sheet is not None and sheet not in book.sheetnames:
@@ -115,7 +115,7 @@ def _excel_rows(file: Path, sheet: str | None) -> Iterator[tuple[int, list[Any]]
                     yield number, [_excel_value(cell) for cell in cells]
     except CheckpointError:
         raise
-    except files.FileError as error:
+    except bounded_files.FileError as error:
         raise to_checkpoint_error(error) from error
     # A damaged or hostile file makes openpyxl, zipfile and the XML parser raise whatever their code runs into.
     except Exception as error:
@@ -135,12 +135,12 @@ def _first_cause(error: BaseException) -> BaseException:
 
 def _check_unpacked(file: Path, opened: IO[bytes]) -> None:
     """Raise if the parts of an Excel file are larger than the bound. No more of a part is unpacked than it states."""
-    most = files.max_file_bytes()
+    most = bounded_files.max_file_bytes()
     with ZipFile(opened) as archive:
         size = sum(part.file_size for part in archive.infolist())
     if size > most:
-        raise files.too_large(
-            file, f"it has {files.size(size)} unpacked, and at most {files.size(most)} are read", most
+        raise bounded_files.too_large(
+            file, f"it has {bounded_files.size(size)} unpacked, and at most {bounded_files.size(most)} are read", most
         )
 
 
@@ -157,12 +157,12 @@ def _excel_value(cell: Any) -> Any:
 
 def _counted(file: Path, lines: Iterator[tuple[int, list[Any]]]) -> Iterator[tuple[int, list[Any]]]:
     """Yield the rows, and raise beyond the cells that are read: a row takes some, even if it is empty."""
-    most = max(_CELLS_AT_LEAST, files.max_file_bytes() // _BYTES_OF_A_CELL)
+    most = max(_CELLS_AT_LEAST, bounded_files.max_file_bytes() // _BYTES_OF_A_CELL)
     cells = 0
     for line, row in lines:
         cells += len(row) + _CELLS_OF_A_ROW
         if cells > most:
-            cure = f"delete empty rows and columns, or {files.cure(files.max_file_bytes())}"
+            cure = f"delete empty rows and columns, or {bounded_files.cure(bounded_files.max_file_bytes())}"
             raise CheckpointError(file, f"line {line}", f"the table has more than {most:,} cells", cure)
         yield line, row
 
@@ -203,14 +203,14 @@ def _jsonl(file: Path) -> Table:
     rows: list[Row] = []
     columns: dict[str, None] = {}
     try:
-        with files.open_file(file) as opened:
-            for number, line in enumerate(files.lines_of(opened, file), 1):
+        with bounded_files.open_file(file) as opened:
+            for number, line in enumerate(bounded_files.lines_of(opened, file), 1):
                 if not line.strip(_BLANK):
                     continue
                 values = _row(line.removeprefix(BOM_UTF8) if number == 1 else line, file, number)
                 columns.update(dict.fromkeys(values))
                 rows.append(Row(number, values))
-    except files.FileError as error:
+    except bounded_files.FileError as error:
         raise to_checkpoint_error(error) from error
     if not rows:
         raise CheckpointError(file, "", "the file is empty", "one JSON object a line")

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from karenina_benchmark.errors import CheckpointError
-from karenina_toolkit import files
+from karenina_toolkit import bounded_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 def read_text(path: Path) -> str:
     """Return the text of a UTF-8 file, without a byte-order mark. Raises `CheckpointError`."""
     try:
-        return files.read_text(path)
-    except files.FileError as error:
+        return bounded_files.read_text(path)
+    except bounded_files.FileError as error:
         raise to_checkpoint_error(error) from error
 
 
-def to_checkpoint_error(error: files.FileError) -> CheckpointError:
+def to_checkpoint_error(error: bounded_files.FileError) -> CheckpointError:
     """Return the error of a file that cannot be read as the one of a benchmark."""
     return CheckpointError(error.path, error.where, error.what, error.cure)
 

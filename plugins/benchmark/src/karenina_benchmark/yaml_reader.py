@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_benchmark.document import Document, Place, Section
 from karenina_benchmark.errors import CheckpointError
-from karenina_toolkit import files
-from karenina_toolkit.bounds import MAX_DEPTH, trouble_in
+from karenina_toolkit import bounded_files
+from karenina_toolkit.value_limits import MAX_DEPTH, trouble_in
 
 if TYPE_CHECKING:
     import yaml
@@ -78,7 +78,7 @@ def read(text: str, file: Path) -> Document:
     except TooManyValues as error:
         what, cure = f"the file has more than {error.most:,} values", "write it as lines of JSON (.jsonl)"
         raise CheckpointError(
-            file, f"line {error.line}", what, f"{cure}, or {files.cure(files.max_file_bytes())}"
+            file, f"line {error.line}", what, f"{cure}, or {bounded_files.cure(bounded_files.max_file_bytes())}"
         ) from error
     except (ValueError, OverflowError) as error:  # PyYAML makes a character of any number in an escape
         if isinstance(error, CheckpointError):
@@ -221,7 +221,7 @@ def _loader() -> type[yaml.SafeLoader]:
         most_nodes = 0
 
         def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-            self.most_nodes = self.most_nodes or max(_FEWEST_NODES, files.max_file_bytes() // _BYTES_OF_A_NODE)
+            self.most_nodes = self.most_nodes or max(_FEWEST_NODES, bounded_files.max_file_bytes() // _BYTES_OF_A_NODE)
             self.nodes += 1
             if self.nodes > self.most_nodes:
                 raise TooManyValues(self.line + 1, self.most_nodes)

@@ -137,7 +137,7 @@ def _toml_or_json(text: str) -> Any:
     import json
     import tomllib
 
-    from karenina_toolkit.bounds import trouble_in
+    from karenina_toolkit.value_limits import trouble_in
 
     try:
         table = tomllib.loads(f"value = {text}")

@@ -10,8 +10,8 @@ from typing import Any
 
 import typer
 
-from karenina_toolkit.bounds import trouble_in_json
-from karenina_toolkit.hosts import completed_url, shown_url
+from karenina_toolkit.urls import completed_url, shown_url
+from karenina_toolkit.value_limits import trouble_in_json
 
 SPEC_HELP = "interface:model_name, interface:model_name@base_url, or a JSON object of a model's configuration."
 _URL = re.compile(r"@(?P<url>https?://.*)$", re.IGNORECASE)

@@ -9,7 +9,7 @@ from karenina_core import Stage, hookimpl
 
 if TYPE_CHECKING:
     from karenina_rubric.evaluators import TraitEvaluator
-    from karenina_toolkit.search import SearchTool
+    from karenina_toolkit.search_tool import SearchTool
 
 
 class plugin:  # noqa: N801 - what entry points name

@@ -9,7 +9,7 @@ from karenina_core.hooks import hookspec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karenina_toolkit.search import SearchTool
+    from karenina_toolkit.search_tool import SearchTool
 
 
 @hookspec

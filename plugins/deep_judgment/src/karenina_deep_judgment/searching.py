@@ -14,14 +14,14 @@ from karenina_core.wording import nearest, whole
 from karenina_deep_judgment.hookspecs import karenina_search_tools
 from karenina_deep_judgment.prompts import RISK, risk_request
 from karenina_deep_judgment.settings import USUAL_TOOL, deep_judgment
+from karenina_toolkit.gather_all import together
 from karenina_toolkit.structured import ask, object_schema
-from karenina_toolkit.together import together
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig, VerificationContext
     from karenina_core.plugins import Plugins
     from karenina_deep_judgment.settings import SearchFunction
-    from karenina_toolkit.search import SearchTool
+    from karenina_toolkit.search_tool import SearchTool
 
 RISKS: Final = ("none", "low", "medium", "high")
 LONGEST: Final = 8000

@@ -14,8 +14,8 @@ from karenina_deep_judgment.settings import deep_judgment
 from karenina_deep_judgment.wishes import judged
 from karenina_rubric.evaluators import TraitScore
 from karenina_rubric.score_schema import describe_scale, read_score, score_schema
+from karenina_toolkit.gather_all import together
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
-from karenina_toolkit.together import together
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext

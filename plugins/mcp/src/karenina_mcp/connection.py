@@ -16,12 +16,12 @@ from pydantic import ValidationError
 
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_core.version import __version__
-from karenina_mcp.content import text_of
 from karenina_mcp.elicitation import with_defaults
 from karenina_mcp.stdio import Output
+from karenina_mcp.tool_result import text_of
 from karenina_mcp.transports import transport
 from karenina_toolkit.reply_bounds import ReplyTooLarge
-from karenina_toolkit.tool_errors import ToolError
+from karenina_toolkit.tool_error import ToolError
 
 if TYPE_CHECKING:
     from karenina_mcp.settings import Server

@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, SecretStr, ValidationError
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.strict import Strict
 from karenina_core.wording import nearest
-from karenina_toolkit.hosts import secret_parts, shown_url
+from karenina_toolkit.urls import secret_parts, shown_url
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig

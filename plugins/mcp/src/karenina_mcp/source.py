@@ -40,7 +40,7 @@ class MCPSource:
 @asynccontextmanager
 async def _opened(model: ModelConfig, workspace: Path | None) -> AsyncIterator[Sequence[Tool]]:
     from karenina_mcp.connection import connected
-    from karenina_mcp.offer import offered
+    from karenina_mcp.tool_list import offered
     from karenina_toolkit.reply_bounds import ReplyBounds
 
     async with connected(servers_of(model), workspace, ReplyBounds.of(model)) as connections:

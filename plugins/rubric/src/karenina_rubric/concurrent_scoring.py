@@ -8,7 +8,7 @@ from typing import TypeVar
 from karenina_core.data.rubrics import RubricTrait
 from karenina_core.errors import told
 from karenina_rubric.evaluators import TraitScore
-from karenina_toolkit.together import together
+from karenina_toolkit.gather_all import together
 
 TraitT = TypeVar("TraitT", bound=RubricTrait)
 

@@ -29,8 +29,8 @@ from karenina_rubric.prompts import METRIC, PRESENCE, RUBRIC
 from karenina_rubric.regex_traits import pattern_error
 from karenina_rubric.result_fields import ERRORS, METADATA, ResultFields, summarize_deep_judgment
 from karenina_rubric.settings import RubricSettings
+from karenina_toolkit.gather_all import together
 from karenina_toolkit.judge_input import judge_input
-from karenina_toolkit.together import together
 
 if TYPE_CHECKING:
     from karenina_core.plugins import Plugins

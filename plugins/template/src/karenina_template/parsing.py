@@ -12,8 +12,8 @@ from karenina_core.errors import StructuredError
 from karenina_core.models.prompts import fence
 from karenina_core.stages.stage import Skip, Stage
 from karenina_template.templates.keys import ANSWER_CLASS, PARSED_ANSWER
-from karenina_toolkit.form import field_list
 from karenina_toolkit.judge_input import judge_input
+from karenina_toolkit.schema_description import field_list
 from karenina_toolkit.skipping import unless_failed
 from karenina_toolkit.structured import ask
 

@@ -21,7 +21,7 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
-from karenina_toolkit.agent_time import AgentTime
+from karenina_toolkit.agent_timeout import AgentTime
 from karenina_toolkit.tools import run_tool, size_of, tools_for
 
 if TYPE_CHECKING:

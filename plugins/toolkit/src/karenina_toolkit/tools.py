@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.models.ports import Message, PortError, Tool, ToolCall
 from karenina_core.wording import nearest, whole
-from karenina_toolkit.structured.fitting import misfits, takes_null
-from karenina_toolkit.tool_errors import ToolError
+from karenina_toolkit.structured.schema_repair import misfits, takes_null
+from karenina_toolkit.tool_error import ToolError
 from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from typing import IO, Any, ClassVar, Final
 from anyio import to_thread
 
 from karenina_core.models.ports import Tool
-from karenina_toolkit.no_links import NotAFile, opened_file, opened_folder, replace_file
-from karenina_toolkit.tool_errors import ToolError
+from karenina_toolkit.nofollow_files import NotAFile, opened_file, opened_folder, replace_file
+from karenina_toolkit.tool_error import ToolError
 
 MOST_CHARACTERS: Final = 50_000
 """Characters that one `read_file` gives."""

@@ -50,17 +50,17 @@ from karenina_engine.calls.labels import ModelLabel
 from karenina_engine.calls.limits import Bounds, Concurrency, Limits
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.calls.tool_sessions import ToolSessions, tool_problems
-from karenina_toolkit.hosts import completed_url, shown_url
 from karenina_toolkit.reply_bounds import ReplyBounds
-from karenina_toolkit.reply_checks import (
+from karenina_toolkit.reply_sanitizer import (
     checked_agent_reply,
     checked_llm_reply,
     checked_parser_reply,
     checked_turn,
     checked_usage,
 )
-from karenina_toolkit.services import ask_service
+from karenina_toolkit.service_call import ask_service
 from karenina_toolkit.source_digest import digests_of
+from karenina_toolkit.urls import completed_url, shown_url
 
 if TYPE_CHECKING:
     from pathlib import Path

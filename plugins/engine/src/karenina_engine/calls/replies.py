@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic_core import PydanticSerializationError, to_json
 
 from karenina_core.models.ports import AgentReply, ErrorCategory, LLMReply, Message, ParserReply, PortError, Turn, Usage
-from karenina_toolkit.structured.reading import is_complete
+from karenina_toolkit.structured.reply_parser import is_complete
 
 Reply = LLMReply | ParserReply | AgentReply | Turn
 

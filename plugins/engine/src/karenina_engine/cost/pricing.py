@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from karenina_core.config import adapter_named
 from karenina_engine.cost.hookspecs import karenina_prices
 from karenina_engine.cost.prices import FREE, OwnPrice, Tariff
-from karenina_toolkit.hosts import is_loopback, shown_url
+from karenina_toolkit.urls import is_loopback, shown_url
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig

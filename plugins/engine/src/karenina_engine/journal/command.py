@@ -20,7 +20,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY, ModelConfig
 from karenina_engine.calls.replies import as_bytes
 from karenina_engine.journal.fingerprint import question_digest
-from karenina_toolkit.hosts import MASK, shown_url
+from karenina_toolkit.urls import MASK, shown_url
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

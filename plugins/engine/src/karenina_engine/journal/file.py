@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from karenina_core.errors import RunError
 from karenina_engine.journal.schema import APPLICATION, FORMAT, make, what_is_foreign
 from karenina_engine.results.result_file import free_name
-from karenina_toolkit.files import MAX_BYTES, max_file_bytes
+from karenina_toolkit.bounded_files import MAX_BYTES, max_file_bytes
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

@@ -19,7 +19,7 @@ from karenina_engine.results.failure_counts import Failure
 from karenina_engine.results.header import is_header
 from karenina_engine.results.summary import Summary
 from karenina_engine.results.totals import Totals
-from karenina_toolkit import files
+from karenina_toolkit import bounded_files
 
 _SQLITE: Final = b"SQLite format 3\0"
 _OF_BENCHMARKS: Final = (".yaml", ".yml", ".jsonld", ".csv", ".xlsx")
@@ -115,8 +115,8 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
     """
     found = 0
     try:
-        with files.open_file(Path(path), any_size=True) as opened:
-            for number, line in enumerate(files.lines_of(opened, Path(path), any_size=True), 1):
+        with bounded_files.open_file(Path(path), any_size=True) as opened:
+            for number, line in enumerate(bounded_files.lines_of(opened, Path(path), any_size=True), 1):
                 if number == 1:
                     _refuse_other_kinds(line, Path(path))
                 if not line.strip() or is_header(line):
@@ -132,7 +132,7 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
                 found += 1
         if not found:
             logger.warning("%s holds no results", path)
-    except files.FileError as error:
+    except bounded_files.FileError as error:
         raise ResultFileError(f"the result file {error.path} cannot be read: {error.what}; {error.cure}") from error
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from karenina_template.templates.building import BUILDING
-from karenina_toolkit.bounds import trouble_in
+from karenina_toolkit.value_limits import trouble_in
 
 # It begins with a set of characters, so that what is none of them is passed over at once. A text that does not end is
 # taken up to where it would have to: no source takes longer than in proportion to its length.

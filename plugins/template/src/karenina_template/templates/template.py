@@ -16,7 +16,7 @@ from karenina_template.templates.answer_key import AnswerKey
 from karenina_template.templates.base import BaseAnswer
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.shape import Shape
-from karenina_toolkit.structured.numbers import kept_exact
+from karenina_toolkit.structured.exact_numbers import kept_exact
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ tests.
 import pytest
 
 pytest.register_assert_rewrite(
-    *(f"{__name__}.{module}" for module in ("adapter", "agent", "calls", "live", "llm", "marks", "parser"))
+    *(f"{__name__}.{module}" for module in ("adapter", "agent", "calls", "live", "llm", "parser", "settings"))
 )
 
 from karenina_testing.contracts.adapter import AdapterContract  # noqa: E402 - what it asserts is shown in full
@@ -35,11 +35,11 @@ from karenina_testing.contracts.agent import AgentContract  # noqa: E402
 from karenina_testing.contracts.chat_completions import ChatCompletions  # noqa: E402
 from karenina_testing.contracts.live import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract  # noqa: E402
 from karenina_testing.contracts.llm import LLMContract  # noqa: E402
-from karenina_testing.contracts.marks import MarksContract  # noqa: E402
 from karenina_testing.contracts.messages_api import MessagesAPI  # noqa: E402
 from karenina_testing.contracts.parser import ParserContract  # noqa: E402
-from karenina_testing.contracts.server import Reply, Request, ScriptedServer  # noqa: E402
-from karenina_testing.contracts.wire import Wire  # noqa: E402
+from karenina_testing.contracts.scripted_server import Reply, Request, ScriptedServer  # noqa: E402
+from karenina_testing.contracts.settings import MarksContract  # noqa: E402
+from karenina_testing.contracts.wire_format import Wire  # noqa: E402
 
 __all__ = [
     "AdapterContract",

@@ -16,8 +16,8 @@ import pytest
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import Port
 from karenina_testing.contracts.calls import children, nothing_is_left
-from karenina_testing.contracts.marks import unmarked
-from karenina_testing.contracts.wire import KEY, Wire
+from karenina_testing.contracts.settings import unmarked
+from karenina_testing.contracts.wire_format import KEY, Wire
 
 _LOADED = """
 import json, sys

@@ -24,7 +24,7 @@ from karenina_core.models.ports import (
     Turn,
 )
 from karenina_testing.contracts.calls import CallContract
-from karenina_testing.contracts.server import Reply, Request
+from karenina_testing.contracts.scripted_server import Reply, Request
 
 ASK: Final = (Message.system("Look before you speak."), Message.user("What does the note say?"))
 NOTE: Final = "The code is 4711."

@@ -21,8 +21,8 @@ import pytest
 
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import ErrorCategory, FinishReason, Port, PortError, Usage
-from karenina_testing.contracts.server import WAIT, Reply, Request
-from karenina_testing.contracts.wire import KEY, Wire
+from karenina_testing.contracts.scripted_server import WAIT, Reply, Request
+from karenina_testing.contracts.wire_format import KEY, Wire
 
 T = TypeVar("T")
 C = ErrorCategory

@@ -33,9 +33,9 @@ from karenina_core.models.ports import (
     StructuredWay,
 )
 from karenina_testing.contracts.calls import Said, children, nothing_is_left
-from karenina_testing.contracts.server import WAIT
-from karenina_testing.contracts.wire import Wire
-from karenina_toolkit.structured.fitting import misfits
+from karenina_testing.contracts.scripted_server import WAIT
+from karenina_testing.contracts.wire_format import Wire
+from karenina_toolkit.structured.schema_repair import misfits
 
 T = TypeVar("T")
 

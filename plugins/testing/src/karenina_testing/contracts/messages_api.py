@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from karenina_core.models.ports import FinishReason, Message, Usage
-from karenina_testing.contracts.server import Request
-from karenina_testing.contracts.wire import Wire
+from karenina_testing.contracts.scripted_server import Request
+from karenina_testing.contracts.wire_format import Wire
 from karenina_toolkit.traces.anthropic import read
 
 _STOPS: Final[dict[FinishReason, str]] = {

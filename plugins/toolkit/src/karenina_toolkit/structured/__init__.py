@@ -3,11 +3,11 @@
 Every adapter hands on what its model said as raw text; this package treats all of them the same.
 """
 
-from karenina_toolkit.structured.asking import InvalidReply, Structured, ask_for, spent_before
-from karenina_toolkit.structured.fitting import misfits, repair
-from karenina_toolkit.structured.judging import ask
-from karenina_toolkit.structured.reading import read_object
-from karenina_toolkit.structured.schemas import object_schema
+from karenina_toolkit.structured.reply_parser import read_object
+from karenina_toolkit.structured.schema_builder import object_schema
+from karenina_toolkit.structured.schema_repair import misfits, repair
+from karenina_toolkit.structured.stage_call import ask
+from karenina_toolkit.structured.structured_call import InvalidReply, Structured, ask_for, spent_before
 
 __all__ = [
     "InvalidReply",

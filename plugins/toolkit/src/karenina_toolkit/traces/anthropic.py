@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall, Usage
-from karenina_toolkit.reply_checks import token_count
+from karenina_toolkit.reply_sanitizer import token_count
 from karenina_toolkit.traces.blocks import as_json, described
-from karenina_toolkit.traces.errors import TraceFormatError
-from karenina_toolkit.traces.turns import Turn
+from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.turn_builder import Turn
 
 Entry = Mapping[str, Any]
 _THOUGHTS = ("thinking", "redacted_thinking")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karenina_toolkit.traces.errors import TraceFormatError
+from karenina_toolkit.traces.format_error import TraceFormatError
 
 _ENCODED = re.compile(r"(?:data:[\w./+-]*;base64,)?[A-Za-z0-9+/=_-]{200,}")
 _SAY_NOTHING = ("type", "cache_control")

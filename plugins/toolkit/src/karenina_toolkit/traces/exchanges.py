@@ -8,7 +8,7 @@ from typing import Any
 
 from karenina_core.models.ports import Message
 from karenina_toolkit.traces.blocks import entries_of
-from karenina_toolkit.traces.errors import TraceFormatError
+from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.traces.formats import ANTHROPIC, GOOGLE, OPENAI, RESPONSES, Format, open_recording, read_entries
 
 Exchange = Mapping[str, Any]

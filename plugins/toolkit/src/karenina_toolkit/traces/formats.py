@@ -8,7 +8,7 @@ from typing import Any
 
 from karenina_core.models.ports import Message
 from karenina_toolkit.traces import anthropic, google, openai_chat, openai_responses, trace_messages
-from karenina_toolkit.traces.errors import TraceFormatError
+from karenina_toolkit.traces.format_error import TraceFormatError
 
 Entry = Mapping[str, Any]
 Recording = Sequence[Message] | Sequence[Entry] | Mapping[str, Any]

@@ -9,8 +9,8 @@ from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall
 from karenina_toolkit.traces.blocks import as_json, described, entries_of, name_of
-from karenina_toolkit.traces.errors import TraceFormatError
-from karenina_toolkit.traces.turns import Turn
+from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.traces.turn_builder import Turn
 
 Entry = Mapping[str, Any]
 CODE_TOOL = "code_execution"

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from karenina_core.models.ports import Message, Role, ToolCall
 from karenina_core.wording import whole_values
-from karenina_toolkit.bounds import trouble_in_json
 from karenina_toolkit.traces.blocks import described, entries_of, name_of
-from karenina_toolkit.traces.errors import TraceFormatError
+from karenina_toolkit.traces.format_error import TraceFormatError
+from karenina_toolkit.value_limits import trouble_in_json
 
 UNREADABLE_ARGUMENTS = "_unreadable"
 """The key under which arguments that are no JSON object are kept as they came."""

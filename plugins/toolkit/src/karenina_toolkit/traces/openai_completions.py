@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from karenina_core.models.ports import FinishReason, Message, Usage
-from karenina_toolkit.reply_checks import token_count
-from karenina_toolkit.traces.errors import TraceFormatError
+from karenina_toolkit.reply_sanitizer import token_count
+from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.traces.openai_chat import read_message
 
 _FINISH: dict[str, FinishReason] = {

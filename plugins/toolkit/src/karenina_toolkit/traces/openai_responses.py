@@ -7,9 +7,9 @@ from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall
 from karenina_toolkit.traces.blocks import as_json, described
-from karenina_toolkit.traces.errors import TraceFormatError
+from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.traces.openai_chat import read_arguments, read_content, read_message
-from karenina_toolkit.traces.turns import Turn
+from karenina_toolkit.traces.turn_builder import Turn
 
 Entry = Mapping[str, Any]
 _ITEMS = ("reasoning", "item_reference", "compaction")

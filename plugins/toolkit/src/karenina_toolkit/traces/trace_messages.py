@@ -7,7 +7,7 @@ from typing import Any
 
 from karenina_core.models.ports import Message, Role, ToolCall
 from karenina_toolkit.traces.blocks import entries_of, name_of
-from karenina_toolkit.traces.errors import TraceFormatError
+from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.traces.openai_chat import read_content
 
 Entry = Mapping[str, Any]

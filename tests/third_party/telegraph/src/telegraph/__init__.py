@@ -3,8 +3,8 @@
 from karenina_core import AdapterSpec, Message, Usage, hookimpl
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import NO_INFO, ErrorCategory, LLMReply, ParserReply, PortError, Turn
-from karenina_toolkit.failures import http_failure
-from karenina_toolkit.structured.ways import with_schema
+from karenina_toolkit.http_errors import http_failure
+from karenina_toolkit.structured.structured_modes import with_schema
 from karenina_toolkit.tool_loop import converse
 
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 import anthropic
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError
-from karenina_toolkit.cures import tls_cure
-from karenina_toolkit.failures import CURES, http_failure, shown_text, system_error
+from karenina_toolkit.error_cures import tls_cure
+from karenina_toolkit.http_errors import CURES, http_failure, shown_text, system_error
 
 PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
 _CURES: Final = {

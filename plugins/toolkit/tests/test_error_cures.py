@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError
-from karenina_toolkit.cures import NO_CREDIT, TOO_LONG, WRITE_HTTP, WRITE_HTTPS, page_in, path_cure, tls_cure
-from karenina_toolkit.failures import HTTPFailure, http_failure, not_json
+from karenina_toolkit.error_cures import NO_CREDIT, TOO_LONG, WRITE_HTTP, WRITE_HTTPS, page_in, path_cure, tls_cure
+from karenina_toolkit.http_errors import HTTPFailure, http_failure, not_json
 
 PAGE = """<!DOCTYPE html>
 <html><head><title>Open WebUI</title><style>p {color: red}</style><script>if (1 < 2) start()</script></head>

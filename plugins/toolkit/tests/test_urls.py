@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karenina_toolkit.hosts import completed_url, secret_parts, shown_url
+from karenina_toolkit.urls import completed_url, secret_parts, shown_url
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from karenina_core.config import adapter_named, prompt_instructions
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.models.ports import CallInfo
-from karenina_toolkit.services import ask_service
+from karenina_toolkit.service_call import ask_service
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig

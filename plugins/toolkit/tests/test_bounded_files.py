@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_toolkit.files import FileError, allowing, lines_of, open_file, read_bytes
+from karenina_toolkit.bounded_files import FileError, allowing, lines_of, open_file, read_bytes
 
 
 @pytest.mark.parametrize(

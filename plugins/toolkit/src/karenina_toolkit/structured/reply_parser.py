@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeVar
 
 from karenina_core.wording import whole_values
-from karenina_toolkit.structured.fitting import same
-from karenina_toolkit.structured.lenient import Lenient
-from karenina_toolkit.structured.numbers import read_float
+from karenina_toolkit.structured.exact_numbers import read_float
+from karenina_toolkit.structured.lenient_json import Lenient
+from karenina_toolkit.structured.schema_repair import same
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ import pytest
 
 from karenina_core.models.ports import AgentReply, LLMReply, Message, ParserReply, ToolCall, Turn, Usage
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyTooLarge
-from karenina_toolkit.reply_checks import (
+from karenina_toolkit.reply_sanitizer import (
     MOST_TOKENS,
     MOST_TOOL_CALLS,
     check_call_count,

@@ -14,8 +14,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from karenina_core.errors import KareninaError
-from karenina_toolkit.form import kind_of
-from karenina_toolkit.structured.numbers import written
+from karenina_toolkit.schema_description import kind_of
+from karenina_toolkit.structured.exact_numbers import written
 
 Schema = Mapping[str, Any]
 

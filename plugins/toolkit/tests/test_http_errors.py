@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import ErrorCategory, Message
-from karenina_toolkit.failures import HTTPFailure, http_failure, retry_after, shown_text
+from karenina_toolkit.http_errors import HTTPFailure, http_failure, retry_after, shown_text
 
 C = ErrorCategory
 KEY = "sk-very-secret-key-000"

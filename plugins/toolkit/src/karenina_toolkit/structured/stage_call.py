@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_core.errors import StructuredError
-from karenina_toolkit.structured.asking import Structured, ask_for
+from karenina_toolkit.structured.structured_call import Structured, ask_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final
 
 from karenina_core.models.ports import StructuredWay
-from karenina_toolkit.failures import HTTPFailure
+from karenina_toolkit.http_errors import HTTPFailure
 
 _STATUSES: Final = frozenset({400, 404, 422, 501})
 _TOPICS: Final[dict[StructuredWay, re.Pattern[str]]] = {

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError, category_of_status
-from karenina_toolkit.cures import NO_CREDIT, cure_in_words, has_no_credit, page_text
+from karenina_toolkit.error_cures import NO_CREDIT, cure_in_words, has_no_credit, page_text
 from karenina_toolkit.reply_bounds import BrokenReply
 
 SHOWN_CHARACTERS = 300

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, SecretStr, field_validator
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.from_files import FromFiles
 from karenina_core.models.strict import Strict
-from karenina_toolkit.hosts import completed_url, is_loopback, shown_url
+from karenina_toolkit.urls import completed_url, is_loopback, shown_url
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig

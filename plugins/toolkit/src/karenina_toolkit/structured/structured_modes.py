@@ -15,8 +15,8 @@ from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError, StructuredWay
-from karenina_toolkit.failures import HTTPFailure
-from karenina_toolkit.structured.refusals import Refused, refused
+from karenina_toolkit.http_errors import HTTPFailure
+from karenina_toolkit.structured.mode_refusals import Refused, refused
 
 T = TypeVar("T")
 

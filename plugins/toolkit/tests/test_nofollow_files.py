@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_toolkit.no_links import NotAFile, file_at, opened_file, opened_folder, replace_file
+from karenina_toolkit.nofollow_files import NotAFile, file_at, opened_file, opened_folder, replace_file
 
 SECRET = b"SECRET-4711"
 

@@ -21,9 +21,9 @@ from karenina_core.models.ports import (
     Usage,
 )
 from karenina_core.wording import some
-from karenina_toolkit.form import kind_of
-from karenina_toolkit.structured.fitting import fit
-from karenina_toolkit.structured.reading import is_complete, read_object
+from karenina_toolkit.schema_description import kind_of
+from karenina_toolkit.structured.reply_parser import is_complete, read_object
+from karenina_toolkit.structured.schema_repair import fit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

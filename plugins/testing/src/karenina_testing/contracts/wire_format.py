@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
-from karenina_testing.contracts.server import Answer, Reply, Request, ScriptedServer, serving
+from karenina_testing.contracts.scripted_server import Answer, Reply, Request, ScriptedServer, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karenina_template.templates import load_template
-from karenina_toolkit.form import field_list, kind_of
+from karenina_toolkit.schema_description import field_list, kind_of
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError, StructuredWay
 from karenina_testing.virtual_time import run_in_virtual_time
-from karenina_toolkit.failures import HTTPFailure, http_failure
-from karenina_toolkit.structured.refusals import Refused, refused
-from karenina_toolkit.structured.ways import PATIENCE, WAYS, WayMissing, by_best_way, with_schema
+from karenina_toolkit.http_errors import HTTPFailure, http_failure
+from karenina_toolkit.structured.mode_refusals import Refused, refused
+from karenina_toolkit.structured.structured_modes import PATIENCE, WAYS, WayMissing, by_best_way, with_schema
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 OTHER = {"type": "object", "properties": {"gene": {"type": "string"}}}
@@ -187,7 +187,7 @@ def test_nobody_waits_long_for_a_server_that_is_silent() -> None:
 
 
 def test_who_comes_while_a_server_is_silent_does_not_wait_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karenina_toolkit.structured.ways.PATIENCE", 0.2)
+    monkeypatch.setattr("karenina_toolkit.structured.structured_modes.PATIENCE", 0.2)
     server = Server(WAYS, seconds=60)
 
     async def late() -> list[str]:

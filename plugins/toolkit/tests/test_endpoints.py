@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from karenina_core import ModelConfig
 from karenina_core.models.adapters import AdapterConfigError, extra_of
-from karenina_toolkit.servers import ServerExtra, ToolLoopExtra, check_key, checked_url, key_of, may_have_secrets
+from karenina_toolkit.endpoints import ServerExtra, ToolLoopExtra, check_key, checked_url, key_of, may_have_secrets
 
 OWN = ("https://api.provider.example/v1", "https://gateway.example:8443/llm")
 

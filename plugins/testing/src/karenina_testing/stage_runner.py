@@ -18,8 +18,8 @@ from karenina_core.planning.selection import Selected
 from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item, ItemError, State
 from karenina_core.stages.stage import Stage
-from karenina_testing.ports import PlainPorts
-from karenina_testing.scripted import ScriptedModels
+from karenina_testing.scripted_models import ScriptedModels
+from karenina_testing.stage_ports import PlainPorts
 
 T = TypeVar("T")
 
