@@ -1,4 +1,4 @@
-"""Print the catalog of the members, the content of `known.json`: `python scripts/catalog.py`.
+"""Print the catalog of the members, the content of `catalog.json`: `python scripts/catalog.py`.
 
 Every member is imported from what is installed, so install all of them first (`requirements-dev.txt`).
 """
@@ -13,9 +13,9 @@ from importlib.metadata import EntryPoint, distribution
 from pathlib import Path
 from typing import Any
 
+from karenina_core.catalog import Catalog
 from karenina_core.config import offered_adapters
 from karenina_core.config.names import settings_models
-from karenina_core.known import Known
 from karenina_core.plugins import GROUPS, Plugins
 from karenina_core.stages.stage import offered_stages
 from karenina_engine.calls.hookspecs import karenina_tool_sources
@@ -53,14 +53,14 @@ def extras(checkout: Path) -> dict[str, str | None]:
     return found
 
 
-def survey(names: list[str]) -> Known:
+def survey(names: list[str]) -> Catalog:
     """What the distributions `names` own: stages, adapters, artifacts, prompts, tool sources, executors, settings."""
     points: list[EntryPoint] = [point for name in names for point in distribution(name).entry_points]
     plugins = Plugins.discover(found=[point for point in points if point.group in GROUPS])
     broken = [info for info in plugins.describe() if info.state != "loaded"]
     if broken:
         raise RuntimeError(f"{broken[0].name} of {broken[0].distribution} cannot be loaded: {broken[0].failure}")
-    found: Known = {
+    found: Catalog = {
         "stages": {},
         "stage_slots": {},
         "adapters": {},
@@ -103,7 +103,7 @@ def survey(names: list[str]) -> Known:
     return found
 
 
-def written(found: Known) -> str:
+def written(found: Catalog) -> str:
     """The content of the file."""
     ordered: dict[str, Any] = {kind: dict(sorted(dict(entries).items())) for kind, entries in found.items()}  # type: ignore[call-overload]
     return json.dumps(ordered, indent=1, ensure_ascii=False) + "\n"

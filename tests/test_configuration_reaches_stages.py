@@ -292,9 +292,9 @@ def test_every_name_has_a_case_and_every_case_a_name() -> None:
     for name in (*ON_WORKERS, *ON_DISK, *ON_RECORDINGS):
         missing.pop(name, None)
     assert missing == {}
-    from karenina_core.known import known
+    from karenina_core.catalog import read_catalog
 
-    assert set(CASES) <= set(settings()) | set(known()["settings"])
+    assert set(CASES) <= set(settings()) | set(read_catalog()["settings"])
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -14,9 +14,9 @@ from pydantic import BaseModel, Field, model_validator
 from karenina_benchmark.config_files import read_config
 from karenina_core import ModelConfig, Stage, VerificationConfig, hookimpl
 from karenina_core import plugins as plugin_room
+from karenina_core.catalog import install_command, read_catalog
 from karenina_core.config import settings
 from karenina_core.errors import ConfigError
-from karenina_core.known import install_line, known
 from karenina_core.models.prompts import PromptTask
 from karenina_core.plugins import Plugins
 
@@ -231,18 +231,18 @@ def test_every_setting_has_a_meaning_and_an_environment_variable() -> None:
     assert settings()["evaluation_mode"].type_name == "'template_only' | 'template_and_rubric' | 'rubric_only'"
 
 
-@pytest.mark.parametrize("name", sorted(known()["settings"]))
+@pytest.mark.parametrize("name", sorted(read_catalog()["settings"]))
 def test_a_name_of_a_plugin_that_is_not_installed_says_what_to_install(name: str) -> None:
     with plugin_room.using(Plugins()):
         with pytest.raises(ConfigError) as caught:
             VerificationConfig(**{name: None})
         with pytest.raises(ConfigError) as asked:
             VerificationConfig().setting(name)
-    distribution = known()["settings"][name]
+    distribution = read_catalog()["settings"][name]
     assert caught.value.problems == asked.value.problems
     assert caught.value.problems == [
         f"{name}: it belongs to a plugin that is not there: {distribution} is not installed: "
-        f"{install_line(distribution)}"
+        f"{install_command(distribution)}"
     ]
 
 

@@ -114,12 +114,12 @@ def told(error: BaseException, of: object = None) -> str:
     Karenina's own packages raise on purpose. Of a group it is what its parts say.
     """
     from karenina_core.models.ports import PortError
-    from karenina_core.wording import whole
+    from karenina_core.text import replace_surrogates
 
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(dict.fromkeys(told(one, of) for one in error.exceptions))
     try:
-        text = whole(str(error))
+        text = replace_surrogates(str(error))
     except Exception:
         text = "its text cannot be had"
     if text and isinstance(error, (PortError, StructuredError)):

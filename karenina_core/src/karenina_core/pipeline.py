@@ -14,12 +14,12 @@ from pydantic import TypeAdapter
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import StageRecord
 from karenina_core.errors import MissingProduct, OutOfTime, told
+from karenina_core.interrupts import is_interrupt
 from karenina_core.models.ports import NO_USAGE, CallNotes
-from karenina_core.outside import from_outside
 from karenina_core.stages.context import Item, ItemError, State, VerificationContext
 from karenina_core.stages.finalize import VERIFICATION_RESULT, make_result
 from karenina_core.stages.stage import Skip
-from karenina_core.wording import whole
+from karenina_core.text import replace_surrogates
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -90,7 +90,7 @@ class Pipeline:
                 if inspect.isawaitable(waiting):
                     await waiting
             except BaseException as failure:
-                if from_outside(failure, asyncio.current_task()):
+                if is_interrupt(failure, asyncio.current_task()):
                     raise
                 logger.warning("[%s] a clean-up failed", state.item.question.id, exc_info=True)
 
@@ -148,9 +148,9 @@ class Pipeline:
             if answer:
                 return None
             why = answer.why if isinstance(answer, Skip) else "it says that there is nothing to do"
-            return Skip(whole(str(why)))
+            return Skip(replace_surrogates(str(why)))
         except BaseException as failure:
-            if from_outside(failure, task):
+            if is_interrupt(failure, task):
                 raise
             return Skip(f"it could not say whether it runs: {self._fail(planned, state, failure)}")
 
@@ -177,7 +177,7 @@ class Pipeline:
                 logger.info("[%s] %s done", state.item.question.id, planned.name)
                 return None
         except BaseException as failure:
-            if from_outside(failure, task):
+            if is_interrupt(failure, task):
                 raise
             if isinstance(failure, OutOfTime | asyncio.CancelledError):
                 context.count_failure()  # what was cut off may bring a reply when the run goes on

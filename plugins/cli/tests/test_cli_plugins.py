@@ -14,7 +14,7 @@ import pytest
 from commandline import karenina
 
 from karenina_core import hookimpl
-from karenina_core.known import install_line, known
+from karenina_core.catalog import install_command, read_catalog
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.plugins import Plugins
 
@@ -107,13 +107,13 @@ def test_an_adapter_is_listed_with_tier_ports_and_availability(
 
 def test_adapters_that_are_not_installed_are_listed_with_the_line_that_installs_them() -> None:
     found = adapters()
-    assert found.keys() == known()["adapters"].keys()
+    assert found.keys() == read_catalog()["adapters"].keys()
     assert found["claude_agent_sdk"]["tier"] == "deep_agent"
     assert found["claude_agent_sdk"]["reason"].endswith("pip install 'karenina[claude_agent_sdk]'")
     for name, one in found.items():
-        owner = known()["adapters"][name]
+        owner = read_catalog()["adapters"][name]
         assert (one["state"], one["version"], one["available"]) == ("not installed", None, False)
-        assert one["reason"] == f"{owner} is not installed: {install_line(owner)}"
+        assert one["reason"] == f"{owner} is not installed: {install_command(owner)}"
         assert one["ports"]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from karenina_core.models.ports import FinishReason, Message, Turn
-from karenina_core.wording import whole, whole_values
+from karenina_core.text import replace_surrogates, replace_surrogates_in
 from karenina_toolkit.traces.anthropic import read, usage_of
 from karenina_toolkit.traces.format_error import TraceFormatError
 
@@ -39,12 +39,12 @@ def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[s
             system.append(message.content)
             continue
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = [block for block in whole_values(_blocks_of(message, brought)) if not _is_blank(block)]
+        blocks = [block for block in replace_surrogates_in(_blocks_of(message, brought)) if not _is_blank(block)]
         if wire and wire[-1]["role"] == role:
             wire[-1]["content"] += blocks
         elif blocks:
             wire.append({"role": role, "content": blocks})
-    return whole("\n\n".join(system)), wire
+    return replace_surrogates("\n\n".join(system)), wire
 
 
 def turn_of(reply: Wire) -> Turn:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from karenina_core.models.ports import FinishReason, Message, Usage
-from karenina_core.wording import whole, whole_values
+from karenina_core.text import replace_surrogates, replace_surrogates_in
 from karenina_toolkit.traces.anthropic import read, usage_of
 from karenina_toolkit.traces.blocks import described
 from karenina_toolkit.traces.format_error import TraceFormatError
@@ -61,7 +61,7 @@ def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
             continue
         role = "assistant" if message.role == "assistant" else "user"
         add(wire, role, _blocks_of(message))
-    return whole("\n\n".join(system)), wire
+    return replace_surrogates("\n\n".join(system)), wire
 
 
 def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
@@ -70,7 +70,7 @@ def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
     A user's message that is nothing but empty is kept: to leave it out would be to ask something else. Halves of
     surrogate pairs, which no request can carry, are replaced.
     """
-    whole_blocks = whole_values(list(blocks))
+    whole_blocks = replace_surrogates_in(list(blocks))
     sent = [block for block in whole_blocks if not _is_blank(block)]
     if wire and wire[-1]["role"] == role:
         wire[-1]["content"] += sent

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -102,7 +102,7 @@ def missing(name: str) -> str | None:
             f"the provider {name!r} needs packages that are not installed: "
             f'pip install "karenina-langchain[others]" {_dashed(package)}'
         )
-    return f"there is no provider {name!r}{nearest(name, sorted({*_OWN, *_PACKAGES}))}"
+    return f"there is no provider {name!r}{did_you_mean(name, sorted({*_OWN, *_PACKAGES}))}"
 
 
 def unavailable(interface: str) -> str | None:

@@ -11,7 +11,7 @@ from karenina_core.artifacts.slots import EvaluationMode, Slot, slot_named
 from karenina_core.models.from_files import FromFiles
 from karenina_core.models.model import MAX_REPLY_BYTES, STREAM_TIMEOUT, ModelConfig
 from karenina_core.models.strict import Strict
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 
 _NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"changes_results": False, "from_files": "never"}
 
@@ -98,7 +98,7 @@ class CoreSettings(BaseModel):
     def _slots_exist(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         for name in value:
             if slot_named(name) is None:
-                raise ValueError(f"there is no slot {name!r}{nearest(name, [slot.config_name for slot in Slot])}")
+                raise ValueError(f"there is no slot {name!r}{did_you_mean(name, [slot.config_name for slot in Slot])}")
         return value
 
     @field_validator("answering_models", "parsing_models")

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import TypeAdapter
 
+from karenina_core.catalog import read_catalog
 from karenina_core.config.names import PREFIX, settings
-from karenina_core.known import known
 
 _json: Final = TypeAdapter(Any).validate_json
 
@@ -30,7 +30,9 @@ def from_environment() -> Iterator[tuple[str, Any]]:
                 yield name, _read_value(os.environ[variable], setting.info.annotation)
                 break
     if strange:
-        yield from ((variable, os.environ[variable]) for variable in sorted(strange - known()["variables"].keys()))
+        yield from (
+            (variable, os.environ[variable]) for variable in sorted(strange - read_catalog()["variables"].keys())
+        )
 
 
 def read_value(name: str, text: str, read: Callable[[str], Any] = _json) -> Any:

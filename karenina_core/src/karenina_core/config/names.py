@@ -9,9 +9,9 @@ from typing import Any, Final, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from karenina_core.catalog import CORE, read_catalog
 from karenina_core.config.core import CoreSettings
 from karenina_core.errors import ConfigError
-from karenina_core.known import CORE, known
 from karenina_core.models.from_files import FromFiles, mark_of
 from karenina_core.plugins import Plugins, current
 from karenina_core.plugins.hookspecs import karenina_settings
@@ -112,7 +112,7 @@ def prompt_tasks() -> frozenset[str]:
     """
     tasks = [task for one in current().named("stage") for task in one.value.prompts]
     families = {task.family for task in tasks if task.family is not None}
-    return frozenset({*known()["prompts"], *(task.name for task in tasks), *families})
+    return frozenset({*read_catalog()["prompts"], *(task.name for task in tasks), *families})
 
 
 def _type_words(annotation: Any) -> str:

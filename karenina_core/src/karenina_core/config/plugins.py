@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karenina_core.catalog import describe_missing_adapter
 from karenina_core.errors import PluginError
-from karenina_core.known import missing_adapter
 from karenina_core.models.adapters import OfferedAdapter
 from karenina_core.plugins import Selection, current, selected
 from karenina_core.plugins.hookspecs import karenina_prompt_instructions
@@ -48,7 +48,7 @@ def adapter_named(plugins: Plugins, interface: str) -> OfferedAdapter:
     problem = "; ".join(f"{one.distribution} {one.version}: {one.failure}" for one in bad if one.state != "loaded")
     if problem:
         raise PluginError(f"the adapter {interface!r} cannot be used: {problem}")
-    raise PluginError(missing_adapter(interface, [one.spec.interface for one in offered]))
+    raise PluginError(describe_missing_adapter(interface, [one.spec.interface for one in offered]))
 
 
 def prompt_instructions(plugins: Plugins, task: str, interface: str) -> tuple[str, ...]:

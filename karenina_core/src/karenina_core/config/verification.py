@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union,
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
+from karenina_core.catalog import CORE, read_catalog
 from karenina_core.config.core import CoreSettings
 from karenina_core.config.environment import from_environment
 from karenina_core.config.names import PREFIX, Setting, prompt_tasks, settings
 from karenina_core.errors import ConfigError
-from karenina_core.known import CORE, known
 from karenina_core.models.model import SECRECY
 from karenina_core.plugins import current
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -119,16 +119,16 @@ class VerificationConfig(BaseModel):
 
 def _unknown(name: str, owned: Mapping[str, Setting]) -> str:
     plain = name.removeprefix(PREFIX).lower() if name.startswith(PREFIX) else name
-    distribution = known()["settings"].get(plain)
+    distribution = read_catalog()["settings"].get(plain)
     if distribution is not None:
         return f"{name}: it belongs to a plugin that is not there: {current().why_absent(distribution)}"
-    return f"{name}: there is no such configuration name{nearest(plain, owned)}"
+    return f"{name}: there is no such configuration name{did_you_mean(plain, owned)}"
 
 
 def _strange_tasks(names: Iterable[str]) -> list[str]:
     tasks = prompt_tasks()
     return [
-        f"prompt_config.{name}: no stage asks a model by that name, so nobody would read it{nearest(name, tasks)}"
+        f"prompt_config.{name}: no stage asks a model by that name, so nobody would read it{did_you_mean(name, tasks)}"
         for name in names
         if name not in tasks
     ]

@@ -102,13 +102,13 @@ def extra_of(model: ModelConfig, kind: type[E]) -> E:
     """The `extra` of `model`, as the settings of its adapter. Raises `AdapterConfigError`, which shows no value."""
     from pydantic import ValidationError
 
-    from karenina_core.wording import some
+    from karenina_core.text import join_problems
 
     try:
         return kind.model_validate(model.extra)
     except ValidationError as error:
         found = error.errors(include_input=False, include_url=False, include_context=False)
-        said = some([f"{'.'.join(('extra', *map(str, one['loc'])))}: {one['msg']}" for one in found])
+        said = join_problems([f"{'.'.join(('extra', *map(str, one['loc'])))}: {one['msg']}" for one in found])
         strange = any(one["type"] == "extra_forbidden" for one in found)
         known = f". It knows {', '.join(kind.model_fields)}" if strange else ""
         raise AdapterConfigError(f"model {model.id!r}, {said}{known}") from None

@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 
 
 class Strict(BaseModel):
@@ -26,7 +26,7 @@ class Strict(BaseModel):
             for one in error.errors(include_url=False):
                 kind, message = one["type"], one["msg"]
                 if kind == "extra_forbidden":
-                    kind, message = "unknown_name", f"there is no such name{nearest(str(one['loc'][-1]), names)}"
+                    kind, message = "unknown_name", f"there is no such name{did_you_mean(str(one['loc'][-1]), names)}"
                 made = PydanticCustomError(kind, message)
                 lines.append(InitErrorDetails(type=made, loc=one["loc"], input=one["input"]))
             hidden = bool(cls.model_config.get("hide_input_in_errors"))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from karenina_core.artifacts.artifact import ANY, AnyKey
 from karenina_core.artifacts.slots import SLOT_RULES, Slot
+from karenina_core.catalog import install_command, read_catalog
 from karenina_core.errors import ConfigError
-from karenina_core.known import install_line, known
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -123,10 +123,10 @@ def _absent(name: str, failures: Mapping[str, str], installed: Iterable[str]) ->
     """Why there is no stage `name`, and what to do."""
     if name in failures:
         return f"its plugin cannot be used: {failures[name]}"
-    owner = known()["stages"].get(name)
+    owner = read_catalog()["stages"].get(name)
     if owner is not None:
-        return f"it is not installed: {install_line(owner)}"
-    return f"no installed plugin offers it{nearest(name, installed)}"
+        return f"it is not installed: {install_command(owner)}"
+    return f"no installed plugin offers it{did_you_mean(name, installed)}"
 
 
 def _take_one(
@@ -170,13 +170,13 @@ def _take_one(
 
 def _fills(name: str, slot: Slot) -> bool:
     """Whether a stage of this project's, installed or not, is for `slot`."""
-    return known()["stage_slots"].get(name) == slot.config_name
+    return read_catalog()["stage_slots"].get(name) == slot.config_name
 
 
 def _who_fills(slot: Slot, present: Collection[str] = ()) -> str:
     """The command that installs a stage for `slot`, where this project has one that is not `present`."""
-    owners = sorted({owner for name, owner in known()["stages"].items() if _fills(name, slot)} - set(present))
-    return " or ".join(dict.fromkeys(map(install_line, owners))) or "install a plugin that offers one"
+    owners = sorted({owner for name, owner in read_catalog()["stages"].items() if _fills(name, slot)} - set(present))
+    return " or ".join(dict.fromkeys(map(install_command, owners))) or "install a plugin that offers one"
 
 
 def _take_included(here: Iterable[Selected], config: VerificationConfig, question: Question, found: Selection) -> None:
@@ -295,10 +295,10 @@ def _nobody(key: AnyKey, outside: list[str], failures: Mapping[str, str]) -> str
     """Who could meet a need that nobody in the plan meets."""
     if outside:
         return f"and {outside[0]}, which produces it, is not in the plan: choose it under [slots]"
-    owner = known()["artifacts"].get(key.name)
+    owner = read_catalog()["artifacts"].get(key.name)
     broken = [f"{name} cannot be used: {why}" for name, why in sorted(failures.items())]
-    if owner is not None and not any(known()["stages"].get(name) == owner for name in failures):
-        return f"which {owner} produces: {install_line(owner)}"
+    if owner is not None and not any(read_catalog()["stages"].get(name) == owner for name in failures):
+        return f"which {owner} produces: {install_command(owner)}"
     if broken:
         return f"which no installed stage produces; {'; '.join(broken)}"
     return "which no installed stage produces: install the plugin that does, or block this stage's"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
 from typing import Final, Literal, TypeVar
 
+from karenina_core.catalog import CORE
 from karenina_core.errors import described
-from karenina_core.known import CORE
 
 T = TypeVar("T")
 Kind = Literal["stage", "adapter", "other", "hooks"]

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 import pluggy
 
 from karenina_core.artifacts.slots import STAGE_HOOKS, name_offered
+from karenina_core.catalog import install_command, read_catalog
 from karenina_core.errors import PluginError, described
-from karenina_core.known import install_line, known
 from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, load_all
 from karenina_core.plugins.specifications import GROUP, Specifications, installed, other_version
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -107,7 +107,7 @@ class Plugins:
         for info in self.describe():
             if info.distribution == distribution and info.failure is not None:
                 return f"{distribution} {info.version} cannot be used: {info.failure}"
-        return f"{distribution} is not installed: {install_line(distribution)}"
+        return f"{distribution} is not installed: {install_command(distribution)}"
 
     def implementations(self, hook: Callable[P, R]) -> list[Offer[Callable[P, R]]]:
         """Return what implements `hook`, which is named by its specification. None is called; arguments have names.
@@ -216,7 +216,7 @@ class Plugins:
         installed_names = {name for info in infos for name in (info.name, info.distribution)}
         for name in sorted(selection.block | selection.only):
             if not {name, canonical(name)} & installed_names:
-                hint = nearest(name, installed_names)
+                hint = did_you_mean(name, installed_names)
                 logger.warning("the plugin selection names %r, and no installed plugin is called so%s", name, hint)
 
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
@@ -245,7 +245,7 @@ class Plugins:
         """List it as loaded, with the hooks of this project that it implements and no owner specifies."""
         names = [one.name for one in self._manager.get_hookcallers(plugin) or () if not one.has_spec()]
         why = self.specifications.why_missing
-        ignored = tuple(f"{name} is ignored: {why(name)}" for name in names if name in known()["hooks"])
+        ignored = tuple(f"{name} is ignored: {why(name)}" for name in names if name in read_catalog()["hooks"])
         self._note(replace(info, state="loaded", ignored=ignored))
 
     def _index(self, plugin: object = None) -> None:

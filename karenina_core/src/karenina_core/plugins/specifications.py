@@ -13,8 +13,8 @@ from typing import Final
 
 import pluggy
 
+from karenina_core.catalog import CORE, install_command, read_catalog
 from karenina_core.hooks import API_VERSION, PROJECT
-from karenina_core.known import CORE, install_line, known
 from karenina_core.plugins.discovery import PluginInfo, Selection, load_all
 from karenina_core.version import __version__
 
@@ -89,7 +89,7 @@ class Specifications:
 
     def why_missing(self, hook: str) -> str:
         """Return why a hook is not among them, with the cure."""
-        owner = known()["hooks"].get(hook)
+        owner = read_catalog()["hooks"].get(hook)
         for info in self.problems:
             if info.distribution == owner:
                 return f"the hooks of {owner} {info.version} cannot be used: {info.failure}"
@@ -97,7 +97,7 @@ class Specifications:
             return "no installed distribution specifies it"
         if any(True for _ in Distribution.discover(name=owner)):
             return f"{owner} is installed without its entry points; install it again"
-        return f"{owner} is not installed: {install_line(owner)}"
+        return f"{owner} is not installed: {install_command(owner)}"
 
 
 @cache
@@ -121,7 +121,7 @@ class _Manager(pluggy.PluginManager):
         options = super().parse_hookimpl_opts(plugin, name)
         if options is not None:
             hook = options.get("specname") or name
-            if not hasattr(self.hook, hook) and hook in known()["hooks"]:
+            if not hasattr(self.hook, hook) and hook in read_catalog()["hooks"]:
                 options["optionalhook"] = True
         return options
 

@@ -27,7 +27,7 @@ from karenina_core.models.ports import NO_USAGE, CallInfo, CallNotes, Message, N
 from karenina_core.models.prompts import PromptTask, assemble
 from karenina_core.stages.counting import CountedAgent, CountedLLM, CountedParser
 from karenina_core.stages.state import AtEnd, Item, ItemError, PortProvider, State
-from karenina_core.wording import whole
+from karenina_core.text import replace_surrogates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -246,7 +246,7 @@ class VerificationContext:
             )
         self._check_type(key, value)
         before = self._state.read(key.name)
-        stage, why = self._planned.name, whole(str(reason))
+        stage, why = self._planned.name, replace_surrogates(str(reason))
         change = RevisionRecord(artifact=key.name, stage=stage, before=before, after=value, reason=why)
         self._state.revisions.append(change)
         self._state.artifacts[key.name] = value
@@ -288,7 +288,7 @@ class VerificationContext:
 
     def veto(self, reason: str, outcome: Outcome = Outcome.AUTO_FAILED) -> None:
         """Say that the item cannot be correct, and why. The first veto decides the outcome; all are kept."""
-        stage, why = self._planned.name, whole(str(reason))
+        stage, why = self._planned.name, replace_surrogates(str(reason))
         self._state.vetoes.append(VetoRecord(stage=stage, reason=why, outcome=Outcome(outcome)))
         self.log.warning("%s vetoes: %s", stage, why)
 
@@ -302,7 +302,9 @@ class VerificationContext:
         if self._state.error is None:
             if Outcome(outcome).judged:
                 raise ValueError(f"{outcome} is the outcome of an item that was judged, and not of an error")
-            self._state.error = error = ItemError(self._planned.name, whole(str(message)), Outcome(outcome))
+            self._state.error = error = ItemError(
+                self._planned.name, replace_surrogates(str(message)), Outcome(outcome)
+            )
             self.log.error("%s failed: %s", error.stage, error.message)
 
     @property

@@ -23,7 +23,7 @@ from karenina_core.hooks import hookimpl
 from karenina_core.models.ports import NO_USAGE, Message, Usage
 from karenina_core.stages.context import ItemError, State, VerificationContext
 from karenina_core.stages.stage import Stage
-from karenina_core.wording import whole, whole_values
+from karenina_core.text import replace_surrogates, replace_surrogates_in
 
 if TYPE_CHECKING:
     from karenina_core.artifacts.keys import BoundTemplate, ParsedAnswer
@@ -160,11 +160,11 @@ def _made(values: dict[str, Any]) -> VerificationResult:
 def _held(value: Any, levels: int) -> Any:
     """Return `value` as JSON values; of the first `levels`, a part that cannot be written costs no other part."""
     if levels and isinstance(value, (dict, Section)):
-        return {whole(str(key)): _held(item, levels - 1) for key, item in dict(value).items()}
+        return {replace_surrogates(str(key)): _held(item, levels - 1) for key, item in dict(value).items()}
     if levels and isinstance(value, list):
         return [_held(item, levels - 1) for item in value]
     try:
-        text = to_json(whole_values(to_jsonable_python(value, fallback=str)), inf_nan_mode="strings")
+        text = to_json(replace_surrogates_in(to_jsonable_python(value, fallback=str)), inf_nan_mode="strings")
         from_json(b"[" * _ROOM + text + b"]" * _ROOM)
         return from_json(text)
     except Exception:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karenina_core.errors import KareninaError
-from karenina_core.wording import some
+from karenina_core.text import join_problems
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -39,4 +39,4 @@ def explain(error: ValueError | ValidationError) -> str:
         field = ".".join(str(part) for part in problem["loc"])
         said = problem["msg"].removeprefix("Value error, ")
         complaints.append(f"{field}: {said}" if field else said)
-    return some(complaints)
+    return join_problems(complaints)

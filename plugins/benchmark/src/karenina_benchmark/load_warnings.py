@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_benchmark.checkpoint_traits import REFERENCE_PROPERTY
 from karenina_core.data.rubrics import CallableRubricTrait, RubricTrait, UnknownTrait
-from karenina_core.wording import some
+from karenina_core.text import join_problems
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,9 +56,9 @@ def log_warnings(
             unknown.setdefault(name, {})[f"question {question.id}"] = None
         look_at(_traits(question.rubric, question.dynamic_rubric), f" of question {question.id}")
     if unknown:
-        logger.warning("%s: not known, kept, and without effect: %s", path, some(_listed(unknown)))
+        logger.warning("%s: not known, kept, and without effect: %s", path, join_problems(_listed(unknown)))
     if unused:
-        logger.warning("%s: kept, and not used by traits of this kind: %s", path, some(_listed(unused)))
+        logger.warning("%s: kept, and not used by traits of this kind: %s", path, join_problems(_listed(unused)))
     if unscorable:
         count = sum(len(names) for names in unscorable.values())
         reasons = "; ".join(f"{_some_of(names)} ({why})" for why, names in unscorable.items())

@@ -16,7 +16,7 @@ import typer
 
 from karenina_cli.journal_paths import has_journal, holds_results, journal_at
 from karenina_cli.screen import clean, screen_of
-from karenina_core.wording import whole
+from karenina_core.text import replace_surrogates
 
 if TYPE_CHECKING:
     from karenina_engine.journal.view import JournalView, Status
@@ -131,7 +131,7 @@ def _exported(view: JournalView, form: Form, model: str | None) -> Iterator[str]
 
     if form is Form.RECORDING:
         for answer in view.recordings(model):
-            yield whole(json.dumps(answer, ensure_ascii=False))
+            yield replace_surrogates(json.dumps(answer, ensure_ascii=False))
         return
     yield header_line(view.status().distributions)
     yield from view.results(model)

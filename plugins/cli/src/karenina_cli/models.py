@@ -107,11 +107,11 @@ def models_of(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dic
 def _recorder() -> str:
     """The adapter that replays recordings; where none is installed, the one to install. Raises `typer.BadParameter`."""
     from karenina_core import plugins
+    from karenina_core.catalog import read_catalog
     from karenina_core.config import offered_adapters
-    from karenina_core.known import known
 
     installed = [offered.spec.interface for offered in offered_adapters(plugins.current()) if offered.spec.recorded]
-    found = installed or list(known()["recorders"])
+    found = installed or list(read_catalog()["recorders"])
     if len(found) > 1:
         names = ", ".join(found)
         raise typer.BadParameter(f"several adapters replay recordings ({names}): name one, as --answering '{{...}}'")

@@ -112,7 +112,7 @@ def _reason(spec: AdapterSpec) -> str | None:
 
 
 def _not_installed(there: set[str]) -> list[dict[str, Any]]:
-    from karenina_core.known import install_line, known
+    from karenina_core.catalog import install_command, read_catalog
 
     return [
         {
@@ -122,11 +122,11 @@ def _not_installed(there: set[str]) -> list[dict[str, Any]]:
             "version": None,
             "state": NOT_INSTALLED,
             "failure": None,
-            **known()["adapter_details"][name],
+            **read_catalog()["adapter_details"][name],
             "available": False,
-            "reason": f"{owner} is not installed: {install_line(owner)}",
+            "reason": f"{owner} is not installed: {install_command(owner)}",
         }
-        for name, owner in known()["adapters"].items()
+        for name, owner in read_catalog()["adapters"].items()
         if name not in there
     ]
 

@@ -31,7 +31,7 @@ def show(
         from karenina_cli.printing import print_result, print_summary
         from karenina_cli.run_command import result_json, summary_json
         from karenina_core.errors import ConfigError
-        from karenina_core.wording import nearest
+        from karenina_core.text import did_you_mean
         from karenina_engine.cost.ledger import spent_json
         from karenina_engine.results.result_set import VerificationResultSet, read_results
 
@@ -39,7 +39,7 @@ def show(
         ids = {result.question_id for result in everything}
         strangers = [id for id in question or () if id not in ids]
         if strangers:
-            raise ConfigError([f"there is no result of question {id!r}{nearest(id, ids)}" for id in strangers])
+            raise ConfigError([f"there is no result of question {id!r}{did_you_mean(id, ids)}" for id in strangers])
         results = everything.filter(
             lambda result: (
                 (not outcome or result.outcome in outcome) and (not question or result.question_id in question)

@@ -10,7 +10,7 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import AutoFailStage, Question, Skip, Slot, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
 from karenina_core.stages.stage import ServiceNeed
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 from karenina_deep_judgment.prompts import TRAIT_PROMPTS
 from karenina_deep_judgment.searching import check_search_tool, search_needs
 from karenina_deep_judgment.settings import DeepJudgmentSettings, TraitFields, deep_judgment
@@ -144,5 +144,5 @@ def _warn_of_strangers(config: VerificationConfig, questions: Sequence[Question]
     for what, names, known in (("trait", wished, traits), ("question", [*wishes.question_specific], ids)):
         for name in dict.fromkeys(names):
             if name not in known:
-                near = nearest(name, known)
+                near = did_you_mean(name, known)
                 logger.warning("deep_judgment_rubric_config: no %s of this run is called %r%s", what, name, near)

@@ -10,7 +10,7 @@ from karenina_core.config import plugins_of
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import PortError
 from karenina_core.stages.stage import ServiceNeed
-from karenina_core.wording import nearest, whole
+from karenina_core.text import did_you_mean, replace_surrogates
 from karenina_deep_judgment.hookspecs import karenina_search_tools
 from karenina_deep_judgment.prompts import RISK, risk_request
 from karenina_deep_judgment.settings import USUAL_TOOL, deep_judgment
@@ -40,7 +40,7 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
         have = ", ".join(sorted(tools)) or "none"
         raise ConfigError(
             [
-                f"{setting}: there is no search tool {chosen!r}{nearest(chosen, tools)}; installed are: {have}. "
+                f"{setting}: there is no search tool {chosen!r}{did_you_mean(chosen, tools)}; installed are: {have}. "
                 "Install a plugin that offers it, or give a function from query to text in Python"
             ]
         )
@@ -135,7 +135,7 @@ async def _look_up(
             return await search(query), None
         except PortError as error:
             context.log.warning("the search for an excerpt failed: %s", error)
-            return "", whole(str(error))
+            return "", replace_surrogates(str(error))
 
     unique = list(dict.fromkeys(queries))
     return dict(zip(unique, await together(one(query) for query in unique), strict=True))

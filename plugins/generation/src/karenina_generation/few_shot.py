@@ -8,7 +8,7 @@ from hashlib import md5
 from typing import TYPE_CHECKING
 
 from karenina_core.models.ports import Message
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 from karenina_generation.settings import Choice, FewShotConfig, QuestionFewShot
 
 if TYPE_CHECKING:
@@ -85,5 +85,5 @@ def _place(question: Question, choice: Choice) -> int:
     for at, example in enumerate(examples):
         if choice in (example.question, md5(example.question.encode("utf-8"), usedforsecurity=False).hexdigest()):
             return at
-    near = nearest(choice, [example.question for example in examples])
+    near = did_you_mean(choice, [example.question for example in examples])
     raise ValueError(f"few_shot_config: question {question.id!r} has no example {choice!r}{near}")

@@ -13,7 +13,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.ports import AgentOptions, AgentReply, FinishReason, LLMReply, Message, PortError
 from karenina_core.models.prompts import PromptTask
 from karenina_core.stages.stage import ModelNeed
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 from karenina_generation.few_shot import examples_for, turns
 from karenina_generation.settings import GenerationSettings, few_shot
 from karenina_toolkit.traces import final_ai_message, metrics, render, split_reasoning, with_reasoning_apart
@@ -140,7 +140,7 @@ class GenerateAnswer(Stage):
 
 def _warn_of_strangers(unknown: Sequence[str], ids: Collection[str]) -> None:
     if unknown:
-        shown = ", ".join(f"{id!r}{nearest(id, ids) if len(unknown) == 1 else ''}" for id in unknown[:_MOST_NAMED])
+        shown = ", ".join(f"{id!r}{did_you_mean(id, ids) if len(unknown) == 1 else ''}" for id in unknown[:_MOST_NAMED])
         logger.warning(
             "few_shot_config.question_configs names %d questions that this run does not have: %s%s",
             len(unknown),

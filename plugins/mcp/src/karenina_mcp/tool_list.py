@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 from karenina_toolkit.tools import size_of
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _described(tool: MCPTool, text: str | None) -> MCPTool:
 def _strangers(setting: str, names: Sequence[str] | Mapping[str, str], tools: Sequence[MCPTool]) -> list[str]:
     known = {name for tool in tools for name in (tool.name, tool.own_name)}
     return [
-        f"{setting} names the tool {name!r}, which no server has{nearest(name, known)}"
+        f"{setting} names the tool {name!r}, which no server has{did_you_mean(name, known)}"
         for name in names
         if name not in known
     ]

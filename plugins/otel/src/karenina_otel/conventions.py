@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from karenina_core.wording import whole
+from karenina_core.text import replace_surrogates
 
 if TYPE_CHECKING:
     from karenina_core.models.adapters import AdapterSpec
@@ -97,7 +97,7 @@ _BY_INTERFACE: Final = {
 def plain(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
     """Attributes that can be sent: without those that are None, and with text that every encoding can hold."""
     return {
-        name: whole(value) if isinstance(value, str) else value
+        name: replace_surrogates(value) if isinstance(value, str) else value
         for name, value in attributes.items()
         if value is not None
     }

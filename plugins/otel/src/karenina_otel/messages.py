@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.models.ports import AgentReply, LLMReply, Message, ParserReply, Turn
-from karenina_core.wording import whole
+from karenina_core.text import replace_surrogates
 
 if TYPE_CHECKING:
     from karenina_engine.calls.replies import Reply
@@ -52,4 +52,4 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    return whole(json.dumps(value, ensure_ascii=False, default=str))
+    return replace_surrogates(json.dumps(value, ensure_ascii=False, default=str))

@@ -16,7 +16,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode
 
 from karenina_core import hookimpl
-from karenina_core.wording import whole
+from karenina_core.text import replace_surrogates
 from karenina_otel import conventions as named
 from karenina_otel.calls import asked, became
 from karenina_otel.conventions import Value, plain
@@ -267,7 +267,7 @@ class RunObserver:
 
     def _told(self, message: str | None) -> str | None:
         """A message that may quote an answer, where content is told."""
-        return whole(message) if message and self.settings.otel_content else None
+        return replace_surrogates(message) if message and self.settings.otel_content else None
 
     def _of(self, item: Item) -> dict[str, Value]:
         judge = item.parsing_model

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -48,4 +48,4 @@ def column(name: str, results: Iterable[VerificationResult], questions: Question
         return lambda result: _one(next((own[name] for own in result.extensions.values() if name in own), None))
     known = [*_OF_RESULTS, *(questions.columns if questions is not None else ()), *reported]
     more = "" if questions is not None else "; with --benchmark FILE (in Python benchmark=) also those of its questions"
-    raise ConfigError([f"there is no column {name!r}{nearest(name, known)}; there are {', '.join(known)}{more}"])
+    raise ConfigError([f"there is no column {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}{more}"])

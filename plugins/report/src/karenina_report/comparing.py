@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 from karenina_engine.cost.prices import dollars
 from karenina_report.changes import changes
 from karenina_report.clusters import Units, units_of
@@ -114,7 +114,9 @@ def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[
                 return names.index(baseline)
     known = [*labels, *(run.name for run in runs)]
     raise ConfigError(
-        [f"no run is called {baseline!r}{nearest(str(baseline), known)}: the baseline is one of {', '.join(known)}"]
+        [
+            f"no run is called {baseline!r}{did_you_mean(str(baseline), known)}: the baseline is one of {', '.join(known)}"
+        ]
     )
 
 

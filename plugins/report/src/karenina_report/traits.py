@@ -9,7 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 from karenina_core.errors import ConfigError
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 from karenina_report.metrics import Metric
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def check_traits(results: Iterable[VerificationResult], names: Iterable[str]) ->
     known = {name for one in results for name, score in trait_scores(one).items() if is_number(score)}
     strange = [name for name in dict.fromkeys(names) if name not in known]
     if strange:
-        raise ConfigError([f"no result has a score of a trait {name!r}{nearest(name, known)}" for name in strange])
+        raise ConfigError([f"no result has a score of a trait {name!r}{did_you_mean(name, known)}" for name in strange])
 
 
 def _of_numbers(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Slot, Stage, VerificationContext
 from karenina_core.stages.stage import ModelNeed
-from karenina_core.wording import some
+from karenina_core.text import join_problems
 from karenina_template.questions import template_of
 from karenina_template.templates import TemplateError
 from karenina_template.templates.keys import ANSWER_CLASS
@@ -51,7 +51,7 @@ class ValidateTemplate(Stage):
             logger.warning(
                 "the templates of these questions cannot be used, so that their items end as template_error before any "
                 "call: %s",
-                some(failing),
+                join_problems(failing),
             )
         return ()
 

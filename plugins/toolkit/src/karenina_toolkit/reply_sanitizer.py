@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from karenina_core.models.ports import AgentReply, LLMReply, Message, ParserReply, ToolCall, Turn, Usage
-from karenina_core.wording import whole, whole_values
+from karenina_core.text import replace_surrogates, replace_surrogates_in
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyTooLarge, check_depth
 
 MOST_TOKENS: Final = 10**12
@@ -120,7 +120,7 @@ def _call(where: str, call: ToolCall) -> ToolCall:
 
 
 def _check_id(where: str, id: str | None) -> None:
-    if id is not None and whole(id) is not id:
+    if id is not None and replace_surrogates(id) is not id:
         raise BrokenReply(f"{where} sent no usable reply: the id of a tool call holds half of a surrogate pair")
 
 
@@ -129,11 +129,11 @@ def _values(where: str, values: Any) -> Any:
         check_depth(values)
     except ValueError as error:
         raise BrokenReply(f"{where} sent no usable reply: {error}") from None
-    return whole_values(values)
+    return replace_surrogates_in(values)
 
 
 def _text(text: str) -> str:
-    return text if text.isascii() else whole(text)
+    return text if text.isascii() else replace_surrogates(text)
 
 
 def _optional(text: str | None) -> str | None:

@@ -7,15 +7,15 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from karenina_core.catalog import read_catalog
 from karenina_core.data.rubrics.base import register_trait_kind
 from karenina_core.data.rubrics.scale import ScaledTrait
-from karenina_core.known import known
 from karenina_core.models.from_files import FromFiles
 
 
 def owned_trait_fields() -> frozenset[str]:
     """Return the names of fields of traits that members of this project own, whether they are installed or not."""
-    return frozenset(known()["trait_fields"])
+    return frozenset(read_catalog()["trait_fields"])
 
 
 @register_trait_kind

@@ -33,7 +33,7 @@ from karenina_core.models.ports import (
     Turn,
     TurnGuard,
 )
-from karenina_core.wording import whole, whole_values
+from karenina_core.text import replace_surrogates, replace_surrogates_in
 from karenina_engine.calls.calls import (
     Call,
     CallLedger,
@@ -158,7 +158,7 @@ class PortHub:
         """What a service that is no model says to `query`: kept, or what `ask` brings now. Raises `PortError`."""
 
         async def asked() -> LLMReply:
-            return LLMReply(whole(await ask_service(ask, self.request_timeout)), NO_USAGE)
+            return LLMReply(replace_surrogates(await ask_service(ask, self.request_timeout)), NO_USAGE)
 
         if service not in self._services:
             model = ModelConfig(id=service, interface="service", model_name=service)
@@ -463,5 +463,5 @@ class _Nobody:
 
 
 def _whole_trace(reply: AgentReply) -> AgentReply:
-    trace = tuple(Message.from_dict(whole_values(one.to_dict())) for one in reply.trace)
+    trace = tuple(Message.from_dict(replace_surrogates_in(one.to_dict())) for one in reply.trace)
     return replace(reply, trace=trace, usage=checked_usage(reply.usage))

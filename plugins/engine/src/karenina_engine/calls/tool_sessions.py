@@ -163,7 +163,7 @@ def tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> It
 
 
 def _missing(plugins: Plugins) -> str:
-    from karenina_core.known import known
+    from karenina_core.catalog import read_catalog
 
-    why = "; or ".join(plugins.why_absent(owner) for owner in sorted(set(known()["tool_sources"].values())))
+    why = "; or ".join(plugins.why_absent(owner) for owner in sorted(set(read_catalog()["tool_sources"].values())))
     return f"mcp_urls_dict names MCP servers, and there is no plugin that reaches them: {why}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from karenina_core.data.trust import Trust
 from karenina_core.errors import KareninaError
-from karenina_core.wording import whole
+from karenina_core.text import replace_surrogates
 from karenina_engine.results.private_files import held, read_private, replace_private
 
 _DIGEST_LENGTH = 64
@@ -58,7 +58,7 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
         with held(path):  # two commands at once would lose what one of them stores
             entries = _read(path)
             for digest in wanted:
-                entries.setdefault(digest, {"note": whole(note), "trusted_at": now})
+                entries.setdefault(digest, {"note": replace_surrogates(note), "trusted_at": now})
             replace_private(path, json.dumps({"version": 1, "trusted": entries}, indent=2, ensure_ascii=False))
     except OSError as error:
         raise TrustFileError(f"{path}: the trusted digests cannot be written: {error}") from error

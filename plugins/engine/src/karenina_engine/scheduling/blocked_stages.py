@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from karenina_core.artifacts.slots import SLOT_RULES, STAGE_HOOKS
+from karenina_core.catalog import CORE
 from karenina_core.config import settings
 from karenina_core.config.names import settings_models
 from karenina_core.errors import ConfigError
-from karenina_core.known import CORE
 from karenina_core.plugins import current
 from karenina_core.stages import hookspecs
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, fi
 
 from karenina_core.models.from_files import FromFiles
 from karenina_core.models.ports import ErrorCategory
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 from karenina_engine.calls.limits import Concurrency
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.cost.prices import OwnPrice
@@ -112,7 +112,7 @@ class EngineSettings(BaseModel):
         ids = [model.id for role in ("answering_models", "parsing_models") for model in values.get(role, ())]
         for id in value:
             if ids and id not in ids:
-                raise ValueError(f"there is no model {id!r}{nearest(id, ids)}")
+                raise ValueError(f"there is no model {id!r}{did_you_mean(id, ids)}")
         return value
 
     def concurrency(self) -> Concurrency:

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import Final
 
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 from karenina_template.templates.building import BUILDING
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.syntax import Scope, shown, value_of
@@ -71,7 +71,7 @@ def annotation_of(node: ast.expr, scope: Scope) -> Annotation:
                 return Annotation(_CONTAINERS[meaning])
             if meaning is None and isinstance(node, ast.Name):
                 known = [*SIMPLE, *_CONTAINERS, "Literal", "Optional", "Union", *scope.classes]
-                raise TemplateError(f"unknown annotation {node.id!r}{nearest(node.id, known)}", line=node.lineno)
+                raise TemplateError(f"unknown annotation {node.id!r}{did_you_mean(node.id, known)}", line=node.lineno)
     raise scope.code(
         node, f"the annotation `{shown(node)}` is not made of built-in types, Literal, unions and classes of this file"
     )
@@ -90,7 +90,7 @@ def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scop
     if kind is None:
         if meaning is None and isinstance(base, ast.Name) and base.id not in scope.classes:
             raise TemplateError(
-                f"unknown annotation {base.id!r}{nearest(base.id, [*_CONTAINERS, 'Literal', 'Optional', 'Union'])}",
+                f"unknown annotation {base.id!r}{did_you_mean(base.id, [*_CONTAINERS, 'Literal', 'Optional', 'Union'])}",
                 line=node.lineno,
             )
         raise scope.code(node, f"the annotation `{shown(node)}` is not made of known types")

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 from pydantic import Field, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 from karenina_template.templates.building import BUILDING
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.primitives import DateMatch, DateRange, DateTolerance, Primitive
@@ -126,7 +126,9 @@ def VerifiedField(  # noqa: N802 - it stands where pydantic's Field stands
     """
     for name in options:
         if name not in FIELD_OPTIONS:
-            raise TemplateError(f"VerifiedField has no parameter {name!r}{nearest(name, (*VERIFIED, *FIELD_OPTIONS))}")
+            raise TemplateError(
+                f"VerifiedField has no parameter {name!r}{did_you_mean(name, (*VERIFIED, *FIELD_OPTIONS))}"
+            )
     rule = make_rule(ground_truth, verify_with, weight, extraction_hint)
     kept = {
         "ground_truth": rule.truth,

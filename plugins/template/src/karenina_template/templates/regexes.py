@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 from karenina_template.templates.errors import TemplateError
 from karenina_toolkit.patterns import BadPattern, find_all
 
@@ -63,7 +63,7 @@ def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
         raise TemplateError(f"self.regex[{name!r}] is a pattern or a mapping, not a {type(declared).__name__}")
     for key in declared:
         if key not in _KEYS:
-            raise TemplateError(f"self.regex[{name!r}] has no key {key!r}{nearest(str(key), _KEYS)}")
+            raise TemplateError(f"self.regex[{name!r}] has no key {key!r}{did_you_mean(str(key), _KEYS)}")
     for key in ("pattern", "expected"):
         if key not in declared:
             raise TemplateError(f"self.regex[{name!r}] lacks {key!r}")
@@ -72,7 +72,7 @@ def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
         raise TemplateError(f"the pattern of self.regex[{name!r}] is text, not a {type(pattern).__name__}")
     if match_type not in MATCH_TYPES:
         raise TemplateError(
-            f"self.regex[{name!r}] has an unknown match_type {match_type!r}{nearest(str(match_type), MATCH_TYPES)}"
+            f"self.regex[{name!r}] has an unknown match_type {match_type!r}{did_you_mean(str(match_type), MATCH_TYPES)}"
         )
     if match_type == "all" and not isinstance(expected, list | tuple | set | frozenset):
         raise TemplateError(f"self.regex[{name!r}]: the match_type 'all' wants a list as expected")

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any, Final
 
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 from karenina_template.templates.annotation import annotation_of
 from karenina_template.templates.answer_key import checked_strategy
 from karenina_template.templates.base import METHODS, OWN_FIELDS
@@ -308,7 +308,7 @@ def _options(
             raise scope.code(node, f"field {name!r} uses {function}({key}=...), which goes beyond a declaration")
         else:
             known = [*(VERIFIED if verified else ("description",)), "default", *_CONSTRAINTS]
-            raise TemplateError(f"{function} has no parameter {key!r}{nearest(key, known)}", line=node.lineno)
+            raise TemplateError(f"{function} has no parameter {key!r}{did_you_mean(key, known)}", line=node.lineno)
     return tuple(sorted(constraints.items())), default
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from karenina_core.wording import nearest, some
+from karenina_core.text import did_you_mean, join_problems
 from karenina_template.templates.compose import AllOf, AnyOf, AtLeastN, FieldCheck
 from karenina_template.templates.errors import TemplateError, UntrustedTemplate
 from karenina_template.templates.normalize import SynonymMap
@@ -152,7 +152,7 @@ def value_of(node: ast.expr, scope: Scope) -> Any:
         case ast.Attribute(value=ast.Name(id=name), attr=member) if name in scope.enums:
             members = scope.enums[name]
             if member not in members:
-                raise TemplateError(f"{name} has no member {member!r}{nearest(member, members)}", line=node.lineno)
+                raise TemplateError(f"{name} has no member {member!r}{did_you_mean(member, members)}", line=node.lineno)
             return members[member]
         case ast.Call():
             return _called(node, scope)
@@ -196,7 +196,7 @@ def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
         or hasattr(builtins, function.id)
         or is_known(function.id)
     ):
-        near = nearest(function.id, [*known_primitives(), *_CONSTRUCTORS])
+        near = did_you_mean(function.id, [*known_primitives(), *_CONSTRUCTORS])
         return TemplateError(
             f"unknown primitive {function.id!r}{near} (a plugin's primitive needs the plugin installed)",
             line=node.lineno,
@@ -211,10 +211,10 @@ def _bad_parameter(name: str, error: ValidationError, constructor: object) -> st
         # pydantic names its own validators in a place, too
         place = ".".join(str(part) for part in item["loc"] if not set(str(part)) & set("[(-"))
         if item["type"] == "extra_forbidden":
-            problems.append(f"it has no parameter {place!r}{nearest(place, fields)}")
+            problems.append(f"it has no parameter {place!r}{did_you_mean(place, fields)}")
         else:
             problems.append(f"{place}: {item['msg']}" if place else item["msg"])
-    return f"bad parameter of {name}: {some(problems)}"
+    return f"bad parameter of {name}: {join_problems(problems)}"
 
 
 def _dict(node: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], scope: Scope) -> dict[Any, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 _NAMED_PROBLEMS: Final = 8
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?`, or the list of what there is, or nothing where there is nothing."""
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.6)
@@ -21,13 +21,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; there are: {shown}"
 
 
-def some(problems: Sequence[str]) -> str:
+def join_problems(problems: Sequence[str]) -> str:
     """The first problems in one line, and how many more there are."""
     more = len(problems) - _NAMED_PROBLEMS
     return "; ".join(problems[:_NAMED_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
 
 
-def whole(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """`text` with U+FFFD for each half of a surrogate pair that stands alone: no file and no request can carry one."""
     try:
         text.encode()
@@ -36,12 +36,12 @@ def whole(text: str) -> str:
     return text
 
 
-def whole_values(value: Any) -> Any:
-    """`value`, made of JSON values, with `whole` applied to every text in it, keys included."""
+def replace_surrogates_in(value: Any) -> Any:
+    """`value`, made of JSON values, with `replace_surrogates` applied to every text in it, keys included."""
     if isinstance(value, str):
-        return whole(value)
+        return replace_surrogates(value)
     if isinstance(value, dict):
-        return {whole_values(key): whole_values(item) for key, item in value.items()}
+        return {replace_surrogates_in(key): replace_surrogates_in(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [whole_values(item) for item in value]
+        return [replace_surrogates_in(item) for item in value]
     return value

@@ -1,6 +1,6 @@
 """What the members of this project own, whether they are installed or not.
 
-The file `known.json` beside this module is made from the members' own declarations (`python scripts/catalog.py`), and
+The file `catalog.json` beside this module is made from the members' own declarations (`python scripts/catalog.py`), and
 a test holds it to them. It serves one purpose: to say which distribution
 brings what a configuration names.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final, TypedDict
 
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 
 CORE: Final = "karenina-core"
 """The distribution of the core."""
@@ -26,7 +26,7 @@ class AdapterDetails(TypedDict):
     ports: list[str]
 
 
-class Known(TypedDict):
+class Catalog(TypedDict):
     """Distribution by name, for each kind; adapters have what they say of themselves beside it. `recorders` are the
     adapters that replay what was recorded; `variables` are environment variables that set no configuration name,
     `members` all distributions of the project, with the extra of `karenina` that brings each if there is one."""
@@ -48,25 +48,25 @@ class Known(TypedDict):
 
 
 @cache
-def known() -> Known:
-    """The content of `known.json`."""
+def read_catalog() -> Catalog:
+    """The content of `catalog.json`."""
     from importlib.resources import files  # the command line starts without it
 
-    found: Known = json.loads(files("karenina_core").joinpath("known.json").read_text("utf-8"))
+    found: Catalog = json.loads(files("karenina_core").joinpath("catalog.json").read_text("utf-8"))
     return found
 
 
-def missing_adapter(interface: str, installed: Iterable[str]) -> str:
+def describe_missing_adapter(interface: str, installed: Iterable[str]) -> str:
     """Return why there is no adapter of that name, with the distribution that has it or the nearest name."""
-    owner = known()["adapters"].get(interface)
+    owner = read_catalog()["adapters"].get(interface)
     if owner is not None:
-        return f"the adapter {interface!r} is not installed: {install_line(owner)}"
-    return f"there is no adapter {interface!r}{nearest(interface, installed)}"
+        return f"the adapter {interface!r} is not installed: {install_command(owner)}"
+    return f"there is no adapter {interface!r}{did_you_mean(interface, installed)}"
 
 
-def install_line(distribution: str) -> str:
+def install_command(distribution: str) -> str:
     """Return the command that installs `distribution`: a member comes with `karenina`, or with one of its extras."""
-    members = known()["members"]
+    members = read_catalog()["members"]
     if distribution not in members:
         return f"pip install {distribution}"
     extra = members[distribution]

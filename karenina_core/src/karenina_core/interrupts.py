@@ -12,7 +12,7 @@ from typing import Any
 from karenina_core.errors import RunError, Unfinished
 
 
-def from_outside(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
+def is_interrupt(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
     """Whether `error` came into a stage from outside, so that it has to pass.
 
     From outside are what leaves the item unfinished (`Unfinished`) or ends the whole run (`RunError`); the cancellation
@@ -21,7 +21,7 @@ def from_outside(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
     itself, by whatever name, and it takes no other item out of the run. Of a group, one part from outside is enough.
     """
     if isinstance(error, BaseExceptionGroup):
-        return any(from_outside(one, task) for one in error.exceptions)
+        return any(is_interrupt(one, task) for one in error.exceptions)
     if isinstance(error, Exception | Unfinished):
         return isinstance(error, RunError | Unfinished)
     if isinstance(error, asyncio.CancelledError):
