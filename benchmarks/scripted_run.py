@@ -69,7 +69,7 @@ def register() -> None:
             """Keep nothing, and count."""
             calls[0] += 1
 
-    plugins.current().register(
+    plugins.active_plugins().register(
         ScriptedModels(
             say=lambda _messages, info: f"The code word is word-{info.question_id[1:]}, as far as I know.",
             fill=lambda _messages, _schema, info: {"word": f"word-{info.question_id[1:]}"},

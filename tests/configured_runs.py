@@ -196,7 +196,7 @@ def whole_run(
     seen = Seen(models, root)
     values = {"answering_models": [models.model("a", **answering)], "parsing_models": [models.model("j")], **settings}
     try:
-        with plugin_room.using(plugins):
+        with plugin_room.use_plugins(plugins):
             seen.results = benchmark.run_verification(VerificationConfig(**values))
     except KareninaError as error:
         seen.error = str(error)

@@ -308,7 +308,7 @@ def builder() -> Iterator[Builder]:
     made = Builder()
     room = Plugins.discover()
     room.register(made)
-    with plugin_room.using(room):
+    with plugin_room.use_plugins(room):
         yield made
 
 
@@ -350,7 +350,7 @@ def test_a_judge_without_an_agent_port_is_refused_before_anything_is_asked(
         def karenina_adapters(self) -> Sequence[AdapterSpec]:
             return [plain]
 
-    plugin_room.current().register(Plain())
+    plugin_room.active_plugins().register(Plain())
     with pytest.raises(ConfigError) as caught:
         run(server, root, parsing_models=[ModelConfig(id="j", interface="plain", model_name="p")])
     assert "judge 'j': AgenticParseTemplate needs the agent port" in str(caught.value)

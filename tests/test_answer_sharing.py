@@ -57,7 +57,7 @@ def run(
     benchmark = Benchmark.create(name="shared")
     for at in range(questions):
         benchmark.add_question(f"Which gene is number {at}?", "BCL2", TEMPLATE, question_id=f"q{at}")
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(
             answering_models=[answering.model("a")],
             parsing_models=[judge.model(f"j{at}") for at, judge in enumerate(judges)],
@@ -144,7 +144,7 @@ def judged_only(*answering: Mapping[str, Any], **more: Any) -> VerificationResul
     plugins.register(judge)
     benchmark = Benchmark.create(name="recorded")
     benchmark.add_question("Which gene?", "BCL2", TEMPLATE, question_id="q0")
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(answering_models=list(answering), parsing_models=[judge.model("j")], **more)
         return benchmark.run_verification(config)
 

@@ -11,7 +11,7 @@ from karenina_core.config import plugins_of
 from karenina_core.data.rubrics import RegexRubricTrait, Rubric
 from karenina_core.errors import ConfigError
 from karenina_core.planning.plan import Plan, PlanError
-from karenina_core.plugins import Plugins, Selection, using
+from karenina_core.plugins import Plugins, Selection, use_plugins
 from karenina_engine.scheduling.planner import Planner
 
 BOTH = {"evaluation_mode": "template_and_rubric"}
@@ -63,7 +63,7 @@ def test_a_blocked_stage_that_a_setting_asks_for_is_a_problem(
 def test_a_stage_that_the_environment_blocks_is_a_problem_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KARENINA_PLUGINS", "-AbstentionCheck")
     plugins = Plugins.discover(Selection.of())
-    with using(plugins), pytest.raises(PlanError, match="abstention_enabled asks for it"):
+    with use_plugins(plugins), pytest.raises(PlanError, match="abstention_enabled asks for it"):
         plan(abstention_enabled=True)
 
 

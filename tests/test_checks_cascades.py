@@ -27,7 +27,7 @@ FINDINGS: dict[str, Mapping[str, Any] | str] = {
     "parsing": {"gene": "BCL2"},
 }
 CALL = ToolCall("c1", "look_up", {"gene": "BCL2"})
-INSTALLED = {offered.stage.name for offered in offered_stages(plugin_room.current())}
+INSTALLED = {offered.stage.name for offered in offered_stages(plugin_room.active_plugins())}
 SWITCHES: dict[str, dict[str, Any]] = {
     "EmbeddingCheck": {"embedding_check_enabled": True} if find_spec("sentence_transformers") else {},
     "DeepJudgmentAutoFail": {"deep_judgment_mode": "full"},
@@ -58,7 +58,7 @@ def run(models: ScriptedModels, *, judges: int = 1, with_others: bool = False, *
     rubric = [RegexRubricTrait(name="names it", pattern="BCL2")] if "RubricEvaluation" in INSTALLED else None
     benchmark.add_question("Which gene?", "BCL2", GENE, rubric=rubric)
     answering = models.model("a", **more.pop("answering", {}))
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(
             answering_models=[answering],
             parsing_models=[models.model(f"j{at}") for at in range(judges)],
@@ -202,7 +202,7 @@ def test_judges_that_disagree_about_a_refusal_end_differently_over_one_answer() 
 
 def test_rubric_only_has_no_sufficiency_check_and_the_plan_says_so() -> None:
     config = VerificationConfig(evaluation_mode="rubric_only", abstention_enabled=True, sufficiency_enabled=True)
-    plan = make_plan(offered_stages(plugin_room.current()), config, Question(question="Which gene?"))
+    plan = make_plan(offered_stages(plugin_room.active_plugins()), config, Question(question="Which gene?"))
     assert "AbstentionCheck" in plan.names()
     left_out = {one.name: one.why for one in plan.left_out}
     assert left_out["SufficiencyCheck"] == "slot sufficiency_check does not exist in rubric_only"

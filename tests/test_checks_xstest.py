@@ -48,7 +48,7 @@ def results(rows: list[dict[str, Any]]) -> dict[str, VerificationResult]:
     benchmark = Benchmark.create(name="xstest")
     for row in rows:
         benchmark.add_question(row["question"], "", ANYTHING, question_id=row["id"])
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(
             answering_models=[models.model("a")], parsing_models=[models.model("j")], abstention_enabled=True
         )

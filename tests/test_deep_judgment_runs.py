@@ -71,7 +71,7 @@ def run(
     plugins.register(models)
     benchmark = Benchmark.create(name="deep")
     benchmark.add_question("Which gene?", "BCL2", template, rubric=rubric)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(
             answering_models=[models.model("a")], parsing_models=[models.model("j")], **settings
         )
@@ -107,7 +107,7 @@ PLANS: list[tuple[dict[str, Any], set[str]]] = [
 @pytest.mark.parametrize(("settings", "expected"), PLANS)
 def test_the_configuration_decides_which_stages_are_planned(settings: dict[str, Any], expected: set[str]) -> None:
     question = Benchmark.create(name="b").add_question("Which?", "BCL2", GENE, rubric=[SAFE])
-    plan = make_plan(offered_stages(plugin_room.current()), VerificationConfig(**settings), question)
+    plan = make_plan(offered_stages(plugin_room.active_plugins()), VerificationConfig(**settings), question)
     mine = {"ParseTemplate", "DeepJudgmentParseTemplate", "DeepJudgmentAutoFail", "DeepJudgmentRubricAutoFail"}
     assert mine & set(plan.names()) == expected
 
@@ -119,7 +119,7 @@ def test_without_the_plugin_its_names_name_it() -> None:
         for point in entry_points(group=group)
         if not point.value.startswith("karenina_deep_judgment")
     ]
-    with plugin_room.using(Plugins.discover(found=points)), pytest.raises(ConfigError) as caught:
+    with plugin_room.use_plugins(Plugins.discover(found=points)), pytest.raises(ConfigError) as caught:
         VerificationConfig(deep_judgment_rubric_mode="enable_all", deep_judgment_enabled=True)
     assert len(caught.value.problems) == 2
     assert all("pip install karenina" in problem for problem in caught.value.problems)
@@ -219,7 +219,7 @@ def test_excerpts_are_looked_up_with_a_function_or_with_a_plugins_tool(tool: str
     plugins.register(Offers())
     benchmark = Benchmark.create(name="deep")
     benchmark.add_question("Which gene?", "BCL2", GENE)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(
             answering_models=[models.model("a")],
             parsing_models=[models.model("j")],
@@ -361,7 +361,7 @@ def test_a_replay_of_a_run_that_searched_asks_neither_judge_nor_search(tool: str
     plugins = Plugins.discover()
     plugins.register(models)
     plugins.register(Offers())
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(
             answering_models=[models.model("a")], parsing_models=[models.model("j")], **settings
         )

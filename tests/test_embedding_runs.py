@@ -91,7 +91,7 @@ def run(models: ScriptedModels, model: str, source: str = DIAGNOSIS, **more: Any
     plugins.register(models)
     benchmark = Benchmark.create(name="meaning")
     benchmark.add_question("What happened to him?", "heart attack", source)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(
             answering_models=[models.model("a")],
             parsing_models=[models.model("j")],
@@ -224,7 +224,7 @@ def test_semantic_match_without_the_plugin_is_refused_before_anything_is_asked(m
     withdraw_similarity()
     benchmark = Benchmark.create(name="meaning")
     benchmark.add_question("What happened to him?", "heart attack", SEMANTIC)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(answering_models=[models.model("a")], parsing_models=[models.model("j")])
         with pytest.raises(ConfigError, match=r'pip install "karenina\[embedding\]"'):
             benchmark.run_verification(config)

@@ -46,7 +46,7 @@ SWITCHES: Final[dict[Slot, dict[str, Any]]] = {
 }
 """What brings the stage of an optional slot into the plan."""
 
-INSTALLED = {one.stage.slot for one in offered_stages(plugin_room.current()) if one.stage.slot is not None}
+INSTALLED = {one.stage.slot for one in offered_stages(plugin_room.active_plugins()) if one.stage.slot is not None}
 if find_spec("sentence_transformers") is None:
     INSTALLED.discard(Slot.EMBEDDING_CHECK)
 CELLS = [(slot, mode, cell) for slot, row in TABLE.items() for mode, cell in zip(MODES, row, strict=True)]
@@ -67,7 +67,7 @@ def slots(plan: Plan) -> set[Slot | None]:
 def real_plan(mode: EvaluationMode, **switches: Any) -> Plan:
     question = QUESTION if Slot.RUBRIC_EVALUATION in INSTALLED else QUESTION.changed(rubric=None)
     return make_plan(
-        offered_stages(plugin_room.current()), VerificationConfig(evaluation_mode=mode, **switches), question
+        offered_stages(plugin_room.active_plugins()), VerificationConfig(evaluation_mode=mode, **switches), question
     )
 
 
@@ -88,7 +88,7 @@ def test_a_plan_of_stages_that_always_want_to_run_follows_the_table(
     slot: Slot, mode: EvaluationMode, cell: Cell
 ) -> None:
     offered = [OfferedStage(one.as_stage(), "contracts", "1") for one in CONTRACTS]
-    with plugin_room.using(Plugins()):
+    with plugin_room.use_plugins(Plugins()):
         plan = make_plan(offered, VerificationConfig(evaluation_mode=mode), Question(question="Which?"))
     assert (slot in slots(plan)) == (cell != "no")
 
@@ -97,7 +97,7 @@ def test_a_plan_of_stages_that_always_want_to_run_follows_the_table(
 def test_what_the_mode_leaves_out_is_named_with_the_mode(mode: EvaluationMode) -> None:
     absent = {slot for slot, row in TABLE.items() if row[MODES.index(mode)] == "no"} & INSTALLED
     left_out = {one.name: one.why for one in real_plan(mode).left_out}
-    stages = [one.stage for one in offered_stages(plugin_room.current()) if one.stage.slot in absent]
+    stages = [one.stage for one in offered_stages(plugin_room.active_plugins()) if one.stage.slot in absent]
     assert {left_out[stage.name] for stage in stages} == {
         f"slot {slot.config_name} does not exist in {mode}" for slot in absent
     }
@@ -114,7 +114,7 @@ def run(models: ScriptedModels, mode: EvaluationMode, **more: Any) -> Verificati
         QUESTION.answer_template,
         rubric=[LLMRubricTrait(name="clear", kind="boolean", description="It is clear.")],
     )
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(
             evaluation_mode=mode,
             answering_models=[models.model("a", **more.pop("answering", {}))],

@@ -55,7 +55,7 @@ class Judged:
         return plugins
 
     def run(self, benchmark: Benchmark, journal: Path, **settings: Any) -> VerificationResultSet:
-        with plugin_room.using(self.plugins()):
+        with plugin_room.use_plugins(self.plugins()):
             return benchmark.run_verification(self.config(**settings), journal=journal)
 
 
@@ -129,7 +129,7 @@ def test_a_long_run_over_a_judge_that_is_now_and_then_cut_off_loses_nothing(tmp_
 def test_an_item_whose_judge_was_cut_off_once_is_scored_again_from_what_came_then(tmp_path: Path, ask: bool) -> None:
     judged = Judged(lambda _, times: CUT if times == 1 else RIGHT)
     judged.run(genes(1), tmp_path / "j")
-    with plugin_room.using(judged.plugins()):
+    with plugin_room.use_plugins(judged.plugins()):
         found = rescore(tmp_path / "j", genes(1), judged.config(), ask=ask)
 
     assert found.after.outcomes == {"correct": 1}

@@ -24,7 +24,7 @@ from karenina_core.artifacts.slots import SLOT_RULES
 from karenina_core.config import adapter_named, prompt_instructions, settings
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.ports import CallInfo, ErrorCategory, Message, PortError
-from karenina_core.plugins import Plugins, using
+from karenina_core.plugins import Plugins, use_plugins
 from karenina_core.stages.finalize import plugin as core_plugin
 from karenina_core.stages.stage import offered_stages
 from karenina_engine.calls.tool_sessions import tool_sources
@@ -71,7 +71,7 @@ def plugins() -> Iterator[Plugins]:
     found = Plugins()
     found.register(core_plugin)
     found.register(ScriptedModels())
-    with plugin_room.using(found):
+    with plugin_room.use_plugins(found):
         yield found
 
 
@@ -226,7 +226,7 @@ def test_a_command_of_the_core_is_not_replaced_by_a_plugin(
             app.command("wave")(lambda: typer.echo("hello"))
 
     plugins.register(Replaces())
-    with using(plugins):
+    with use_plugins(plugins):
         runner = CliRunner()
         app = build_app()
         assert "a plugin adds a command 'show', which is Karenina's own" in capsys.readouterr().err

@@ -100,7 +100,7 @@ def attacked(server: RecordingServer) -> dict[str, VerificationResult]:
     for name in answers:
         benchmark.add_question("Which gene was found first?", "BCL2", TEMPLATE, question_id=name)
     judge = {"interface": "openai", "model_name": "m", "endpoint_base_url": server.url, "endpoint_api_key": "k"}
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(
             answering_models=[models.model("a")],
             parsing_models=[{"id": "j", **judge}],

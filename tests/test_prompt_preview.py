@@ -44,7 +44,7 @@ def installed(names: dict[str, Any]) -> bool:
 
     return set(names) <= set(settings()) and (
         "evaluation_mode" not in names
-        or "RubricEvaluation" in {one.stage.name for one in offered_stages(plugin_room.current())}
+        or "RubricEvaluation" in {one.stage.name for one in offered_stages(plugin_room.active_plugins())}
     )
 
 
@@ -80,7 +80,7 @@ def reply(body: dict[str, Any]) -> str:
 
 
 def prompts(*arguments: str | Path) -> dict[str, Any]:
-    with plugin_room.using(Plugins.discover()):
+    with plugin_room.use_plugins(Plugins.discover()):
         done = CliRunner(env={"COLUMNS": "400"}).invoke(
             build_app(), ["prompts", *map(str, arguments), "--json"], catch_exceptions=False
         )
@@ -168,7 +168,7 @@ def test_an_answer_that_is_recorded_is_asked_of_nobody(benchmark: Path, tmp_path
 
 def test_tasks_are_listed_with_their_words_and_owners_without_a_benchmark() -> None:
     tasks = prompts()["tasks"]
-    declared = {task for one in offered_stages(plugin_room.current()) for task in one.stage.prompts}
+    declared = {task for one in offered_stages(plugin_room.active_plugins()) for task in one.stage.prompts}
     assert {(one["task"], one["instructions"], one["shows_truth"]) for one in tasks} == {
         (task.name, task.instructions, task.shows_truth) for task in declared
     }

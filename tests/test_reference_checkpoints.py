@@ -360,7 +360,7 @@ def test_a_loaded_trait_is_scored_or_its_error_is_the_reason(
     models = ScriptedModels(say=lambda *_: "It is four.", fill=judge)
     plugins = Plugins.discover()
     plugins.register(models)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(
             answering_models=[models.model("a")], parsing_models=[models.model("j")], evaluation_mode="rubric_only"
         )

@@ -15,7 +15,7 @@ from karenina_core.planning.selection import Selected
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import OfferedStage, offered_stages
 
-SHIPPED = {offered.stage.name: offered.stage for offered in offered_stages(plugin_room.current())}
+SHIPPED = {offered.stage.name: offered.stage for offered in offered_stages(plugin_room.active_plugins())}
 BY_NAME = {one.name: one for one in CONTRACTS}
 SWITCHED_ON = {"abstention_enabled": True, "sufficiency_enabled": True}
 ALWAYS_PLANNED = [
@@ -36,7 +36,7 @@ def offered(contracts: Iterable[Contract]) -> list[OfferedStage]:
 
 
 def full_plan(stages: list[OfferedStage]) -> Plan:
-    with plugin_room.using(Plugins()):
+    with plugin_room.use_plugins(Plugins()):
         config = VerificationConfig(evaluation_mode="template_and_rubric")
     return make_plan(stages, config, Question(question="Which?"))
 
@@ -88,7 +88,7 @@ def test_the_plan_of_all_stages_is_that_of_the_reference_for_every_order_of_disc
 
 
 def test_the_plan_of_what_is_installed_is_that_of_the_reference_for_every_order_of_discovery() -> None:
-    stages = list(offered_stages(plugin_room.current()))
+    stages = list(offered_stages(plugin_room.active_plugins()))
     config = VerificationConfig(**SWITCHED_ON)
     planned = make_plan(stages, config, Question(question="Which?")).names()
     assert set(ALWAYS_PLANNED) <= set(planned)

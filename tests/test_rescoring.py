@@ -63,7 +63,7 @@ def models() -> Iterator[ScriptedModels]:
         fill=lambda _messages, _schema, info: {"value": float(info.question_id[1:]), "unit": "m"},
     )
     room.register(scripted)
-    with plugin_room.using(room):
+    with plugin_room.use_plugins(room):
         yield scripted
 
 
@@ -197,7 +197,7 @@ class Offers:
 
 
 def test_a_stage_that_shows_a_changed_truth_asks_only_where_it_may(tmp_path: Path, models: ScriptedModels) -> None:
-    plugin_room.current().register(Offers())
+    plugin_room.active_plugins().register(Offers())
     benchmark, journal = finished(
         models, tmp_path, question(1, source(1.0)), question(2, source(2.0)), replicate_count=1
     )
@@ -276,7 +276,7 @@ class OffersExtra:
 
 
 def test_a_third_partys_prompt_with_a_changed_truth_is_sent_anew(tmp_path: Path, models: ScriptedModels) -> None:
-    plugin_room.current().register(OffersExtra())
+    plugin_room.active_plugins().register(OffersExtra())
     chosen = config(models, replicate_count=1)
     benchmark, journal = finished(
         models, tmp_path, question(1, source(1.0)), question(2, source(2.0)), replicate_count=1
@@ -295,7 +295,7 @@ def test_processes_share_the_work_and_find_the_same(
     streamed.replace(question(0, source(5.0)))
     monkeypatch.setattr(rescoring, "_SHARD", 2)
     where = Where()
-    plugin_room.current().register(where)
+    plugin_room.active_plugins().register(where)
     alone = rescore(journal, streamed, config(models), output=tmp_path / "alone.jsonl")
     here = len(where.processes)
     shared = rescore(journal, streamed, config(models), output=tmp_path / "shared.jsonl", processes=2)
@@ -311,7 +311,7 @@ def test_a_process_that_dies_costs_no_item(
     benchmark, journal = finished(models, tmp_path, *(question(n, source(n % 3)) for n in range(9)))
     monkeypatch.setattr(rescoring, "_SHARD", 2)
     alone = rescore(journal, benchmark, config(models), output=tmp_path / "alone.jsonl")
-    plugin_room.current().register(Where(dies_of="q4"))
+    plugin_room.active_plugins().register(Where(dies_of="q4"))
     shared = rescore(journal, benchmark, config(models), output=tmp_path / "shared.jsonl", processes=2)
     assert (shared.changes, shared.after) == (alone.changes, alone.after)
     assert written(tmp_path / "shared.jsonl") == written(tmp_path / "alone.jsonl")

@@ -44,7 +44,7 @@ def run(*traits: RubricTrait, plugins: Sequence[object] = (), **more: Any) -> Ve
     room = Plugins.discover()
     for plugin in (models, *plugins):
         room.register(plugin)
-    with plugin_room.using(room):
+    with plugin_room.use_plugins(room):
         config = VerificationConfig(
             answering_models=[models.model("a")],
             parsing_models=[models.model("j")],
@@ -137,7 +137,7 @@ def test_the_item_is_judged_when_the_run_goes_on(tmp_path: Path) -> None:
     benchmark.add_question("What is two plus two?", rubric=[CLEAR])
     plugins = Plugins.discover()
     plugins.register(models)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(
             answering_models=[models.model("a")], parsing_models=[models.model("j")], evaluation_mode="rubric_only"
         )

@@ -49,7 +49,7 @@ def test_the_recorded_verdicts_are_re_created_on_all_rows(rows: list[dict[str, A
     models = ScriptedModels(say=lambda _messages, info: said[info.question_id])
     plugins = Plugins.discover()
     plugins.register(models)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(answering_models=[models.model("m")], evaluation_mode="rubric_only")
         results = {one.metadata.question_id: one for one in benchmark.run_verification(config, trust="all")}
 

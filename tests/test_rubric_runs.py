@@ -75,7 +75,7 @@ def run(
     room.register(models)
     settings = {"evaluation_mode": "rubric_only", "parsing_models": [models.model("j")], **more}
     answering = models.model("a", **settings.pop("answering", {}))
-    with plugin_room.using(room):
+    with plugin_room.use_plugins(room):
         config = VerificationConfig(answering_models=[answering], **settings)
         (result,) = asked.run_verification(config, trust="all")
         return result
@@ -273,7 +273,7 @@ def test_traits_that_the_evaluation_mode_does_not_score_are_warned_about(
     models = judging()
     plugins = Plugins.discover()
     plugins.register(models)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(
             answering_models=[models.model("a")], parsing_models=[models.model("j")], evaluation_mode=mode
         )

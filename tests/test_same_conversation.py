@@ -160,7 +160,7 @@ def _plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     found = Plugins.discover()
     found.register(plugin, distribution="teletype")
     found.register(_LocalElsewhere())
-    with plugin_room.using(found):
+    with plugin_room.use_plugins(found):
         yield
 
 
@@ -222,7 +222,7 @@ def test_every_agent_port_of_this_project_is_in_the_table() -> None:
     made = {wire().interface for wire in PORTS.values()} - {Local.interface, Teletype.interface} | {"local"}
     offered = {
         one.spec.interface
-        for one in offered_adapters(plugin_room.current())
+        for one in offered_adapters(plugin_room.active_plugins())
         if one.distribution.startswith("karenina-") and one.spec.agent is not None and not one.spec.recorded
     }
     assert offered - made == {"openrouter"}, "openrouter is openai_endpoint with an address of its own"

@@ -24,7 +24,7 @@ def models() -> Iterator[ScriptedModels]:
         fill=lambda _messages, _schema, info: {"value": f"v{info.question_id[1:]}"},
     )
     room.register(scripted)
-    with plugin_room.using(room):
+    with plugin_room.use_plugins(room):
         yield scripted
 
 

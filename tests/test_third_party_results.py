@@ -80,7 +80,7 @@ def result() -> VerificationResult:
     plugins.register(Offers(), distribution="their-package")
     benchmark = Benchmark.create("Sums")
     benchmark.add_question("What is two plus two?", rubric=[Tasting(name="sweet"), TONE], question_id="q2")
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(
             answering_models=[models.model("a")], parsing_models=[models.model("j")], evaluation_mode="rubric_only"
         )

@@ -325,7 +325,7 @@ def test_the_commands_print_what_json_cannot_hold(plugins: Plugins, value: Any) 
 def check_run(plugins: Plugins, script: Mapping[str, Any]) -> None:
     """Run the benchmark while the plugin follows the script. Raises `AssertionError` for a result that is not whole."""
     follow(script)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         results = benchmark().run_verification(VerificationConfig(**CONFIG))
     assert sorted(result.question_id for result in results) == list(QUESTIONS)
     for result in results:

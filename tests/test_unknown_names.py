@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from karenina import ModelConfig
 from karenina_core.config import offered_adapters, settings
-from karenina_core.plugins import current
+from karenina_core.plugins import active_plugins
 from karenina_mcp.settings import ServerOptions
 
 
@@ -24,7 +24,7 @@ def tables_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from tables_in(part)
 
 
-EXTRAS = {one.spec.extra for one in offered_adapters(current()) if one.spec.extra is not None}
+EXTRAS = {one.spec.extra for one in offered_adapters(active_plugins()) if one.spec.extra is not None}
 FROM_CODE = {"SearchFunction", "FewShotExample"}
 """A function of the program, which no table writes; and the data of a question."""
 FOUND = EXTRAS | {ServerOptions} | {table for one in settings().values() for table in tables_in(one.info.annotation)}

@@ -44,7 +44,7 @@ class TastePlugin:
 def taste() -> Iterator[None]:
     plugins = Plugins()
     plugins.register(TastePlugin(), distribution="karenina-taste", version="1")
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         yield
 
 
@@ -138,7 +138,7 @@ def test_two_owners_of_one_name_are_an_error_that_names_both() -> None:
         def karenina_extra_stages(self) -> list[type[Stage]]:
             return [RivalStage]
 
-    plugin_room.current().register(RivalPlugin(), distribution="karenina-rival")
+    plugin_room.active_plugins().register(RivalPlugin(), distribution="karenina-rival")
     with pytest.raises(ConfigError, match=r"karenina-rival .*karenina-taste|karenina-taste .*karenina-rival"):
         settings()
 
@@ -194,7 +194,7 @@ def test_a_copy_leaves_to_the_owner_what_nobody_gave() -> None:
 
     plugins = Plugins()
     plugins.register(OvenPlugin())
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         assert VerificationConfig().with_values(oven_on=True).oven_mode == "full"
         with pytest.raises(ConfigError, match="give one of the two"):
             VerificationConfig(oven_mode="off").with_values(oven_on=True)
@@ -233,7 +233,7 @@ def test_every_setting_has_a_meaning_and_an_environment_variable() -> None:
 
 @pytest.mark.parametrize("name", sorted(read_catalog()["settings"]))
 def test_a_name_of_a_plugin_that_is_not_installed_says_what_to_install(name: str) -> None:
-    with plugin_room.using(Plugins()):
+    with plugin_room.use_plugins(Plugins()):
         with pytest.raises(ConfigError) as caught:
             VerificationConfig(**{name: None})
         with pytest.raises(ConfigError) as asked:

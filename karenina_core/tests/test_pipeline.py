@@ -57,7 +57,7 @@ def run(*stages: type[Stage], judges: int = 1, models: ScriptedModels | None = N
     scripted = models or ScriptedModels()
     plugins = Plugins()
     plugins.register(scripted)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig()
 
     async def work() -> list[VerificationResult]:
@@ -502,7 +502,7 @@ def test_a_prompt_has_the_tasks_the_plugins_and_the_users_instructions_before_th
     plugins = Plugins()
     plugins.register(models)
     plugins.register(Advice())
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(prompt_config={"parsing": "From the user."})
     greeter = stage("Greeter", greet)
 
@@ -553,7 +553,7 @@ def test_a_finalizer_that_fails_still_leaves_a_result() -> None:
     plugins = Plugins()
     models = ScriptedModels()
     plugins.register(models)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig()
 
     async def work() -> VerificationResult:

@@ -31,7 +31,7 @@ def test_an_answer_that_is_cancelled_while_it_is_made_has_an_end() -> None:
             await asyncio.Event().wait()
 
     plugins = Plugins()
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig()
     item = Item(
         question=Question(question="Which?", id="q"),

@@ -47,7 +47,7 @@ def plan(
     owners: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> Plan:
-    with plugin_room.using(Plugins()):
+    with plugin_room.use_plugins(Plugins()):
         config = VerificationConfig(**settings)
     offered = [OfferedStage(one, (owners or {}).get(one.name, "test-plugin"), "1.0") for one in stages]
     return make_plan(offered, config, Question(question="Which?"), failures=(failures or {}).items())
@@ -298,7 +298,7 @@ def test_a_stage_that_refuses_the_configuration_speaks_for_itself() -> None:
 
 def test_two_stages_of_one_name_are_a_problem_that_names_both_and_the_line() -> None:
     twins = [OfferedStage(stage("Twin"), owner, "1.0") for owner in ("left", "right")]
-    with plugin_room.using(Plugins()):
+    with plugin_room.use_plugins(Plugins()):
         config = VerificationConfig()
     offered = [OfferedStage(one, "test-plugin", "1.0") for one in skeleton()]
     with pytest.raises(PlanError, match=r'left 1\.0 and right 1\.0; pick one.*Twin = "left"'):

@@ -344,7 +344,7 @@ def test_stages_of_one_name_stop_the_plan_and_not_the_listing(places: Places) ->
 
 def the_plan_says(plugins: Plugins) -> str:
     """The problem of a plan with `plugins`, beside the empty slots."""
-    with plugin_room.using(plugins), pytest.raises(PlanError) as caught:
+    with plugin_room.use_plugins(plugins), pytest.raises(PlanError) as caught:
         Planner(VerificationConfig(), plugins).plan(Question(question="Which?"))
     (problem,) = [problem for problem in caught.value.problems if not problem.startswith("slot ")]
     return problem
@@ -466,9 +466,9 @@ def test_two_by_hand_with_one_adapter_name_are_told_when_it_is_asked_for() -> No
 
 def test_chosen_plugins_hold_within_their_block_only() -> None:
     mine = Plugins()
-    with plugin_room.using(mine):
-        assert plugin_room.current() is mine
-    assert plugin_room.current() is not mine
+    with plugin_room.use_plugins(mine):
+        assert plugin_room.active_plugins() is mine
+    assert plugin_room.active_plugins() is not mine
 
 
 # ---- the specifications

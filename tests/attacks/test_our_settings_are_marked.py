@@ -13,7 +13,7 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.stages.stage import offered_stages
 from karenina_testing.contracts import MarksContract
 
-_PLUGINS = plugins.current()
+_PLUGINS = plugins.active_plugins()
 
 
 class TestSettings(MarksContract):

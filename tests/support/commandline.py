@@ -39,7 +39,7 @@ class Given:
 
 def karenina(*arguments: str | Path, plugins: Plugins | None = None, width: int = 400, type: str = "") -> Given:
     """Give the command; without `plugins` none is there. `type` is what the user types."""
-    with plugin_room.using(plugins if plugins is not None else Plugins()):
+    with plugin_room.use_plugins(plugins if plugins is not None else Plugins()):
         done = CliRunner(env={"COLUMNS": str(width), "NO_COLOR": "1"}).invoke(
             build_app(), [str(argument) for argument in arguments], input=type, catch_exceptions=False
         )

@@ -93,7 +93,7 @@ class World:
     def run(self, benchmark: Benchmark, **more: Any) -> VerificationResultSet:
         """One run with this world's models: `m` and `n` answer, `j` judges, unless `config` says otherwise."""
         config = {**CONFIG, **more.pop("config", {})}
-        with plugin_room.using(self.plugins()):
+        with plugin_room.use_plugins(self.plugins()):
             return benchmark.run_verification(config, policy=AT_ONCE, **more)
 
     def _say(self, messages: Sequence[Message], info: CallInfo) -> str | LLMReply:

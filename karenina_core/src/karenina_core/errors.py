@@ -106,7 +106,7 @@ class StructuredError(Exception):
         self.complete = complete
 
 
-def told(error: BaseException, of: object = None) -> str:
+def describe_error(error: BaseException, of: object = None) -> str:
     """What an error says, in one sentence that may stand in a result.
 
     One of Karenina's own says all that there is to know; before that of others stands its class, because they are often
@@ -117,7 +117,7 @@ def told(error: BaseException, of: object = None) -> str:
     from karenina_core.text import replace_surrogates
 
     if isinstance(error, BaseExceptionGroup):
-        return "; ".join(dict.fromkeys(told(one, of) for one in error.exceptions))
+        return "; ".join(dict.fromkeys(describe_error(one, of) for one in error.exceptions))
     try:
         text = replace_surrogates(str(error))
     except Exception:
@@ -139,6 +139,6 @@ def _line(error: BaseException, of: object) -> str:
     return found
 
 
-def described(error: BaseException) -> str:
+def type_and_message(error: BaseException) -> str:
     """Return an error as a failure shows it: its type, and its message if it has one."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

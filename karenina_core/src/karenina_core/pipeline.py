@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import StageRecord
-from karenina_core.errors import MissingProduct, OutOfTime, told
+from karenina_core.errors import MissingProduct, OutOfTime, describe_error
 from karenina_core.interrupts import is_interrupt
 from karenina_core.models.ports import NO_USAGE, CallNotes
 from karenina_core.stages.context import Item, ItemError, State, VerificationContext
@@ -186,7 +186,7 @@ class Pipeline:
         return raised.message
 
     def _fail(self, planned: PlannedStage, state: State, failure: BaseException) -> str:
-        said = told(failure, planned.stage)
+        said = describe_error(failure, planned.stage)
         logger.error(
             "[%s] %s of %s %s failed: %s",
             state.item.question.id,

@@ -248,7 +248,7 @@ def test_it_stands_in_slot_seven_only_where_the_configuration_says_so() -> None:
 
     plugins = Plugins()
     plugins.register(Offer())
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         stage = AgenticParseTemplate()
         assert stage.included(VerificationConfig(agentic_parsing=True), question())
         assert not stage.included(VerificationConfig(), question())

@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 
 from karenina_cli.app import COMMANDS, build_app
 from karenina_core.hooks import hookimpl
-from karenina_core.plugins import Plugins, using
+from karenina_core.plugins import Plugins, use_plugins
 
 
 @pytest.fixture(autouse=True)
 def _no_plugins() -> Iterator[None]:
-    with using(Plugins()):
+    with use_plugins(Plugins()):
         yield
 
 
@@ -42,6 +42,6 @@ def test_a_command_of_a_plugin_is_there_whatever_is_wanted() -> None:
 
     plugins = Plugins()
     plugins.register(Adds())
-    with using(plugins):
+    with use_plugins(plugins):
         assert "Say hello." in helped(build_app("show"))
         assert CliRunner().invoke(build_app("greet"), ["greet"]).output == "hello\n"

@@ -102,7 +102,7 @@ class Recorder:
 
 def test_recordings_go_to_the_adapter_that_replays_them() -> None:
     plugins = Plugins()
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         assert models_of([], [Path("r.jsonl")])[0]["interface"] == "manual", "the one to install"
         plugins.register(Recorder("tape"))
         assert models_of([], [Path("r.jsonl")])[0]["interface"] == "tape"
@@ -158,7 +158,7 @@ def test_models_of_the_command_line_replace_those_of_files(tmp_path: Path) -> No
     ],
 )
 def test_a_value_of_set_is_toml_or_json(value: str) -> None:
-    with plugin_room.using(asking()):
+    with plugin_room.use_plugins(asking()):
         assert configuration(None, None, [f"slots={value}"]).core.slots == {"generate_answer": ("Shout",)}
 
 
@@ -174,7 +174,7 @@ def test_a_value_of_set_is_toml_or_json(value: str) -> None:
     ],
 )
 def test_a_value_of_set_is_read_by_its_type(setting: str, value: Any) -> None:
-    with plugin_room.using(asking()):
+    with plugin_room.use_plugins(asking()):
         config = configuration(None, None, [setting])
     assert config.setting(setting.partition("=")[0]) == value
 

@@ -102,7 +102,7 @@ def test_names_in_the_configuration_that_no_question_has_are_warned_about(caplog
 
     plugins = Plugins()
     plugins.register(Offers())
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(
             deep_judgment_rubric_mode="custom",
             deep_judgment_rubric_config={"global": {"claritty": {}}, "question_specific": {"q9": {"clarity": {}}}},

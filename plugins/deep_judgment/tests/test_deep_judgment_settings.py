@@ -29,7 +29,7 @@ from karenina_testing import ScriptedModels
 def configured(**values: Any) -> VerificationConfig:
     plugins = Plugins()
     plugins.register(plugin)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         return VerificationConfig(**values)
 
 
@@ -70,7 +70,7 @@ def test_what_contradicts_itself_is_refused(given: dict[str, Any], says: str) ->
 def test_switching_on_in_a_copy_is_no_contradiction() -> None:
     plugins = Plugins()
     plugins.register(plugin)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         assert VerificationConfig().with_values(deep_judgment_enabled=True).deep_judgment_mode == "full"
 
 
@@ -181,7 +181,7 @@ def problems(**values: Any) -> str:
     plugins.register(ScriptedModels())
     benchmark = Benchmark.create(name="b")
     question = benchmark.add_question("Which?", rubric=Rubric.of(PLAIN))
-    with plugin_room.using(plugins), pytest.raises(PlanError) as caught:
+    with plugin_room.use_plugins(plugins), pytest.raises(PlanError) as caught:
         make_plan(offered_stages(plugins), VerificationConfig(**values), question)
     return "\n".join(caught.value.problems)
 
@@ -199,7 +199,7 @@ def test_tavily_without_its_client_names_the_pip_line(monkeypatch: pytest.Monkey
     monkeypatch.setattr("karenina_deep_judgment.tavily.find_spec", lambda _name: None)
     plugins = Plugins()
     plugins.register(plugin)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         (need,) = DeepJudgmentParseTemplate().before_run(VerificationConfig(**ON), [], NO_TRUST)
     assert "deep_judgment_search_tool: the search tool 'tavily' cannot be used" in need.problem
     assert 'pip install "karenina-deep-judgment[tavily]"' in need.problem
@@ -266,7 +266,7 @@ def test_settings_of_a_search_that_does_not_take_place_are_told_before_the_run(
     given, said = NO_EFFECT[case]
     plugins = Plugins()
     plugins.register(plugin)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         check_any_run(plugins, VerificationConfig(**given))
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == (said is not None)

@@ -46,7 +46,7 @@ def room() -> Iterator[Plugins]:
     withdraw_similarity()
     plugins = Plugins()
     plugins.register(plugin)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         yield plugins
     withdraw_similarity()
 

@@ -12,7 +12,7 @@ from karenina_benchmark import Benchmark, CheckpointError
 from karenina_benchmark.format import CheckPaths, Format
 from karenina_benchmark.format_registry import list_formats
 from karenina_core import hookimpl
-from karenina_core.plugins import Plugins, using
+from karenina_core.plugins import Plugins, use_plugins
 from karenina_core.stages.finalize import plugin as core_plugin
 
 
@@ -63,7 +63,7 @@ def test_the_built_in_formats_are_offered_through_the_hook() -> None:
 def test_a_plugins_format_is_read_and_written(tmp_path: Path) -> None:
     file = tmp_path / "capitals.cards"
     file.write_text("What is the capital of France?\tParis\n")
-    with using(with_plugins(Flashcards(".cards"))):
+    with use_plugins(with_plugins(Flashcards(".cards"))):
         benchmark = Benchmark.load(file)
         benchmark.save(tmp_path / "again.cards")
         benchmark.save(tmp_path / "capitals.yaml")
@@ -85,7 +85,7 @@ def test_the_command_reads_a_plugins_format(tmp_path: Path) -> None:
 def test_an_unknown_ending_names_the_known_ones(tmp_path: Path, ending: str) -> None:
     file = tmp_path / f"capitals{ending}"
     file.write_text("What is the capital of France?\tParis\n")
-    with using(with_plugins()):
+    with use_plugins(with_plugins()):
         with pytest.raises(CheckpointError, match=r"\.jsonld, \.json \(a checkpoint\); \.yaml, \.yml \(YAML\)"):
             Benchmark.load(file)
         with pytest.raises(CheckpointError, match=r"\.yaml, \.yml \(YAML\)"):
@@ -96,7 +96,7 @@ def test_two_formats_of_one_suffix_are_an_error_with_the_cure(tmp_path: Path) ->
     file = tmp_path / "capitals.cards"
     file.write_text("Which?\tThis\n")
     with (
-        using(with_plugins(Flashcards(".cards"), Flashcards(".cards", ".cds"))),
+        use_plugins(with_plugins(Flashcards(".cards"), Flashcards(".cards", ".cds"))),
         pytest.raises(CheckpointError, match=r'flashcards-0 1 and flashcards-1 1.*block = \["flashcards-1"\]'),
     ):
         Benchmark.load(file)
@@ -112,7 +112,7 @@ def test_a_reader_that_breaks_costs_an_error_with_its_owner(tmp_path: Path) -> N
             return [Format("flashcards", (".cards",), lambda path, _: Benchmark.load(path.parent / str(1 // 0)))]
 
     with (
-        using(with_plugins(Breaks())),
+        use_plugins(with_plugins(Breaks())),
         pytest.raises(CheckpointError, match=r"reading flashcards failed in flashcards-0 1: ZeroDivisionError"),
     ):
         Benchmark.load(file)

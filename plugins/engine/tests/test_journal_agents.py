@@ -38,7 +38,7 @@ class Agents:
         """One run over one question."""
         plugins = Plugins()
         plugins.register(self, distribution="karenina-test", version="1")
-        with plugin_room.using(plugins):
+        with plugin_room.use_plugins(plugins):
             return words("a").run_verification(CONFIG, policy=AT_ONCE, **more)
 
     @hookimpl
@@ -170,5 +170,5 @@ def _run_with_other_name(world: Agents, journal: Path) -> VerificationResultSet:
     """The same calls in a run whose results are not those that the journal keeps."""
     plugins = Plugins()
     plugins.register(world, distribution="karenina-test", version="1")
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         return words("a").run_verification({**CONFIG, "run_name": "other"}, policy=AT_ONCE, journal=journal)

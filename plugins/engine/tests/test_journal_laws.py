@@ -76,7 +76,7 @@ def test_a_run_that_is_stopped_anywhere_ends_as_if_it_had_not_been(stops: list[t
         kept = {"journal": Path(folder) / "j.journal", "output": Path(folder) / "out.jsonl"}
         for call, turns in stops:
             world = troubled(asked, answered)
-            with plugin_room.using(world.plugins()):
+            with plugin_room.use_plugins(world.plugins()):
                 asyncio.run(stopped_at(world, call, turns, **kept))
         last = troubled(asked, answered)
         results = last.run(words(*IDS), **kept)

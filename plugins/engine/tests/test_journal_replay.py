@@ -52,7 +52,7 @@ def replay(benchmark: Benchmark, **more: Any) -> VerificationResultSet:
     plugins = Plugins()
     plugins.register(StagesOnly(), distribution="karenina-test", version="1.2")
     plugins.register(NobodyHome())
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         return benchmark.run_verification({**CONFIG, **more.pop("config", {})}, replay=True, **more)
 
 

@@ -112,7 +112,7 @@ def gone_on(
     journal, output = folder / "j.journal", folder / "out.jsonl"
     benchmark, wanted = words(*IDS), VerificationConfig(**{**CONFIG, **config})
     with (
-        plugin_room.using(plugins(world, *more)),
+        plugin_room.use_plugins(plugins(world, *more)),
         open_run(RunRequest(benchmark, wanted, output=output, journal=journal, replay=replay)) as run,
         stopping(run, print),
     ):

@@ -29,7 +29,7 @@ def asked(failures: Sequence[ErrorCategory], policy: RetryPolicy = QUICK) -> Ver
     benchmark = Benchmark.create("Words")
     benchmark.add_question("What is a?", question_id="a")
     model = {"id": "m", "interface": "scripted", "model_name": "m"}
-    with plugin_room.using(asking(say)):
+    with plugin_room.use_plugins(asking(say)):
         config = {"answering_models": [model], "evaluation_mode": "rubric_only"}
         return benchmark.run_verification(config, policy=policy)[0]
 

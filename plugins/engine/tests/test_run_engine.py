@@ -105,7 +105,7 @@ def run(
     def models(ids: Sequence[str]) -> list[dict[str, Any]]:
         return [{"id": id, "interface": "live", "model_name": id} for id in ids]
 
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(
             evaluation_mode="rubric_only",
             answering_models=models(values.pop("answering", ["m"])),

@@ -72,7 +72,7 @@ def run(library: Library, benchmark: Benchmark, world: World | None = None, **mo
     plugins.register(looking_up(library), distribution="karenina-library", version="1")
     if "replay" not in more:
         more["policy"] = AT_ONCE
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         return benchmark.run_verification({**ONE, **more.pop("config", {})}, **more)
 
 
@@ -104,7 +104,7 @@ def test_a_run_that_goes_on_asks_a_service_only_what_it_has_not_said(tmp_path: P
 
 def test_what_a_replay_does_not_find_is_an_error_of_the_item_though_its_stage_goes_on(tmp_path: Path) -> None:
     world, library = World(), Library()
-    with plugin_room.using(world.plugins()):
+    with plugin_room.use_plugins(world.plugins()):
         words("a").run_verification(ONE, journal=tmp_path / "j")
     (result,) = run(library, words("a"), journal=tmp_path / "j", replay=True)
 

@@ -102,7 +102,7 @@ def run_with(
     models = ScriptedModels()
     for plugin in (Offer(), models, finalize.plugin):
         plugins.register(plugin)
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         config = VerificationConfig(
             evaluation_mode="rubric_only", answering_models=[models.model()], parsing_models=[models.model("judge")]
         )

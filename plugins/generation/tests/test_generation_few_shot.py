@@ -138,7 +138,7 @@ def test_examples_are_a_declared_exception_to_the_rule_about_truth() -> None:
 def test_a_choice_that_the_question_lacks_is_refused_before_a_run(key: str, choice: object, problem: str) -> None:
     plugins = Plugins()
     plugins.register(plugin())
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         mode = {"mode": "custom", "question_configs": {"q": {key: [choice]}}}
         config = VerificationConfig(few_shot_config=mode)
         with pytest.raises(ConfigError) as caught:
@@ -159,7 +159,7 @@ def test_choices_for_questions_of_no_run_are_warned_of(
 ) -> None:
     plugins = Plugins()
     plugins.register(plugin())
-    with plugin_room.using(plugins), caplog.at_level("WARNING", "karenina"):
+    with plugin_room.use_plugins(plugins), caplog.at_level("WARNING", "karenina"):
         config = VerificationConfig(few_shot_config={"question_configs": {id: {"mode": "none"} for id in ids}})
         GenerateAnswer().before_run(config, [QUESTION], NO_TRUST)
     assert told is None or told in caplog.text
@@ -170,5 +170,5 @@ def test_choices_for_questions_of_no_run_are_warned_of(
 def test_a_configuration_that_makes_no_sense_is_refused(config: dict[str, Any]) -> None:
     plugins = Plugins()
     plugins.register(plugin())
-    with plugin_room.using(plugins), pytest.raises(ConfigError, match="few_shot_config"):
+    with plugin_room.use_plugins(plugins), pytest.raises(ConfigError, match="few_shot_config"):
         VerificationConfig(few_shot_config=config)

@@ -205,7 +205,7 @@ def traced(
         server = {"endpoint_base_url": "https://user:hidden@models.example/v1", "endpoint_api_key": KEY}
         return {"id": name, "interface": "scripted", "model_name": name, **server}
 
-    with plugin_room.using(room):
+    with plugin_room.use_plugins(room):
         config = VerificationConfig(
             **{
                 "answering_models": [model(name) for name in answering],

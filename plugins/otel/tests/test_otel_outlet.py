@@ -32,7 +32,7 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
 def plugins() -> Iterator[Plugins]:
     room = Plugins()
     room.register(plugin, distribution="karenina-otel")
-    with plugin_room.using(room):
+    with plugin_room.use_plugins(room):
         yield room
 
 
@@ -74,7 +74,7 @@ def test_the_sdk_is_not_imported_by_a_run_that_does_not_ask_for_it() -> None:
         "from karenina_core import VerificationConfig, plugins\n"
         "room = plugins.Plugins()\n"
         "room.register(karenina_otel.plugin)\n"
-        "with plugins.using(room):\n"
+        "with plugins.use_plugins(room):\n"
         "    observers(room, VerificationConfig(otel=False))\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])"
     )

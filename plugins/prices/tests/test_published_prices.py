@@ -10,7 +10,7 @@ from genai_prices import Usage as ListedUsage
 from genai_prices.data_snapshot import get_snapshot
 
 from karenina_core.models.ports import Usage
-from karenina_core.plugins import current
+from karenina_core.plugins import active_plugins
 from karenina_engine.cost.prices import FREE, dollars
 from karenina_engine.cost.pricing import price_sources
 from karenina_prices.published import PublishedPrices
@@ -100,4 +100,4 @@ def test_the_edition_names_the_release_and_what_is_in_it() -> None:
 
 
 def test_the_list_is_offered() -> None:
-    assert "genai-prices" in [one.name for one in price_sources(current())]
+    assert "genai-prices" in [one.name for one in price_sources(active_plugins())]

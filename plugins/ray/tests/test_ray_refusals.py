@@ -49,7 +49,7 @@ def test_a_plugin_of_this_process_alone_is_refused() -> None:
 
     plugins = Plugins.discover()
     plugins.register(Offer())
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         said = refusal(benchmark(1))
 
     assert "the plugin Offer is registered in this process only" in said

@@ -291,7 +291,7 @@ def test_templates_that_nothing_here_can_compare_stop_the_run_before_it_starts()
         source = GENE.replace("ExactMatch()", check)
         return Question(question=f"Which? {at}", answer_template=source)
 
-    with plugin_room.using(Plugins()):
+    with plugin_room.use_plugins(Plugins()):
         config = VerificationConfig()
     withdraw_similarity()
     fine, *nearly = (question(at, check) for at, check in enumerate(["ExactMatch()", *["SemanticMatch()"] * 2]))

@@ -20,10 +20,10 @@ from fuzzing.engine import Kind
 from fuzzing.mutation import TEXT_OPS, as_json, broken, documents, tree_of, weighted
 from fuzzing.replies import sound
 from karenina_core.config import adapter_named
-from karenina_core.errors import told
+from karenina_core.errors import describe_error
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import AgentOptions, Message, PortError
-from karenina_core.plugins import current
+from karenina_core.plugins import active_plugins
 
 Exchange: TypeAlias = tuple[str, bytes]
 """Which port is to read the reply, and the reply as it goes over the wire."""
@@ -290,7 +290,7 @@ class _Servers:
         """The port of this name: an adapter's, the kind of port, and whether it streams."""
         if name not in self._ports:
             interface, kind, *streams = name.split(".")
-            spec = adapter_named(current(), interface).spec
+            spec = adapter_named(active_plugins(), interface).spec
             model = ModelConfig(
                 id="m",
                 interface=interface,
@@ -319,7 +319,7 @@ class _Servers:
                 else:
                     reply = await port.invoke(messages)
         except PortError as error:
-            told(error).encode("utf-8")
+            describe_error(error).encode("utf-8")
             if "sk-canary" in str(error):
                 raise AssertionError("the key stands in an error") from error
             if error.retry_after is not None and not 0 <= error.retry_after < math.inf:

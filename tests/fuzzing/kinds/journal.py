@@ -118,7 +118,7 @@ def _scripted(journal: Path) -> None:
     models = ScriptedModels(say=_say, fill=lambda *_: {"gene": "BCL2"})
     room = Plugins.discover()
     room.register(models)
-    with plugins.using(room):
+    with plugins.use_plugins(room):
         Benchmark.load("genes.yaml").run_verification(
             {"answering_models": [models.model("a")], "parsing_models": [models.model("j")], "retry_server": 0},
             journal=journal,

@@ -144,7 +144,7 @@ def _opened(folder: Path) -> Iterator[Callable[[Said], bool]]:
     room = Plugins.discover()
     room.register(models)
     logging.getLogger("karenina").setLevel(logging.CRITICAL)
-    with plugins.using(room):
+    with plugins.use_plugins(room):
         pair = {"answering_models": [models.model("a")], "parsing_models": [models.model("j")]}
         configs = [VerificationConfig(**pair, **more) for more in _SETUPS]
 

@@ -17,7 +17,7 @@ from karenina_core.config import adapter_named
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import AgentOptions, CallInfo, Message, PortError
-from karenina_core.plugins import current
+from karenina_core.plugins import active_plugins
 
 _OPENAI: Final[list[dict[str, Any]]] = [
     {"role": "system", "content": "Be brief."},
@@ -113,7 +113,7 @@ def _many_calls(count: int) -> bytes:
 def _opened(folder: Path) -> Iterator[Callable[[tuple[str, bytes]], bool]]:
     outside = str(folder.parent / "outside")
     count = 0
-    spec = adapter_named(current(), "manual").spec
+    spec = adapter_named(active_plugins(), "manual").spec
 
     async def answers(model: ModelConfig) -> bool:
         assert spec.llm is not None

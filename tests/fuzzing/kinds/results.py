@@ -52,7 +52,7 @@ def _results() -> list[Any]:
     benchmark.global_rubric = Rubric.of(*traits)
     for id in ("q1", "q2"):
         benchmark.add_question(f"Which gene ({id})?", "BCL2", SOURCE, question_id=id)
-    with tempfile.TemporaryDirectory() as name, plugins.using(room):
+    with tempfile.TemporaryDirectory() as name, plugins.use_plugins(room):
         output = Path(name) / "results.jsonl"
         pair = {"answering_models": [models.model("a")], "parsing_models": [models.model("j")]}
         benchmark.run_verification({**pair, "evaluation_mode": "template_and_rubric"}, output=output)

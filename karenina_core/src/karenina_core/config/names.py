@@ -13,7 +13,7 @@ from karenina_core.catalog import CORE, read_catalog
 from karenina_core.config.core import CoreSettings
 from karenina_core.errors import ConfigError
 from karenina_core.models.from_files import FromFiles, mark_of
-from karenina_core.plugins import Plugins, current
+from karenina_core.plugins import Plugins, active_plugins
 from karenina_core.plugins.hookspecs import karenina_settings
 
 PREFIX: Final = "KARENINA_"
@@ -82,7 +82,7 @@ def settings() -> dict[str, Setting]:
     """
     found = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []
-    for model, distribution in settings_models(current()):
+    for model, distribution in settings_models(active_plugins()):
         for name, info in model.model_fields.items():
             other = found.get(name)
             if other is None:
@@ -110,7 +110,7 @@ def prompt_tasks() -> frozenset[str]:
     Tasks of the plugins in force, and of members of this project that are not installed: instructions for a stage that
     is not there do no more harm than those for one that is switched off.
     """
-    tasks = [task for one in current().named("stage") for task in one.value.prompts]
+    tasks = [task for one in active_plugins().named("stage") for task in one.value.prompts]
     families = {task.family for task in tasks if task.family is not None}
     return frozenset({*read_catalog()["prompts"], *(task.name for task in tasks), *families})
 

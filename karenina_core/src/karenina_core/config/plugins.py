@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from karenina_core.catalog import describe_missing_adapter
 from karenina_core.errors import PluginError
 from karenina_core.models.adapters import OfferedAdapter
-from karenina_core.plugins import Selection, current, selected
+from karenina_core.plugins import Selection, active_plugins, installed_plugins
 from karenina_core.plugins.hookspecs import karenina_prompt_instructions
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ def plugins_of(config: VerificationConfig) -> Plugins:
     """Return the plugins under the selection of the configuration; those in force if it selects nothing."""
     chosen = config.core.plugins
     if not (chosen.block or chosen.only or chosen.pick):
-        return current()
-    return selected(Selection.of(chosen.block, chosen.only, chosen.pick))
+        return active_plugins()
+    return installed_plugins(Selection.of(chosen.block, chosen.only, chosen.pick))
 
 
 def offered_adapters(plugins: Plugins) -> tuple[OfferedAdapter, ...]:

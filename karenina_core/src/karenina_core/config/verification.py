@@ -14,7 +14,7 @@ from karenina_core.config.environment import from_environment
 from karenina_core.config.names import PREFIX, Setting, prompt_tasks, settings
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY
-from karenina_core.plugins import current
+from karenina_core.plugins import active_plugins
 from karenina_core.text import did_you_mean
 
 S = TypeVar("S", bound=BaseModel)
@@ -121,7 +121,7 @@ def _unknown(name: str, owned: Mapping[str, Setting]) -> str:
     plain = name.removeprefix(PREFIX).lower() if name.startswith(PREFIX) else name
     distribution = read_catalog()["settings"].get(plain)
     if distribution is not None:
-        return f"{name}: it belongs to a plugin that is not there: {current().why_absent(distribution)}"
+        return f"{name}: it belongs to a plugin that is not there: {active_plugins().why_absent(distribution)}"
     return f"{name}: there is no such configuration name{did_you_mean(plain, owned)}"
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core.artifacts.artifact import ANY, AnyKey
 from karenina_core.artifacts.slots import Slot
-from karenina_core.errors import KareninaError, RunError, told
+from karenina_core.errors import KareninaError, RunError, describe_error
 from karenina_core.planning.ordering import Edge, Node, order
 from karenina_core.planning.selection import Selected, select
 from karenina_core.stages.stage import Stage
@@ -117,7 +117,7 @@ class Plan:
             except Exception as error:
                 raise RunError(
                     f"{planned.name} of {planned.distribution} {planned.version} cannot say which folders decide the "
-                    f"result of question {question.id!r}: {told(error)}"
+                    f"result of question {question.id!r}: {describe_error(error)}"
                 ) from error
         return tuple(found)
 

@@ -3,8 +3,8 @@
 Failures are data: a plugin that cannot be loaded is listed with its reason, and stops only those who need it.
 """
 
+from karenina_core.plugins.active import active_plugins, command_plugins, installed_plugins, use_plugins
 from karenina_core.plugins.discovery import GROUPS, PluginInfo, Selection
-from karenina_core.plugins.in_force import current, for_commands, selected, using
 from karenina_core.plugins.registry import Offer, Plugins
 from karenina_core.plugins.specifications import Hook
 
@@ -15,8 +15,8 @@ __all__ = [
     "PluginInfo",
     "Plugins",
     "Selection",
-    "current",
-    "for_commands",
-    "selected",
-    "using",
+    "active_plugins",
+    "command_plugins",
+    "installed_plugins",
+    "use_plugins",
 ]

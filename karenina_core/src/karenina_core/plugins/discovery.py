@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint
 from typing import Final, Literal, TypeVar
 
 from karenina_core.catalog import CORE
-from karenina_core.errors import described
+from karenina_core.errors import type_and_message
 
 T = TypeVar("T")
 Kind = Literal["stage", "adapter", "other", "hooks"]
@@ -109,7 +109,7 @@ def load_all(
         try:
             found = (info, accept(load(point), info) if info.state == "found" else None)
         except (Exception, SystemExit) as error:
-            found = (info.refused("failed", described(error)), None)
+            found = (info.refused("failed", type_and_message(error)), None)
         yield found
 
 

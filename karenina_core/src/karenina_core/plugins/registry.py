@@ -16,7 +16,7 @@ import pluggy
 
 from karenina_core.artifacts.slots import STAGE_HOOKS, name_offered
 from karenina_core.catalog import install_command, read_catalog
-from karenina_core.errors import PluginError, described
+from karenina_core.errors import PluginError, type_and_message
 from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, load_all
 from karenina_core.plugins.specifications import GROUP, Specifications, installed, other_version
 from karenina_core.text import did_you_mean
@@ -156,7 +156,7 @@ class Plugins:
         """List the plugin of an offer that cannot be used as failed."""
         for info in self.describe():
             if info.distribution == offer.distribution and info.state == "loaded":
-                self._note(info.refused("failed", described(error)))
+                self._note(info.refused("failed", type_and_message(error)))
 
     def named(self, kind: Kind) -> list[Offer[Any]]:
         """Return what is offered and can be named by entry points of `kind`, sorted by name and distribution.
@@ -196,7 +196,7 @@ class Plugins:
             try:
                 offered = {name_of(one, hook, plugin) for hook in hooks for one in self._call_one(plugin, hook) or ()}
             except Exception as error:
-                failure = described(error)
+                failure = type_and_message(error)
         if fresh and id(plugin) in self._plugins and (failure is not None or not offered & named):
             self._manager.unregister(plugin)
             del self._plugins[id(plugin)]
@@ -231,7 +231,7 @@ class Plugins:
         except (pluggy.PluginValidationError, ValueError) as error:
             if self._manager.is_registered(plugin):
                 self._manager.unregister(plugin)
-            return described(error)
+            return type_and_message(error)
         self._plugins[id(plugin)] = (plugin, distribution, version)
         self._offered.clear()
         return None
@@ -258,7 +258,7 @@ class Plugins:
             try:
                 offered(self)
             except Exception as error:
-                self._note(replace(owner.info, state="failed", failure=f"offered: {described(error)}"))
+                self._note(replace(owner.info, state="failed", failure=f"offered: {type_and_message(error)}"))
 
     def _note(self, info: PluginInfo) -> None:
         self._infos[(info.kind, info.name, info.distribution)] = info

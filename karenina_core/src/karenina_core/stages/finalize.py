@@ -18,7 +18,7 @@ from karenina_core.artifacts.slots import Slot
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import ROOT_FIELDS, SECTIONS, Section, VerificationResultRubric
-from karenina_core.errors import told
+from karenina_core.errors import describe_error
 from karenina_core.hooks import hookimpl
 from karenina_core.models.ports import NO_USAGE, Message, Usage
 from karenina_core.stages.context import ItemError, State, VerificationContext
@@ -68,7 +68,7 @@ def make_result(state: State) -> VerificationResult:
     try:
         return _result(state)
     except Exception as failure:
-        error = ItemError(FinalizeResult.name, f"no result can be made: {told(failure)}", Outcome.STAGE_ERROR)
+        error = ItemError(FinalizeResult.name, f"no result can be made: {describe_error(failure)}", Outcome.STAGE_ERROR)
         return _result(State(state.item, started=state.started, error=error))
 
 

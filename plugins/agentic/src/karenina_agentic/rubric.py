@@ -16,7 +16,7 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import ModelConfig, Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.rubrics import AgenticRubricTrait, RubricTrait
 from karenina_core.data.trust import Trust
-from karenina_core.errors import told
+from karenina_core.errors import describe_error
 from karenina_core.models.ports import AgentOptions
 from karenina_core.stages.stage import ModelNeed
 from karenina_rubric.score_schema import Score
@@ -149,7 +149,7 @@ class AgenticRubricEvaluation(Stage):
         except InvestigationFailed as failure:
             return _Scored(trait.name, trace=failure.trace, error=str(failure), kept_file=kept)
         except Exception as error:  # a failure of one trait must not take the others along
-            return _Scored(trait.name, trace=trace, error=told(error), kept_file=kept)
+            return _Scored(trait.name, trace=trace, error=describe_error(error), kept_file=kept)
         return _Scored(trait.name, verdict, trace, kept_file=kept)
 
     @staticmethod

@@ -219,7 +219,7 @@ def _built(source: str, section: Section) -> Template:
     from karenina_core import plugins
     from karenina_template.templates import load_template
 
-    plugins.current()
+    plugins.active_plugins()
     try:
         return load_template(source)
     except TemplateError as error:

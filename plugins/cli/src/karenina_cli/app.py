@@ -93,7 +93,7 @@ def build_app(wanted: str | None = None) -> typer.Typer:
     own = {_name(command) for command in app.registered_commands} | GROUPS.keys()
     first = len(app.registered_commands)
     try:
-        for _ in plugins.for_commands().each(karenina_commands, app=app):
+        for _ in plugins.command_plugins().each(karenina_commands, app=app):
             pass  # one that fails is listed, and does not stop the others
     except PluginError as error:
         typer.echo(f"Warning: no plugin can add a command: {error}", err=True)

@@ -210,7 +210,7 @@ def _path_settings(interface: Any) -> frozenset[str]:
     from karenina_core.errors import PluginError
 
     try:
-        kind = adapter_named(plugins.current(), str(interface)).spec.extra
+        kind = adapter_named(plugins.active_plugins(), str(interface)).spec.extra
     except PluginError:  # the run names the adapter that is missing
         return frozenset()
     fields = kind.model_fields.items() if kind is not None else ()

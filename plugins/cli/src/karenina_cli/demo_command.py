@@ -62,7 +62,7 @@ def demo(
 def _offered(screen: Screen) -> Demo:
     from karenina_core import plugins
 
-    found = plugins.for_commands().call(karenina_demos)
+    found = plugins.command_plugins().call(karenina_demos)
     if not found:
         screen.fail(
             "No installed plugin offers a demo. Install the one that brings models and questions: pip install karenina"

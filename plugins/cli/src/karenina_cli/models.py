@@ -110,7 +110,9 @@ def _recorder() -> str:
     from karenina_core.catalog import read_catalog
     from karenina_core.config import offered_adapters
 
-    installed = [offered.spec.interface for offered in offered_adapters(plugins.current()) if offered.spec.recorded]
+    installed = [
+        offered.spec.interface for offered in offered_adapters(plugins.active_plugins()) if offered.spec.recorded
+    ]
     found = installed or list(read_catalog()["recorders"])
     if len(found) > 1:
         names = ", ".join(found)

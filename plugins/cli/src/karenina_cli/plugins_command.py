@@ -62,7 +62,7 @@ def list_plugins(
 def _list_hooks(screen: Screen, as_json: bool) -> None:
     from karenina_core import plugins
 
-    found = plugins.current().specifications.hooks()
+    found = plugins.active_plugins().specifications.hooks()
     if as_json:
         screen.json({"hooks": [asdict(hook) for hook in found]})
         return
@@ -82,7 +82,7 @@ def described() -> list[dict[str, Any]]:
     from karenina_core.config import offered_adapters
     from karenina_core.stages.stage import offered_stages
 
-    current = plugins.current()
+    current = plugins.active_plugins()
     offered_stages(current)
     adapters = {(one.spec.interface, one.distribution): one.spec for one in offered_adapters(current)}
     found = []

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.data.rubrics import LLMRubricTrait, RubricTrait
-from karenina_core.errors import told
+from karenina_core.errors import describe_error
 from karenina_deep_judgment.prompts import TRAIT_REASONING, TRAIT_SCORE, reasoning_request, score_request
 from karenina_deep_judgment.quoting import quote
 from karenina_deep_judgment.searching import assess, overall_risk
@@ -59,7 +59,7 @@ class DeepJudgmentTraits:
         try:
             score = await self._judge(trait, text, context, metadata, fields)
         except Exception as error:
-            return TraitScore(trait.name, FIELD, error=told(error), fields=fields)
+            return TraitScore(trait.name, FIELD, error=describe_error(error), fields=fields)
         return TraitScore(trait.name, FIELD, score, fields=fields)
 
     @staticmethod

@@ -113,11 +113,8 @@ def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[
             if names.count(baseline) == 1:
                 return names.index(baseline)
     known = [*labels, *(run.name for run in runs)]
-    raise ConfigError(
-        [
-            f"no run is called {baseline!r}{did_you_mean(str(baseline), known)}: the baseline is one of {', '.join(known)}"
-        ]
-    )
+    hint = did_you_mean(str(baseline), known)
+    raise ConfigError([f"no run is called {baseline!r}{hint}: the baseline is one of {', '.join(known)}"])
 
 
 def _facts(run: Run, label: str) -> RunFacts:

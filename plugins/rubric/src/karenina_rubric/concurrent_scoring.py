@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from karenina_core.data.rubrics import RubricTrait
-from karenina_core.errors import told
+from karenina_core.errors import describe_error
 from karenina_rubric.evaluators import TraitScore
 from karenina_toolkit.gather_all import together
 
@@ -22,6 +22,6 @@ async def score_each(
         try:
             return await score(trait)
         except Exception as error:
-            return TraitScore(trait.name, result_field, error=told(error))
+            return TraitScore(trait.name, result_field, error=describe_error(error))
 
     return await together(one(trait) for trait in traits)

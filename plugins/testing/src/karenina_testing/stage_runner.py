@@ -82,7 +82,7 @@ async def run_stage(
         room.register(plugin)
     model = scripted.model("answering", **(answering or {}))
     judge = scripted.model("judge")
-    with plugin_room.using(room):
+    with plugin_room.use_plugins(room):
         config = VerificationConfig(answering_models=[model], parsing_models=[judge], **settings)
     asked = question or Question(question="What is asked?")
     plan = arrange([Selected(stage(), "under-test", "0")])

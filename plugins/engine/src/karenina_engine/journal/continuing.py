@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
-from karenina_core.errors import told
+from karenina_core.errors import describe_error
 from karenina_engine.journal.rows import UnstorableRow
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Continuing:
         try:
             text = result.model_dump_json()
         except ValueError as error:
-            raise UnstorableRow(f"it is not JSON: {told(error)}") from error
+            raise UnstorableRow(f"it is not JSON: {describe_error(error)}") from error
         await self.journal.finish(task.place(judge), item, fingerprint, result.outcome.value, text, again=again)
         return result, text
 

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from karenina_core.errors import told
+from karenina_core.errors import describe_error
 from karenina_core.models.ports import ErrorCategory, NotReplayed, PortError
 from karenina_engine.calls.calls import Made
 from karenina_engine.journal import file as journal_file
@@ -354,8 +354,8 @@ class Journal:
         except (UnstorableRow, *REFUSED) as error:
             raise PortError(
                 f"the reply of {call.target.model.id!r} ({call.target.model.display_string}) cannot be stored in the "
-                f"journal {self.path}, and is not used: {told(error)}; this is an error of the server or of the "
-                f"adapter for {call.target.model.interface!r}",
+                f"journal {self.path}, and is not used: {describe_error(error)}; this is an error of the server or of "
+                f"the adapter for {call.target.model.interface!r}",
                 category=ErrorCategory.PERMANENT,
             ) from error
 
@@ -449,7 +449,7 @@ class Journal:
         try:
             row = result_row(self.run_id, place, item, fingerprint, outcome, text, again)
         except REFUSED as error:
-            raise UnstorableRow(f"the journal {self.path} cannot hold it: {told(error)}") from error
+            raise UnstorableRow(f"the journal {self.path} cannot hold it: {describe_error(error)}") from error
         return self._writer.write(_RESULT, row)
 
     def add(self, finished: FinishedItem) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_core.errors import told
+from karenina_core.errors import describe_error
 from karenina_engine.journal.file import REFUSED, JournalError, JournalNotWritten, telling
 from karenina_engine.journal.rows import UnstorableRow
 
@@ -122,8 +122,8 @@ class JournalWriter:
 
     def _not_written(self, error: Exception) -> JournalError:
         return JournalNotWritten(
-            f"the journal {self.path} cannot be written: {told(error)}; what was stored is kept, and the same command "
-            "goes on from there"
+            f"the journal {self.path} cannot be written: {describe_error(error)}; what was stored is kept, and the "
+            "same command goes on from there"
         )
 
     def _commit(self, rows: Sequence[_Row]) -> dict[int, UnstorableRow]:
@@ -158,9 +158,9 @@ class JournalWriter:
                 try:
                     self.database.execute(row.statement, row.values)
                 except REFUSED as error:
-                    refused[id(row)] = UnstorableRow(f"the journal {self.path} cannot hold it: {told(error)}")
+                    refused[id(row)] = UnstorableRow(f"the journal {self.path} cannot hold it: {describe_error(error)}")
                     if row.stored is None:
-                        logger.warning("the journal %s cannot hold a result: %s", self.path, told(error))
+                        logger.warning("the journal %s cannot hold a result: %s", self.path, describe_error(error))
             if more is not None:
                 self.database.executemany(*more)
         return refused

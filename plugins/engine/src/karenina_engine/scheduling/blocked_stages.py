@@ -10,7 +10,7 @@ from karenina_core.catalog import CORE
 from karenina_core.config import settings
 from karenina_core.config.names import settings_models
 from karenina_core.errors import ConfigError
-from karenina_core.plugins import current
+from karenina_core.plugins import active_plugins
 from karenina_core.stages import hookspecs
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def blocked_stages(plugins: Plugins) -> list[Stage]:
     blocked = {(info.name, info.distribution) for info in named if info.state == "blocked" and info.name not in used}
     offered = [
         one
-        for room in ((current(), plugins) if blocked else ())
+        for room in ((active_plugins(), plugins) if blocked else ())
         for hook in STAGE_HOOKS
         for one in room.offers(getattr(hookspecs, hook))
     ]
@@ -43,7 +43,7 @@ def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Ite
 
     Settings of stages are not among them: whether a stage has an effect depends on the question.
     """
-    of_stages = {one.value.settings for one in current().named("stage")}
+    of_stages = {one.value.settings for one in active_plugins().named("stage")}
     used = {model for model, _ in settings_models(plugins)} | of_stages
     owned = settings()
     for name, value in config.given().items():

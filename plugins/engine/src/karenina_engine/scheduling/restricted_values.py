@@ -166,7 +166,7 @@ class _Finder:
     def __init__(self, folder: Path) -> None:
         self.found: dict[tuple[str, str], RestrictedValue] = {}
         self._folder = folder
-        self._plugins = plugin_room.current()
+        self._plugins = plugin_room.active_plugins()
         self._slots = settings()
         self._trait_fields = _trait_fields()
         self._primitives = _restricting_primitives()
@@ -320,7 +320,7 @@ def _restricting_primitives() -> frozenset[str]:
 
 def _trait_fields() -> dict[str, type[BaseModel]]:
     """Return the fields of traits that installed plugins own, each with the model that declares it."""
-    models = (one.stage.trait_settings for one in offered_stages(plugin_room.current()))
+    models = (one.stage.trait_settings for one in offered_stages(plugin_room.active_plugins()))
     return {name: model for model in models if model is not None for name in model.model_fields}
 
 

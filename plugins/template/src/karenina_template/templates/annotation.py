@@ -89,10 +89,8 @@ def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scop
     kind = _CONTAINERS.get(meaning or "")
     if kind is None:
         if meaning is None and isinstance(base, ast.Name) and base.id not in scope.classes:
-            raise TemplateError(
-                f"unknown annotation {base.id!r}{did_you_mean(base.id, [*_CONTAINERS, 'Literal', 'Optional', 'Union'])}",
-                line=node.lineno,
-            )
+            hint = did_you_mean(base.id, [*_CONTAINERS, "Literal", "Optional", "Union"])
+            raise TemplateError(f"unknown annotation {base.id!r}{hint}", line=node.lineno)
         raise scope.code(node, f"the annotation `{shown(node)}` is not made of known types")
     if kind == "tuple" and len(items) == 2 and isinstance(items[1], ast.Constant) and items[1].value is ...:
         return Annotation(kind, (annotation_of(items[0], scope), Annotation("...")))
