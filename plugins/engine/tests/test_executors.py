@@ -96,7 +96,7 @@ def run_of(executor: str, plugins: Plugins, **values: object) -> RunSession:
     benchmark = Benchmark.create("b")
     for number in range(3):
         benchmark.add_question(f"What is {number}?")
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         return prepare_session(
             RunRequest(benchmark, config(executor=executor, evaluation_mode="rubric_only", **values))
         )
@@ -124,7 +124,7 @@ def test_an_executor_is_told_when_the_run_shall_stop() -> None:
 
 def test_an_executor_owns_settings_and_checks_them_before_the_run() -> None:
     plugins = world(Lighthouse())
-    with plugin_room.using(plugins):
+    with plugin_room.use_plugins(plugins):
         assert settings()["lamps"].owner == "this-program"
 
     with pytest.raises(ConfigError, match="lamps: there must be one"):

@@ -234,6 +234,6 @@ def test_a_run_whose_models_answer_at_once_waits_for_no_commit(tmp_path: Path) -
         await collect(run)
         return asyncio.get_running_loop().time()
 
-    with plugin_room.using(World().plugins()), Journal.open(tmp_path / "j.journal") as journal:
+    with plugin_room.use_plugins(World().plugins()), Journal.open(tmp_path / "j.journal") as journal:
         run = prepare_session(RunRequest(words(*"abcdefgh"), VerificationConfig(**CONFIG)), journal=journal)
         assert run_in_virtual_time(seconds(run)) == 0

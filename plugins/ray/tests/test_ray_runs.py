@@ -161,7 +161,7 @@ def test_a_worker_with_another_version_of_a_plugin_is_told_and_asks_nobody(
     copy = tmp_path / "site"
     shutil.copytree(TOWN, copy)
     monkeypatch.setattr(sys, "path", [str(copy), *(folder for folder in sys.path if folder != TOWN)])
-    with serving() as server, plugin_room.using(Plugins.discover()):
+    with serving() as server, plugin_room.use_plugins(Plugins.discover()):
         prepared = prepare_session(RunRequest(benchmark(2), config(server, "ray", ray_workers=1)))
         (copy / "ray_town-1.0.dist-info").rename(copy / "ray_town-1.1.dist-info")
         (copy / "ray_town-1.1.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: ray-town\nVersion: 1.1\n")

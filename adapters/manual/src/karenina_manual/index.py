@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import CallInfo, Message
-from karenina_core.wording import whole, whole_values
+from karenina_core.text import replace_surrogates, replace_surrogates_in
 from karenina_toolkit.traces import TraceFormatError, convert, is_delimited, read_delimited, trace_of_exchanges
 from karenina_toolkit.value_limits import has_half
 
@@ -58,7 +58,7 @@ class Index:
                 what = f"the id or question {name[:60]!r} holds half of a character"
                 raise AdapterConfigError(f"recordings {recorded.place}: {what}; correct it")
         # Programs that cut texts by UTF-16 units leave half a character: in an answer it costs that character.
-        recorded = replace(recorded, value=whole_values(recorded.value))
+        recorded = replace(recorded, value=replace_surrogates_in(recorded.value))
         _check_shape(recorded)
         if question_id is not None:
             same = self._by_id.setdefault(question_id, [])
@@ -239,7 +239,7 @@ def is_digest(key: str) -> bool:
 
 def opened(value: Any) -> Any:
     """Return the messages of a text with headings, as the reference project writes conversations; else `value`."""
-    return read_delimited(whole(value)) if isinstance(value, str) and is_delimited(value) else value
+    return read_delimited(replace_surrogates(value)) if isinstance(value, str) and is_delimited(value) else value
 
 
 def _some(names: Sequence[str]) -> str:

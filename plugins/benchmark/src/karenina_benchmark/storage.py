@@ -9,7 +9,7 @@ from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.format_registry import describe_suffixes, find_format, list_formats
 from karenina_benchmark.text_files import read_text, replace_file
 from karenina_core import plugins
-from karenina_core.errors import KareninaError, described
+from karenina_core.errors import KareninaError, type_and_message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ def _first_of(broken: Sequence[CheckpointError], good: int) -> CheckpointError:
 
 
 def _load(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None) -> BenchmarkContent:
-    installed = plugins.current()
+    installed = plugins.active_plugins()
     suffix = path.suffix.lower()
     if any(suffix in one.value.suffixes for one in list_formats(installed)):
         return _read(find_format(installed, path, suffix), path, check_paths, columns)
@@ -88,7 +88,7 @@ def _read(
 
 def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
     """Write a benchmark in the format that the suffix of `path` names. Raises `CheckpointError`."""
-    offer = find_format(plugins.current(), path, path.suffix.lower(), writes=True)
+    offer = find_format(plugins.active_plugins(), path, path.suffix.lower(), writes=True)
     assert offer.value.write is not None, "formats without are left out"
     replace_file(path, offer.value.write(benchmark, path))
 
@@ -103,6 +103,6 @@ def _failed(path: Path, offer: Offer[Format], error: Exception) -> CheckpointErr
     return CheckpointError(
         path,
         "",
-        f"reading {offer.value.name} failed in {offer.distribution} {offer.version}: {described(error)}",
+        f"reading {offer.value.name} failed in {offer.distribution} {offer.version}: {type_and_message(error)}",
         f"report it to the authors of {offer.distribution}",
     )

@@ -94,14 +94,16 @@ def prompts(
 def _wanted(names: list[str] | None, plugins: Plugins) -> set[str] | None:
     """The names of the tasks to print, None for all. Raises `ConfigError` for one that no stage in force declares."""
     from karenina_core.errors import ConfigError
-    from karenina_core.wording import nearest
+    from karenina_core.text import did_you_mean
     from karenina_engine.offline.prompt_preview import declared_tasks
 
     declared = [one.task for one in declared_tasks(plugins)]
     known = {name for task in declared for name in (task.name, task.family) if name is not None}
     strangers = [name for name in names or () if name not in known]
     if strangers:
-        raise ConfigError([f"--task: no stage has a prompt task {name!r}{nearest(name, known)}" for name in strangers])
+        raise ConfigError(
+            [f"--task: no stage has a prompt task {name!r}{did_you_mean(name, known)}" for name in strangers]
+        )
     return set(names) if names else None
 
 

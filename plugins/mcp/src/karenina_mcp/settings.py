@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, SecretStr, ValidationError
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.strict import Strict
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 from karenina_toolkit.urls import secret_parts, shown_url
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def servers_of(model: ModelConfig) -> list[Server]:
         found.append(Server(name, address.strip(), options))
         problems += _server_problems(found[-1])
     problems += [
-        f"mcp_server_options are for {name!r}, and mcp_urls_dict has no such server{nearest(name, places)}"
+        f"mcp_server_options are for {name!r}, and mcp_urls_dict has no such server{did_you_mean(name, places)}"
         for name in model.mcp_server_options
         if name not in places
     ]

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from karenina_core.config import VerificationConfig
-from karenina_core.plugins import Selection, selected
+from karenina_core.plugins import Selection, installed_plugins
 from karenina_engine.scheduling.question_json import question_to_json
 from karenina_ray import wire
 
@@ -23,7 +23,7 @@ def problems(run: PreparedRun) -> list[str]:
 
 def _plugin_problems(run: PreparedRun) -> list[str]:
     chosen = run.config.core.plugins
-    installed = selected(Selection.of(chosen.block, chosen.only, chosen.pick))
+    installed = installed_plugins(Selection.of(chosen.block, chosen.only, chosen.pick))
     if run.plugins is installed:
         return []
     known = {(one.kind, one.name, one.distribution) for one in installed.describe()}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.data.rubrics import CallableRubricTrait, RubricTrait
 from karenina_core.data.trust import digest_of
-from karenina_core.errors import KareninaError, told
+from karenina_core.errors import KareninaError, describe_error
 from karenina_rubric.concurrent_scoring import score_each
 from karenina_rubric.evaluators import TraitScore
 
@@ -144,7 +144,7 @@ def _compile_source(source: str, name: str) -> Function:
     try:
         exec(compile(source, filename, "exec"), space)  # noqa: S102 - trusted
     except Exception as error:
-        raise CallableTraitError(f"the trait's source fails: {told(error)}") from error
+        raise CallableTraitError(f"the trait's source fails: {describe_error(error)}") from error
     functions = {
         key: value
         for key, value in space.items()

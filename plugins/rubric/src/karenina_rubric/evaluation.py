@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.catalog import install_command
 from karenina_core.data.rubrics import (
     AgenticRubricTrait,
     CallableRubricTrait,
@@ -19,9 +20,8 @@ from karenina_core.data.rubrics import (
     check_dynamic_names,
 )
 from karenina_core.data.trust import Trust
-from karenina_core.errors import told
-from karenina_core.known import install_line
-from karenina_core.wording import some
+from karenina_core.errors import describe_error
+from karenina_core.text import join_problems
 from karenina_rubric.dynamic_traits import Presence, find_present
 from karenina_rubric.evaluators import TraitScore, find_flaw
 from karenina_rubric.hookspecs import karenina_trait_evaluators
@@ -177,7 +177,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
         try:
             claimer = next((at for at, one in enumerate(evaluators) if one.claims(trait, context)), None)
         except Exception as error:
-            errors[trait.name] = f"an evaluator cannot say whether it scores the trait: {told(error)}"
+            errors[trait.name] = f"an evaluator cannot say whether it scores the trait: {describe_error(error)}"
             continue
         if claimer is None:
             errors[trait.name] = _explain_unclaimed(trait)
@@ -195,7 +195,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
         try:
             merged.add(trait, scores[trait.name])
         except Exception as error:
-            merged.fail(trait, f"its evaluator returned a score that cannot be used: {told(error)}")
+            merged.fail(trait, f"its evaluator returned a score that cannot be used: {describe_error(error)}")
     for name, why in merged.fields.get(ERRORS, {}).items():
         context.log.warning("trait %s was not scored: %s", name, why)
     return merged
@@ -209,7 +209,9 @@ async def _evaluate_share(
     try:
         given = {score.trait: score for score in await evaluator.evaluate(traits, text, context)}
     except Exception as error:
-        return {}, {name: f"the evaluator {evaluator.name} failed: {told(error, evaluator)}" for name in wanted}
+        return {}, {
+            name: f"the evaluator {evaluator.name} failed: {describe_error(error, evaluator)}" for name in wanted
+        }
     missing = f"the evaluator {evaluator.name} claimed the trait and gave no score for it"
     return {name: given[name] for name in given if name in wanted}, dict.fromkeys(wanted - given.keys(), missing)
 
@@ -218,7 +220,7 @@ def _explain_unclaimed(trait: RubricTrait) -> str:
     if isinstance(trait, UnknownTrait):
         return f"no installed plugin knows traits of type {trait.type!r}: install the plugin that does"
     if trait.type in ("llm", "regex", "callable", "metric"):
-        return f"no evaluator for {trait.type} traits is in force: {install_line('karenina-rubric')}, or unblock it"
+        return f"no evaluator for {trait.type} traits is in force: {install_command('karenina-rubric')}, or unblock it"
     return f"no installed plugin scores traits of type {trait.type!r}: install the plugin that does"
 
 
@@ -244,7 +246,7 @@ def _warn_about_untrusted_code(questions: Sequence[Question], trust: Trust) -> N
         logger.warning(
             "traits that cannot be scored, because their code is not trusted: %s; read it and run `karenina trust "
             'FILE`, or pass trust="all" in Python if the file is all your own',
-            some(list(names)),
+            join_problems(list(names)),
         )
 
 

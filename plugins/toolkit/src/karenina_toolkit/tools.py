@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.models.ports import Message, PortError, Tool, ToolCall
-from karenina_core.wording import nearest, whole
+from karenina_core.text import did_you_mean, replace_surrogates
 from karenina_toolkit.structured.schema_repair import misfits, takes_null
 from karenina_toolkit.tool_error import ToolError
 from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
@@ -59,12 +59,14 @@ async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
     except PortError:
         raise
     except ToolError as error:
-        return Message.tool(whole(str(error)), call, is_error=True)
+        return Message.tool(replace_surrogates(str(error)), call, is_error=True)
     except Exception as error:  # a tool of somebody else's may fail in any way, and the agent goes on
-        return Message.tool(whole(f"{call.name} failed: {type(error).__name__}: {error}"), call, is_error=True)
+        return Message.tool(
+            replace_surrogates(f"{call.name} failed: {type(error).__name__}: {error}"), call, is_error=True
+        )
     if len(said) > LONGEST_RESULT:
         said = f"{said[:LONGEST_RESULT]}\n[cut off: {LONGEST_RESULT} of {len(said)} characters are shown]"
-    return Message.tool(whole(said), call)
+    return Message.tool(replace_surrogates(said), call)
 
 
 def size_of(value: object) -> int:
@@ -89,7 +91,7 @@ async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
     if len(call.name) > _LONGEST_NAME:
         raise ToolError(f"there is no tool with a name of {len(call.name)} characters: {call.name[:_LONGEST_NAME]}...")
     if tool is None:
-        raise ToolError(f"there is no tool {call.name!r}{nearest(call.name, tools)}")
+        raise ToolError(f"there is no tool {call.name!r}{did_you_mean(call.name, tools)}")
     if set(call.arguments) == {UNREADABLE_ARGUMENTS}:
         raise ToolError(f"the arguments of {call.name} are no JSON object; call it again with one")
     if size_of(call.arguments) > MOST_ARGUMENTS:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from karenina_core.errors import RunError, told
-from karenina_core.outside import from_outside
+from karenina_core.errors import RunError, describe_error
+from karenina_core.interrupts import is_interrupt
 from karenina_engine.scheduling.event_loops import run_in_loop
 from karenina_engine.scheduling.garbage_collection import rare_garbage_collection
 
@@ -59,10 +59,10 @@ def _program_kept_running() -> Iterator[None]:
     try:
         yield
     except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
-        if from_outside(error, None):
+        if is_interrupt(error, None):
             raise
         where = traceback.extract_tb(error.__traceback__)[-1]
         raise RunError(
-            f"something in the run tried to end the program: {told(error)}, raised in {where.name} ({where.filename}, "
-            f"line {where.lineno}); what was finished is kept, and the run goes on when that is mended"
+            f"something in the run tried to end the program: {describe_error(error)}, raised in {where.name} "
+            f"({where.filename}, line {where.lineno}); finished items are kept, and the run resumes when that is fixed"
         ) from error

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from karenina_core.catalog import read_catalog
 from karenina_core.errors import ConfigError, PluginError
-from karenina_core.known import known
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 from karenina_engine.scheduling.executor import AsyncioExecutor, Executor
 from karenina_engine.scheduling.hookspecs import karenina_executors
 from karenina_engine.scheduling.settings import EngineSettings
@@ -54,7 +54,7 @@ def executor(plugins: Plugins, name: str) -> Executor:
         raise PluginError(
             f'two plugins offer the executor {name!r}: {names}; block one of them: [plugins] block = ["{found[-1][1]}"]'
         )
-    owner = known()["executors"].get(name)
+    owner = read_catalog()["executors"].get(name)
     if owner is not None:
         raise PluginError(f"there is no executor {name!r}: {plugins.why_absent(owner)}")
-    raise PluginError(f"there is no executor {name!r}{nearest(name, [one.name for one, _ in offered])}")
+    raise PluginError(f"there is no executor {name!r}{did_you_mean(name, [one.name for one, _ in offered])}")

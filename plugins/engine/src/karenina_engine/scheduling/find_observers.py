@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.errors import KareninaError, PluginError, described
+from karenina_core.errors import KareninaError, PluginError, type_and_message
 from karenina_core.plugins import Offer, Plugins
 from karenina_engine.scheduling import hookspecs
 from karenina_engine.scheduling.observers import Listeners, Observers
@@ -55,5 +55,5 @@ def _offered(found: Offer[Callable[..., Sequence[object]]], owner: str, config: 
     except KareninaError:
         raise
     except Exception as error:
-        logger.warning("%s observes nothing: %s", owner, described(error))
+        logger.warning("%s observes nothing: %s", owner, type_and_message(error))
         return ()

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.errors import told
+from karenina_core.errors import describe_error
 from karenina_engine.scheduling.events import AnswerStarted, CallStarted, StageStarted
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Observers:
             try:
                 call(**arguments)
             except Exception as error:
-                logger.warning("an observer of %s failed in %s: %s", owner, hook, told(error))
+                logger.warning("an observer of %s failed in %s: %s", owner, hook, describe_error(error))
 
 
 _UNHEARD: Final = nullcontext()

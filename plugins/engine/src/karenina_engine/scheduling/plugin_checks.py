@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from karenina_core.catalog import CORE, read_catalog
 from karenina_core.errors import ConfigError
-from karenina_core.known import CORE, known
 from karenina_core.plugins.discovery import canonical
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 from karenina_engine.scheduling.blocked_stages import settings_without_effect
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _warn_of_mixed_releases(plugins: Plugins) -> None:
     """Warn of distributions of this project whose version is not the core's: only those of one release are tested."""
     versions = loaded_distributions(plugins)
     release = versions.get(CORE)
-    differing = [name for name, version in versions.items() if version != release and name in known()["members"]]
+    differing = [name for name, version in versions.items() if version != release and name in read_catalog()["members"]]
     if release is not None and differing:
         logger.warning(
             "%s: not of the same release as karenina-core %s, and only one release is tested together; pip install %s",
@@ -83,9 +83,13 @@ def _unmet(plugins: Plugins, name: str) -> list[str]:
     found = plugins.describe()
     named = [info for info in found if info.among([name])]
     if not named:
-        hint = nearest(name, {one for info in found for one in (info.name, info.distribution)})
+        hint = did_you_mean(name, {one for info in found for one in (info.name, info.distribution)})
         owner = canonical(name)
-        why = f"and {plugins.why_absent(owner)}" if owner in known()["members"] else f"which is not installed{hint}"
+        why = (
+            f"and {plugins.why_absent(owner)}"
+            if owner in read_catalog()["members"]
+            else f"which is not installed{hint}"
+        )
         return [f"[plugins] require names {name!r}, {why}"]
     return [
         f"[plugins] require names {name!r}, and {info.name} of {info.distribution} {info.version} cannot be used: "

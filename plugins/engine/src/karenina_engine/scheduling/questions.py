@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, overload
 from karenina_core.config import settings
 from karenina_core.errors import ConfigError
 from karenina_core.models.from_files import stays_below
-from karenina_core.wording import nearest
+from karenina_core.text import did_you_mean
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -49,14 +49,14 @@ def select_questions(
     wanted = None if question_ids is None else tuple(dict.fromkeys(question_ids))
     unknown = [id for id in wanted or () if id not in benchmark]
     if unknown:
-        raise ConfigError([f"the benchmark has no question {id!r}{nearest(id, benchmark.ids)}" for id in unknown])
+        raise ConfigError([f"the benchmark has no question {id!r}{did_you_mean(id, benchmark.ids)}" for id in unknown])
     names = config.core.rubric_trait_names or ()
     traits = benchmark.trait_names() if names else ()
     unknown_traits = [name for name in names if name not in traits]
     if unknown_traits:
         raise ConfigError(
             [
-                f"rubric_trait_names: the benchmark has no trait {name!r}{nearest(name, traits)}"
+                f"rubric_trait_names: the benchmark has no trait {name!r}{did_you_mean(name, traits)}"
                 for name in unknown_traits
             ]
         )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeVar
 
-from karenina_core.wording import whole_values
+from karenina_core.text import replace_surrogates_in
 from karenina_toolkit.structured.exact_numbers import read_float
 from karenina_toolkit.structured.lenient_json import Lenient
 from karenina_toolkit.structured.schema_repair import same
@@ -35,7 +35,7 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
     cut off, with a key given two different values, and for `NaN` and `Infinity`, which are no JSON.
     """
     value, mended = _read(text, whole=whole)
-    return (whole_values(value) if _HALF.search(text) else value), mended
+    return (replace_surrogates_in(value) if _HALF.search(text) else value), mended
 
 
 def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:

@@ -20,7 +20,7 @@ from karenina_core.models.ports import (
     StructuredWay,
     Usage,
 )
-from karenina_core.wording import some
+from karenina_core.text import join_problems
 from karenina_toolkit.schema_description import kind_of
 from karenina_toolkit.structured.reply_parser import is_complete, read_object
 from karenina_toolkit.structured.schema_repair import fit
@@ -124,7 +124,7 @@ def _fitted(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, An
     except RecursionError:
         raise InvalidReply("the JSON in the reply is nested too deeply") from None
     if problems:
-        raise InvalidReply(some(problems))
+        raise InvalidReply(join_problems(problems))
     return data, unpacked or repaired
 
 
@@ -147,7 +147,7 @@ def _of_pydantic(error: ValidationError, *, everything: bool) -> str:
         place = ".".join(str(part) for part in problem["loc"]) or "the reply"
         own = problem["type"] in _pydantic_words()
         lines.append(f"{place}: {problem['msg'] if own or everything else 'this value is not accepted'}")
-    return some(lines)
+    return join_problems(lines)
 
 
 @cache
@@ -159,7 +159,7 @@ def _pydantic_words() -> frozenset[str]:
 
 
 def _second_chance(reply: ParserReply, told: str, schema: Mapping[str, Any]) -> list[Message]:
-    fields = some([f"{name}: {kind_of(part, schema)}" for name, part in schema.get("properties", {}).items()])
+    fields = join_problems([f"{name}: {kind_of(part, schema)}" for name, part in schema.get("properties", {}).items()])
     request = Message.user(
         f"Your reply cannot be used: {told}. "
         "Reply again, with one complete JSON object that fits the schema and nothing around it"

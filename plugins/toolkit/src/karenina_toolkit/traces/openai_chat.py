@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from karenina_core.models.ports import Message, Role, ToolCall
-from karenina_core.wording import whole_values
+from karenina_core.text import replace_surrogates_in
 from karenina_toolkit.traces.blocks import described, entries_of, name_of
 from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.value_limits import trouble_in_json
@@ -89,7 +89,7 @@ def read_arguments(arguments: Any) -> dict[str, Any]:
     if not isinstance(found, dict) or trouble_in_json(str(arguments), found, halves=False) is not None:
         return {UNREADABLE_ARGUMENTS: arguments}
     halved = isinstance(arguments, str) and "\\u" in arguments
-    return cast("dict[str, Any]", whole_values(found)) if halved else found
+    return cast("dict[str, Any]", replace_surrogates_in(found)) if halved else found
 
 
 def _call(call_id: str, function: Mapping[str, Any]) -> ToolCall:
