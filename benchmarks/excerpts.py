@@ -22,7 +22,7 @@ from pathlib import Path
 
 from rapidfuzz import fuzz
 
-from karenina_deep_judgment.excerpts import SearchedText, find_excerpt
+from karenina_deep_judgment.excerpt_search import SearchableText, find_excerpt
 
 FILES = ("ifeval", "xstest", "halueval_general_600", "kqa_physician_nli", "evouna", "geneturing_genegpt")
 SEED = 7
@@ -106,7 +106,7 @@ def reordered(quote: str, chance: random.Random) -> str | None:
 
 def told(excerpt: str, text: str) -> str:
     """What the search makes of an excerpt."""
-    searched = SearchedText(text)
+    searched = SearchableText(text)
     match = searched.find(excerpt, THRESHOLD)
     return match.kind if match is not None else searched.why_missing(excerpt).kind
 
@@ -136,7 +136,7 @@ def timed(texts: list[str], chance: random.Random, rounds: int) -> None:
     }
     print(f"{EXCERPT} characters in {len(trace):,}; milliseconds, median of {rounds}")
     print(f"{'excerpt':12}{'search':>9}{'again':>9}{'plain':>9}{'ratio':>8}{'again':>8}")
-    searched = SearchedText(trace)
+    searched = SearchableText(trace)
     searched.find("warmed up with words that stand nowhere in it")
     for kind, make in kinds.items():
         ours, again, plain = [], [], []

@@ -10,7 +10,7 @@ import pytest
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Stage
 from karenina_core.data.trust import NO_TRUST
-from karenina_deep_judgment.autofail import DeepJudgmentAutoFail, DeepJudgmentRubricAutoFail
+from karenina_deep_judgment.auto_fail import DeepJudgmentAutoFail, DeepJudgmentRubricAutoFail
 from karenina_testing import StageRun, run_stage
 
 UNSUPPORTED: dict[Any, Any] = {

@@ -13,7 +13,7 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question
 from karenina_core.data.trust import Trust
 from karenina_core.models.ports import ErrorCategory, Message, PortError
-from karenina_deep_judgment.parse import DeepJudgmentParseTemplate
+from karenina_deep_judgment.parse_template import DeepJudgmentParseTemplate
 from karenina_template.templates import load_template
 from karenina_testing import StageRun, run_stage
 

@@ -17,11 +17,11 @@ from karenina_core.planning.plan import PlanError, make_plan
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import offered_stages
 from karenina_deep_judgment import plugin
-from karenina_deep_judgment.autofail import DeepJudgmentRubricAutoFail
-from karenina_deep_judgment.parse import DeepJudgmentParseTemplate
+from karenina_deep_judgment.auto_fail import DeepJudgmentRubricAutoFail
+from karenina_deep_judgment.parse_template import DeepJudgmentParseTemplate
 from karenina_deep_judgment.settings import DeepJudgmentSettings
 from karenina_deep_judgment.tavily import TavilySearch
-from karenina_deep_judgment.wishes import judged
+from karenina_deep_judgment.trait_settings import resolve_trait_settings
 from karenina_engine.scheduling.stage_checks import check_any_run
 from karenina_testing import ScriptedModels
 
@@ -115,10 +115,10 @@ def test_a_trait_with_a_wrong_wish_is_refused_before_a_run() -> None:
 
 
 def how(trait: LLMRubricTrait, question: str = "q1", **settings: Any) -> tuple[Any, ...] | None:
-    found = judged(trait, question, DeepJudgmentSettings(**settings))
+    found = resolve_trait_settings(trait, question, DeepJudgmentSettings(**settings))
     if found is None:
         return None
-    return found.excerpts, found.demand.most, found.demand.threshold, found.demand.retries, found.search
+    return found.excerpts, found.limits.most, found.limits.threshold, found.limits.retries, found.search
 
 
 @pytest.mark.parametrize(

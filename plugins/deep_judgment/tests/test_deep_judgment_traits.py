@@ -12,7 +12,7 @@ from deep_judges import Judge, quotes
 from karenina_core import ArtifactKey, Question, Stage, VerificationContext
 from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_deep_judgment.settings import DeepJudgmentSettings
-from karenina_deep_judgment.traits import DeepJudgmentTraits
+from karenina_deep_judgment.trait_evaluator import DeepJudgmentTraitEvaluator
 from karenina_rubric.evaluators import TraitScore
 from karenina_testing import run_stage
 
@@ -43,7 +43,7 @@ def score(judge: Judge, *traits: LLMRubricTrait, text: str = RESPONSE, **setting
         produces = frozenset({SCORES})
 
         async def execute(self, context: VerificationContext) -> None:
-            evaluator = DeepJudgmentTraits()
+            evaluator = DeepJudgmentTraitEvaluator()
             assert all(evaluator.claims(trait, context) for trait in traits)
             context.set_artifact(SCORES, list(await evaluator.evaluate(traits, text, context)))
 

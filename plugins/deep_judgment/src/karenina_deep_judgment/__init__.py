@@ -19,7 +19,7 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_parse_template() -> Sequence[type[Stage]]:
         """Slot 7."""
-        from karenina_deep_judgment.parse import DeepJudgmentParseTemplate
+        from karenina_deep_judgment.parse_template import DeepJudgmentParseTemplate
 
         return [DeepJudgmentParseTemplate]
 
@@ -27,7 +27,7 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_deep_judgment_auto_fail() -> Sequence[type[Stage]]:
         """Slot 10."""
-        from karenina_deep_judgment.autofail import DeepJudgmentAutoFail
+        from karenina_deep_judgment.auto_fail import DeepJudgmentAutoFail
 
         return [DeepJudgmentAutoFail]
 
@@ -35,7 +35,7 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_deep_judgment_rubric_auto_fail() -> Sequence[type[Stage]]:
         """Slot 12."""
-        from karenina_deep_judgment.autofail import DeepJudgmentRubricAutoFail
+        from karenina_deep_judgment.auto_fail import DeepJudgmentRubricAutoFail
 
         return [DeepJudgmentRubricAutoFail]
 
@@ -43,9 +43,9 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
         """LLM traits, from excerpts and reasoning."""
-        from karenina_deep_judgment.traits import DeepJudgmentTraits
+        from karenina_deep_judgment.trait_evaluator import DeepJudgmentTraitEvaluator
 
-        return [DeepJudgmentTraits()]
+        return [DeepJudgmentTraitEvaluator()]
 
     @staticmethod
     @hookimpl

@@ -63,7 +63,7 @@ def excerpts_request(
     """Ask for excerpts on `items` (name to description); `rejected` says what was wrong with earlier ones."""
     parts = [
         f"Question: {question}",
-        f"Items, with at most {most} passages each:\n{_listed(items)}",
+        f"Items, with at most {most} passages each:\n{_list_items(items)}",
         f"Response to quote from:\n{fence(response, 'response')}",
     ]
     if rejected:
@@ -89,7 +89,7 @@ def reasoning_request(
     """Ask for the reasoning on each item."""
     parts = [
         f"Question: {question}",
-        f"To reason about:\n{_listed(items)}",
+        f"To reason about:\n{_list_items(items)}",
         f"Response:\n{fence(response, 'response')}",
     ]
     return "\n\n".join([*parts, *_evidence(excerpts)])
@@ -121,5 +121,5 @@ def _evidence(excerpts: Mapping[str, Any] | None) -> list[str]:
     return [f"Excerpts of the response:\n{fence(json.dumps(shown, ensure_ascii=False, indent=1), 'excerpts')}"]
 
 
-def _listed(items: Mapping[str, str]) -> str:
+def _list_items(items: Mapping[str, str]) -> str:
     return "\n".join(f"- {name}: {about}" if about else f"- {name}" for name, about in items.items())

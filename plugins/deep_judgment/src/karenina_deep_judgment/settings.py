@@ -38,17 +38,17 @@ class SearchFunction(BaseModel):
     function: Callable[[str], str | Awaitable[str]] = Field(exclude=True, description="From query to text.")
 
 
-def _named(chosen: object) -> object:
+def _wrap_function(chosen: object) -> object:
     if not callable(chosen):
         return chosen
     name = getattr(chosen, "__qualname__", type(chosen).__qualname__)
     return SearchFunction(name=f"{getattr(chosen, '__module__', None)}.{name}", function=chosen)
 
 
-SearchChoice = Annotated[str | SearchFunction, BeforeValidator(_named), WithJsonSchema({"type": "string"})]
+SearchChoice = Annotated[str | SearchFunction, BeforeValidator(_wrap_function), WithJsonSchema({"type": "string"})]
 
 
-class TraitWishes(Strict):
+class TraitSettings(Strict):
     """How one trait is judged, in `deep_judgment_rubric_config`. None leaves it to the setting for all traits."""
 
     enabled: bool = Field(default=True, description="Score it from excerpts and reasoning.")
@@ -84,7 +84,7 @@ class TraitFields(BaseModel):
     )
 
 
-class RubricWishes(Strict):
+class RubricTraitSettings(Strict):
     """The value of `deep_judgment_rubric_config`: by trait name, for all questions and by question id.
 
     What stands under a question's id goes before what stands under `global`; a trait that is named nowhere is scored
@@ -93,12 +93,12 @@ class RubricWishes(Strict):
 
     model_config = ConfigDict(populate_by_name=True)
 
-    everywhere: dict[str, TraitWishes] = Field(default={}, alias="global", description="By trait name.")
-    question_specific: dict[str, dict[str, TraitWishes]] = Field(
+    everywhere: dict[str, TraitSettings] = Field(default={}, alias="global", description="By trait name.")
+    question_specific: dict[str, dict[str, TraitSettings]] = Field(
         default={}, description="By question id, then by trait name."
     )
 
-    def of(self, question_id: str, trait: str) -> TraitWishes | None:
+    def of(self, question_id: str, trait: str) -> TraitSettings | None:
         """The wishes for a trait of a question."""
         return self.question_specific.get(question_id, {}).get(trait) or self.everywhere.get(trait)
 
@@ -146,7 +146,7 @@ class DeepJudgmentSettings(BaseModel):
     deep_judgment_rubric_global_excerpts: bool = Field(
         default=True, description="With enable_all: demand excerpts, not reasoning alone."
     )
-    deep_judgment_rubric_config: RubricWishes | None = Field(
+    deep_judgment_rubric_config: RubricTraitSettings | None = Field(
         default=None,
         validate_default=True,
         description="With custom: how each trait is judged, globally and by question.",
@@ -195,7 +195,7 @@ class DeepJudgmentSettings(BaseModel):
 
     @field_validator("deep_judgment_rubric_config")
     @classmethod
-    def _wishes_are_for_custom(cls, wishes: RubricWishes | None, info: ValidationInfo) -> RubricWishes | None:
+    def _only_for_custom(cls, wishes: RubricTraitSettings | None, info: ValidationInfo) -> RubricTraitSettings | None:
         mode = info.data.get("deep_judgment_rubric_mode")
         if mode == "custom" and wishes is None:
             raise ValueError("deep_judgment_rubric_mode is custom: say here which traits, and how")
@@ -204,6 +204,6 @@ class DeepJudgmentSettings(BaseModel):
         return wishes
 
 
-def deep_judgment(config: VerificationConfig) -> DeepJudgmentSettings:
+def settings_of(config: VerificationConfig) -> DeepJudgmentSettings:
     """The settings in a configuration."""
     return config.section(DeepJudgmentSettings)

@@ -1,4 +1,4 @@
-"""`DeepJudgmentTraits`: scores LLM traits from excerpts and reasoning, each in calls of its own."""
+"""`DeepJudgmentTraitEvaluator`: scores LLM traits from excerpts and reasoning, each in calls of its own."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.data.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.errors import describe_error
+from karenina_deep_judgment.excerpt_extraction import extract_excerpts
+from karenina_deep_judgment.hallucination_risk import assess_risks, overall_risk
 from karenina_deep_judgment.prompts import TRAIT_REASONING, TRAIT_SCORE, reasoning_request, score_request
-from karenina_deep_judgment.quoting import quote
-from karenina_deep_judgment.searching import assess, overall_risk
-from karenina_deep_judgment.settings import deep_judgment
-from karenina_deep_judgment.wishes import judged
+from karenina_deep_judgment.settings import settings_of
+from karenina_deep_judgment.trait_settings import resolve_trait_settings
 from karenina_rubric.evaluators import TraitScore
 from karenina_rubric.score_schema import describe_scale, read_score, score_schema
 from karenina_toolkit.gather_all import together
@@ -25,7 +25,7 @@ SCORED: Final = "score_extraction"
 """The last of the stages that a trait's metadata lists as completed."""
 
 
-class DeepJudgmentTraits:
+class DeepJudgmentTraitEvaluator:
     """Goes before the plain evaluator of LLM traits, for those that `deep_judgment_rubric_mode` picks.
 
     A trait whose excerpts were demanded and for which none stands in the text is scored all the same, and marked
@@ -38,7 +38,7 @@ class DeepJudgmentTraits:
 
     def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
         """Whether the trait is judged deeply under this configuration."""
-        return judged(trait, context.question.id, deep_judgment(context.config)) is not None
+        return resolve_trait_settings(trait, context.question.id, settings_of(context.config)) is not None
 
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
@@ -70,14 +70,14 @@ class DeepJudgmentTraits:
         metadata: dict[str, Any],
         fields: dict[str, object],
     ) -> object:
-        settings = deep_judgment(context.config)
-        how = judged(trait, context.question.id, settings)
+        settings = settings_of(context.config)
+        how = resolve_trait_settings(trait, context.question.id, settings)
         assert how is not None
         question = context.question.question
         items = {trait.name: trait.description or trait.summary or ""}
         excerpts: dict[str, list[dict[str, Any]]] | None = None
         if how.excerpts:
-            quoted = await quote(context, text, items, how.demand)
+            quoted = await extract_excerpts(context, text, items, how.limits)
             excerpts = quoted.found
             metadata["model_calls"] += quoted.calls
             metadata["had_excerpts"] = not quoted.missing
@@ -88,7 +88,7 @@ class DeepJudgmentTraits:
             if quoted.rejected:
                 metadata["rejected_excerpts"] = quoted.rejected[trait.name]
         if how.search and excerpts is not None:
-            metadata["model_calls"] += await assess(context, settings.deep_judgment_rubric_search_tool, excerpts)
+            metadata["model_calls"] += await assess_risks(context, settings.deep_judgment_rubric_search_tool, excerpts)
             metadata["stages_completed"].append("hallucination_assessment")
             found = excerpts[trait.name]
             fields["rubric_hallucination_risk_assessment"] = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_deep_judgment.excerpts import SearchedText
+from karenina_deep_judgment.excerpt_search import SearchableText
 from karenina_deep_judgment.prompts import EXCERPTS, excerpts_request
 from karenina_toolkit.structured import ask, object_schema
 
@@ -19,7 +19,7 @@ _SHOWN: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class ExcerptLimits:
     """How many excerpts of each item, from which similarity, how often to ask again, and whether facts may differ."""
 
     most: int
@@ -29,7 +29,7 @@ class Demand:
 
 
 @dataclass(slots=True)
-class Quoted:
+class ExtractedExcerpts:
     """What came of it, by item.
 
     `found` has every item; an excerpt is {"text", "quoted", "confidence", "similarity_score", "start", "end", "match"}:
@@ -49,44 +49,50 @@ class Quoted:
         return [name for name, excerpts in self.found.items() if not excerpts]
 
 
-async def quote(context: VerificationContext, text: str, items: Mapping[str, str], demand: Demand) -> Quoted:
+async def extract_excerpts(
+    context: VerificationContext, text: str, items: Mapping[str, str], limits: ExcerptLimits
+) -> ExtractedExcerpts:
     """Excerpts of `text` for each of `items` (name to description).
 
     An item is asked for again only where the judge quoted something and none of it stands in the text; a judge that
     found nothing to quote has answered. May raise `StructuredError` and `PortError`.
     """
-    quoted = Quoted({name: [] for name in items})
-    searched = SearchedText(text, exact_facts=demand.exact_facts)
+    quoted = ExtractedExcerpts({name: [] for name in items})
+    searched = SearchableText(text, exact_facts=limits.exact_facts)
     asked = dict(items)
     wrong: list[str] = []
     while asked:
-        request = excerpts_request(context.question.question, text, asked, demand.most, wrong)
-        said = await ask(context, EXCERPTS, request, _schema(asked, demand.most), dict)
+        request = excerpts_request(context.question.question, text, asked, limits.most, wrong)
+        said = await ask(context, EXCERPTS, request, _schema(asked, limits.most), dict)
         quoted.calls += said.tries
         quoted.retries += bool(wrong)
         wrong, again = [], {}
         for name, about in asked.items():
-            problems = await context.in_thread(_sort, quoted, name, said.value.get(name) or [], searched, demand)
+            problems = await context.in_thread(_sort_quotes, quoted, name, said.value.get(name) or [], searched, limits)
             if problems and not quoted.found[name]:
                 again[name] = about
                 wrong += problems
-        asked = again if quoted.retries < demand.retries else {}
+        asked = again if quoted.retries < limits.retries else {}
     return quoted
 
 
-def _sort(
-    quoted: Quoted, name: str, given: Sequence[Mapping[str, Any]], searched: SearchedText, demand: Demand
+def _sort_quotes(
+    quoted: ExtractedExcerpts,
+    name: str,
+    given: Sequence[Mapping[str, Any]],
+    searched: SearchableText,
+    limits: ExcerptLimits,
 ) -> list[str]:
     """Put the quotations of one item where they belong; returns what is wrong with those that stand nowhere."""
     found, problems = quoted.found[name], []
     for one in given:
         words = str((one or {}).get("text") or "")
-        match = searched.find(words, demand.threshold)
+        match = searched.find(words, limits.threshold)
         if match is None:
-            problem = _problem(words, searched, demand.threshold)
+            problem = _explain_rejection(words, searched, limits.threshold)
             quoted.rejected.setdefault(name, []).append({"text": words, "problem": problem})
             problems.append(f'{name}: "{words[:_SHOWN]}": {problem}')
-        elif len(found) < demand.most and all((match.start, match.end) != (old["start"], old["end"]) for old in found):
+        elif len(found) < limits.most and all((match.start, match.end) != (old["start"], old["end"]) for old in found):
             found.append(
                 {
                     "text": searched.text[match.start : match.end],
@@ -101,7 +107,7 @@ def _sort(
     return problems
 
 
-def _problem(words: str, searched: SearchedText, threshold: float) -> str:
+def _explain_rejection(words: str, searched: SearchableText, threshold: float) -> str:
     miss = searched.why_missing(words, threshold)
     if miss.kind == "empty":
         return "it holds no words"

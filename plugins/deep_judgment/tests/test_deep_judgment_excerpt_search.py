@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karenina_deep_judgment.excerpts import SearchedText, find_excerpt
-from karenina_deep_judgment.facts import facts_of
+from karenina_deep_judgment.exact_facts import extract_facts
+from karenina_deep_judgment.excerpt_search import SearchableText, find_excerpt
 
 TEXT = (
     "Venetoclax binds BCL2, a protein that keeps cells alive.\n\n"
@@ -72,7 +72,7 @@ def test_a_changed_excerpt_is_found_across_wide_gaps() -> None:
     ],
 )
 def test_what_does_not_stand_there_is_not_found_and_says_why(excerpt: str, why: str) -> None:
-    searched = SearchedText(TEXT)
+    searched = SearchableText(TEXT)
     assert searched.find(excerpt) is None
     assert searched.why_missing(excerpt).kind == why
 
@@ -94,7 +94,7 @@ FACTS = "The protein BRCA2 was not found in the samples that were taken at -5 °
 )
 def test_a_changed_number_or_negation_is_not_found(said: str, instead: str) -> None:
     excerpt = FACTS.replace(said, instead, 1)
-    searched = SearchedText(f"First of all. {FACTS} And so on, until 2019.")
+    searched = SearchableText(f"First of all. {FACTS} And so on, until 2019.")
     assert searched.find(excerpt) is None
     miss = searched.why_missing(excerpt)
     assert miss.kind == "altered"
@@ -119,7 +119,7 @@ def test_facts_of_neighbours_do_not_count(excerpt: str, passage: str) -> None:
     text = f"Of BCL2 and 3, not of BRCA1: {passage} 7, no more."
     match = find_excerpt(excerpt, text, 0.7)
     assert match is not None
-    assert facts_of(text[match.start : match.end]) == facts_of(excerpt)
+    assert extract_facts(text[match.start : match.end]) == extract_facts(excerpt)
 
 
 @pytest.mark.parametrize(
@@ -132,11 +132,11 @@ def test_facts_of_neighbours_do_not_count(excerpt: str, passage: str) -> None:
     ],
 )
 def test_numbers_and_negations_are_facts(text: str, facts: list[str]) -> None:
-    assert facts_of(text) == facts
+    assert extract_facts(text) == facts
 
 
 def test_a_miss_names_the_passage_that_comes_nearest() -> None:
-    miss = SearchedText(TEXT).why_missing("cells alive keeps that protein")
+    miss = SearchableText(TEXT).why_missing("cells alive keeps that protein")
     assert miss.closest == "protein that keeps cells alive"
 
 
@@ -202,11 +202,11 @@ def test_excerpts_of_recorded_responses_are_told_apart() -> None:
         slips = list(part)
         slips[5] += "s"
         turned = slips[12][::-1]
-        slips[12] = turned if not facts_of(slips[12]) and not facts_of(turned) else slips[12]
+        slips[12] = turned if not extract_facts(slips[12]) and not extract_facts(turned) else slips[12]
         halves = part[10:] + part[:10]
         other = chance.choice([one for one in texts if one is not text]).split()
         foreign = " ".join(other[:20])
-        searched = SearchedText(text)
+        searched = SearchableText(text)
         right["found"] += (match := searched.find(" ".join(part))) is not None and match.similarity == 1.0
         right["changed"] += searched.find(" ".join(slips)) is not None
         right["reordered"] += searched.find(" ".join(halves)) is None

@@ -9,23 +9,25 @@ from pydantic import ValidationError
 
 from karenina_core.data.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.errors import ConfigError
-from karenina_deep_judgment.quoting import Demand
-from karenina_deep_judgment.settings import DeepJudgmentSettings, TraitFields, deep_judgment
+from karenina_deep_judgment.excerpt_extraction import ExcerptLimits
+from karenina_deep_judgment.settings import DeepJudgmentSettings, TraitFields, settings_of
 
 if TYPE_CHECKING:
     from karenina_core import Question, VerificationConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ResolvedTraitSettings:
     """What is done for a trait: with excerpts, how many, and with a search."""
 
     excerpts: bool
-    demand: Demand
+    limits: ExcerptLimits
     search: bool
 
 
-def judged(trait: RubricTrait, question_id: str, settings: DeepJudgmentSettings) -> Judged | None:
+def resolve_trait_settings(
+    trait: RubricTrait, question_id: str, settings: DeepJudgmentSettings
+) -> ResolvedTraitSettings | None:
     """How a trait is judged deeply, or None where it is not.
 
     Only LLM traits that are yes or no, a score or a class are: one that fills a schema has no score to reason about.
@@ -35,11 +37,11 @@ def judged(trait: RubricTrait, question_id: str, settings: DeepJudgmentSettings)
     searching = settings.deep_judgment_rubric_search_enabled
     match settings.deep_judgment_rubric_mode:
         case "enable_all":
-            return _judged(settings, settings.deep_judgment_rubric_global_excerpts, searching)
+            return _resolve(settings, settings.deep_judgment_rubric_global_excerpts, searching)
         case "use_checkpoint":
-            own = fields_of(trait)
+            own = read_trait_fields(trait)
             if own.deep_judgment_enabled:
-                return _judged(
+                return _resolve(
                     settings,
                     own.deep_judgment_excerpt_enabled,
                     own.deep_judgment_search_enabled,
@@ -48,21 +50,21 @@ def judged(trait: RubricTrait, question_id: str, settings: DeepJudgmentSettings)
                     own.deep_judgment_excerpt_retry_attempts,
                 )
         case "custom" if settings.deep_judgment_rubric_config is not None:
-            wishes = settings.deep_judgment_rubric_config.of(question_id, trait.name)
-            if wishes is not None and wishes.enabled:
-                return _judged(
+            options = settings.deep_judgment_rubric_config.of(question_id, trait.name)
+            if options is not None and options.enabled:
+                return _resolve(
                     settings,
-                    wishes.excerpt_enabled,
-                    searching if wishes.search_enabled is None else wishes.search_enabled,
-                    wishes.max_excerpts,
-                    wishes.fuzzy_match_threshold,
-                    wishes.excerpt_retry_attempts,
+                    options.excerpt_enabled,
+                    searching if options.search_enabled is None else options.search_enabled,
+                    options.max_excerpts,
+                    options.fuzzy_match_threshold,
+                    options.excerpt_retry_attempts,
                 )
     return None
 
 
-def fields_of(trait: LLMRubricTrait) -> TraitFields:
-    """Return what a trait itself wishes. Raises `ConfigError` if a value does not fit."""
+def read_trait_fields(trait: LLMRubricTrait) -> TraitFields:
+    """Return what a trait itself options. Raises `ConfigError` if a value does not fit."""
     try:
         return TraitFields.model_validate(trait.extra)
     except ValidationError as error:
@@ -74,7 +76,7 @@ def check_traits(question: Question) -> None:
     """Raise `ConfigError` if a trait of the question has a wish that does not fit."""
     for trait in _traits(question):
         if isinstance(trait, LLMRubricTrait):
-            fields_of(trait)
+            read_trait_fields(trait)
 
 
 def _traits(question: Question) -> list[RubricTrait]:
@@ -82,25 +84,25 @@ def _traits(question: Question) -> list[RubricTrait]:
     return [trait for rubric in rubrics if rubric is not None for trait in rubric.traits]
 
 
-def searches(config: VerificationConfig, question: Question) -> bool:
+def needs_search(config: VerificationConfig, question: Question) -> bool:
     """Whether any trait of the question would be looked up."""
-    settings = deep_judgment(config)
-    found = [judged(trait, question.id, settings) for trait in _traits(question)]
+    settings = settings_of(config)
+    found = [resolve_trait_settings(trait, question.id, settings) for trait in _traits(question)]
     return any(one is not None and one.search for one in found)
 
 
-def _judged(
+def _resolve(
     settings: DeepJudgmentSettings,
     excerpts: bool,
     search: bool,
     most: int | None = None,
     threshold: float | None = None,
     retries: int | None = None,
-) -> Judged:
-    demand = Demand(
+) -> ResolvedTraitSettings:
+    limits = ExcerptLimits(
         settings.deep_judgment_rubric_max_excerpts_default if most is None else most,
         settings.deep_judgment_rubric_fuzzy_match_threshold_default if threshold is None else threshold,
         settings.deep_judgment_rubric_excerpt_retry_attempts_default if retries is None else retries,
         settings.deep_judgment_exact_facts,
     )
-    return Judged(excerpts, demand, search and excerpts)
+    return ResolvedTraitSettings(excerpts, limits, search and excerpts)

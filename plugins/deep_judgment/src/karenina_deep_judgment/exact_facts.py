@@ -33,6 +33,6 @@ _FACT: Final = re.compile(
 )
 
 
-def facts_of(text: str) -> list[str]:
+def extract_facts(text: str) -> list[str]:
     """Return the numbers, with their signs, and the negations of a text in their order; "doesn't" holds a "not"."""
     return ["not" if found["short"] else found[0].replace("\u2212", "-") for found in _FACT.finditer(text.casefold())]

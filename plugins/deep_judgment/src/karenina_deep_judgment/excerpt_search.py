@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Final, Literal
 
-from karenina_deep_judgment.facts import facts_of
+from karenina_deep_judgment.exact_facts import extract_facts
 
 MatchKind = Literal["exact", "spacing", "changed"]
 MissKind = Literal["empty", "altered", "reordered", "invented"]
@@ -63,11 +63,11 @@ class Miss:
 
 
 def find_excerpt(excerpt: str, text: str, threshold: float = 0.8, *, exact_facts: bool = True) -> Match | None:
-    """Where `excerpt` stands in `text`, or None; see `SearchedText.find`."""
-    return SearchedText(text, exact_facts=exact_facts).find(excerpt, threshold)
+    """Where `excerpt` stands in `text`, or None; see `SearchableText.find`."""
+    return SearchableText(text, exact_facts=exact_facts).find(excerpt, threshold)
 
 
-class SearchedText:
+class SearchableText:
     """A text in which several excerpts are looked for; what a search needs to know of it is worked out once.
 
     With `exact_facts` a passage whose numbers or negations differ from those of an excerpt is not where it stands: of
@@ -88,67 +88,69 @@ class SearchedText:
         """
         wanted = excerpt.strip()
         bare = _without_quotes(wanted)
-        found = self._exactly(wanted) or (self._exactly(bare) if bare != wanted else None)
+        found = self._find_exact(wanted) or (self._find_exact(bare) if bare != wanted else None)
         if found is not None or not bare:
             return found
-        wanted = _even(bare)
+        wanted = _normalize_spaces(bare)
         if SHORTEST_CHANGED <= len(wanted) <= LONGEST_CHANGED:
             span = _align(wanted, self.text, threshold)
             if span is not None:
-                return self._accepted(wanted, *span, threshold)
-        return self._in_evened_text(wanted, threshold)
+                return self._accept(wanted, *span, threshold)
+        return self._find_normalized(wanted, threshold)
 
     def why_missing(self, excerpt: str, threshold: float = 0.8) -> Miss:
         """What is wrong with an excerpt that was not found with this threshold."""
         wanted = _without_quotes(excerpt.strip())
-        words = _words(wanted)
+        words = _split_words(wanted)
         if not words:
             return Miss("empty")
         altered = find_excerpt(excerpt, self.text, threshold, exact_facts=False) if self.exact_facts else None
         if altered is not None:
             return Miss("altered", altered.similarity, self.text[altered.start : altered.end])
-        span = self._densest(words)
+        span = self._most_similar_passage(words)
         if span is None:
             return Miss("invented")
         passage = self.text[slice(*span)]
-        shared = (Counter(words) & Counter(_words(passage))).total() / len(words)
+        shared = (Counter(words) & Counter(_split_words(passage))).total() / len(words)
         kind: MissKind = "reordered" if shared >= _SAME_WORDS and len(words) > 1 else "invented"
-        return Miss(kind, _similarity(_folded(wanted), _folded(passage)), passage)
+        return Miss(kind, _similarity(_fold(wanted), _fold(passage)), passage)
 
     # ---- exact
 
-    def _exactly(self, wanted: str) -> Match | None:
+    def _find_exact(self, wanted: str) -> Match | None:
         at = _find_words(wanted, self.text)
         return Match(at, at + len(wanted), 1.0, "exact") if at >= 0 else None
 
     @cached_property
-    def _evened(self) -> str:
-        return _even(self.text)
+    def _normalized(self) -> str:
+        return _normalize_spaces(self.text)
 
-    def _in_evened_text(self, wanted: str, threshold: float) -> Match | None:
+    def _find_normalized(self, wanted: str, threshold: float) -> Match | None:
         """Look in the text with white space evened out, and lead back to the text as it is.
 
         Evening out the case of a long text takes longer than anything else here, so it is done only where no alignment
         of characters can have looked past it.
         """
         for cased in (wanted, wanted.upper(), wanted.lower()):
-            at = _find_words(cased, self._evened)
+            at = _find_words(cased, self._normalized)
             if at >= 0:
-                return Match(*self._original(self._evened, at, at + len(cased)), 1.0, "spacing")
+                return Match(*self._original_span(self._normalized, at, at + len(cased)), 1.0, "spacing")
         if wanted.isupper() or not SHORTEST_CHANGED <= len(wanted) <= LONGEST_CHANGED:
-            return self._past_case(wanted)
+            return self._find_ignoring_case(wanted)
         if not any(gap in self.text for gap in _WIDE_GAPS):
             return None
-        span = _align(wanted, self._evened, threshold)
-        return self._accepted(wanted, *self._original(self._evened, *span), threshold) if span is not None else None
+        span = _align(wanted, self._normalized, threshold)
+        return (
+            self._accept(wanted, *self._original_span(self._normalized, *span), threshold) if span is not None else None
+        )
 
-    def _past_case(self, wanted: str) -> Match | None:
+    def _find_ignoring_case(self, wanted: str) -> Match | None:
         """Where the excerpt stands up to white space and case."""
-        folded, text = _folded(wanted), _folded(self.text)
+        folded, text = _fold(wanted), _fold(self.text)
         at = _find_words(folded, text)
-        return Match(*self._original(text, at, at + len(folded)), 1.0, "spacing") if at >= 0 else None
+        return Match(*self._original_span(text, at, at + len(folded)), 1.0, "spacing") if at >= 0 else None
 
-    def _original(self, evened: str, start: int, end: int) -> tuple[int, int]:
+    def _original_span(self, evened: str, start: int, end: int) -> tuple[int, int]:
         """The place in the text of a span of the evened text: by counting words, which evening keeps."""
         first = evened.count(" ", 0, start)
         last = first + evened.count(" ", start, end)
@@ -161,51 +163,51 @@ class SearchedText:
 
     # ---- changed
 
-    def _accepted(self, wanted: str, start: int, end: int, threshold: float) -> Match | None:
+    def _accept(self, wanted: str, start: int, end: int, threshold: float) -> Match | None:
         """The match at a span, or near it, if it is near enough and no words are moved."""
         around = max(0, start - _AROUND)
-        near = SearchedText(self.text[around : end + len(wanted) + _AROUND])._past_case(wanted)
+        near = SearchableText(self.text[around : end + len(wanted) + _AROUND])._find_ignoring_case(wanted)
         if near is not None:
             return Match(near.start + around, near.end + around, 1.0, "spacing")
-        match = self._nearest(wanted, start, end)
+        match = self._best_match_near(wanted, start, end)
         if self.exact_facts:
-            match = self._with_same_facts(wanted, match)
+            match = self._match_with_same_facts(wanted, match)
         return match if match.similarity >= threshold and self._in_order(wanted, match) else None
 
-    def _nearest(self, wanted: str, start: int, end: int) -> Match:
+    def _best_match_near(self, wanted: str, start: int, end: int) -> Match:
         """The match that a span is, widened or narrowed to whole words where that is nearer to the excerpt."""
-        folded = _folded(wanted)
+        folded = _fold(wanted)
         best = Match(start, end, -1.0, "changed")
         for first in {start, *_word_bounds(self.text, start)}:
             for last in {end, *_word_bounds(self.text, end), _last_word(self.text, start, end)}:
                 passage = self.text[first:last]
-                similarity = _similarity(folded, _folded(passage)) if passage.strip() else -1.0
+                similarity = _similarity(folded, _fold(passage)) if passage.strip() else -1.0
                 if similarity > best.similarity:
                     lead = len(passage) - len(passage.lstrip())
                     trail = len(passage) - len(passage.rstrip())
                     best = Match(first + lead, last - trail, similarity, "changed")
         return best
 
-    def _with_same_facts(self, wanted: str, match: Match) -> Match:
+    def _match_with_same_facts(self, wanted: str, match: Match) -> Match:
         """The match, or the nearest one about its place that has the numbers and negations of the excerpt.
 
         An alignment takes as many characters as the excerpt has, so that a word at one end may be too many or missing.
         """
-        facts, folded = facts_of(wanted), _folded(wanted)
-        if facts_of(self.text[match.start : match.end]) == facts:
+        facts, folded = extract_facts(wanted), _fold(wanted)
+        if extract_facts(self.text[match.start : match.end]) == facts:
             return match
         best = Match(match.start, match.end, -1.0, "changed")
-        for first in self._bounds_near(match.start):
-            for last in self._bounds_near(match.end):
+        for first in self._word_bounds_near(match.start):
+            for last in self._word_bounds_near(match.end):
                 passage = self.text[first:last]
-                if passage != passage.strip() or facts_of(passage) != facts:
+                if passage != passage.strip() or extract_facts(passage) != facts:
                     continue
-                similarity = _similarity(folded, _folded(passage))
+                similarity = _similarity(folded, _fold(passage))
                 if similarity > best.similarity:
                     best = Match(first, last, similarity, "changed")
         return best
 
-    def _bounds_near(self, at: int) -> list[int]:
+    def _word_bounds_near(self, at: int) -> list[int]:
         """The beginnings and ends of words about a place."""
         around = max(0, at - _AROUND)
         words = _WORD.finditer(self.text, around, min(len(self.text), at + _AROUND))
@@ -215,17 +217,17 @@ class SearchedText:
         """Whether the words of the excerpt that stand in the passage, or just beside it, stand in the same order."""
         from rapidfuzz.distance import LCSseq
 
-        quoted = _words(wanted)
+        quoted = _split_words(wanted)
         beside = 1 + len(wanted) // 3
         before = self.text[max(0, match.start - beside) : match.start]
         behind = self.text[match.end : match.end + beside]
-        passage = _words(self.text[match.start : match.end])
+        passage = _split_words(self.text[match.start : match.end])
         # A word that a cut has halved is none.
-        around = [*_words(before)[1:], *passage, *_words(behind)[:-1]]
+        around = [*_split_words(before)[1:], *passage, *_split_words(behind)[:-1]]
         shared = (Counter(quoted) & Counter(around)).total()
-        return shared - LCSseq.similarity(quoted, around) < _moved_words(len(quoted))
+        return shared - LCSseq.similarity(quoted, around) < _reordering_threshold(len(quoted))
 
-    def _densest(self, words: Sequence[str]) -> tuple[int, int] | None:
+    def _most_similar_passage(self, words: Sequence[str]) -> tuple[int, int] | None:
         """The passage of as many words as the excerpt has that shares most of them."""
         tokens = list(_WORD.finditer(self.text))
         wanted, held = Counter(words), Counter[str]()
@@ -243,7 +245,7 @@ class SearchedText:
         return place
 
 
-def _moved_words(count: int) -> int:
+def _reordering_threshold(count: int) -> int:
     """How many words out of place make an excerpt of `count` words a reordered one."""
     return 1 if count < 40 else 2
 
@@ -272,13 +274,13 @@ def _find_words(wanted: str, text: str) -> int:
     at = text.find(wanted)
     while at >= 0:
         end = at + len(wanted)
-        if not (_joined(text, at) or _joined(text, end)):
+        if not (_splits_word(text, at) or _splits_word(text, end)):
             return at
         at = text.find(wanted, at + 1)
     return -1
 
 
-def _joined(text: str, at: int) -> bool:
+def _splits_word(text: str, at: int) -> bool:
     """Whether a word or number goes on across `at`. Scripts without case do not part words by space: never there."""
     return 0 < at < len(text) and _spaced_script(text[at - 1]) and _spaced_script(text[at])
 
@@ -310,7 +312,7 @@ def _without_quotes(wanted: str) -> str:
     return wanted
 
 
-def _even(text: str) -> str:
+def _normalize_spaces(text: str) -> str:
     """The text with one blank for all white space between words. The words of a long text are never made apart:
     thousands of small strings cost more than the search."""
     for blank in _BLANKS:
@@ -321,9 +323,9 @@ def _even(text: str) -> str:
     return text.strip(" ")
 
 
-def _folded(text: str) -> str:
-    return _even(text.casefold())
+def _fold(text: str) -> str:
+    return _normalize_spaces(text.casefold())
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return [match[0].casefold() for match in _WORD.finditer(text)]

@@ -12,10 +12,10 @@ from karenina_core.data.trust import Trust
 from karenina_core.stages.stage import ServiceNeed
 from karenina_core.text import did_you_mean
 from karenina_deep_judgment.prompts import TRAIT_PROMPTS
-from karenina_deep_judgment.searching import check_search_tool, search_needs
-from karenina_deep_judgment.settings import DeepJudgmentSettings, TraitFields, deep_judgment
-from karenina_deep_judgment.traits import SCORED
-from karenina_deep_judgment.wishes import check_traits, searches
+from karenina_deep_judgment.search_tools import check_search_tool, find_service_needs
+from karenina_deep_judgment.settings import DeepJudgmentSettings, TraitFields, settings_of
+from karenina_deep_judgment.trait_evaluator import SCORED
+from karenina_deep_judgment.trait_settings import check_traits, needs_search
 
 logger = logging.getLogger("karenina")
 
@@ -42,7 +42,7 @@ class DeepJudgmentAutoFail(AutoFailStage):
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Only where deep judgment of templates is on."""
-        return deep_judgment(config).deep_judgment_mode != "disabled" or Skip("deep_judgment_mode is disabled")
+        return settings_of(config).deep_judgment_mode != "disabled" or Skip("deep_judgment_mode is disabled")
 
     def skip_because(self, context: VerificationContext) -> str | None:
         """Nothing was quoted, everything is supported, or the model abstained."""
@@ -85,10 +85,10 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Only where deep judgment of rubrics is on; a search tool that nobody offers is a problem of the plan."""
-        if deep_judgment(config).deep_judgment_rubric_mode == "disabled":
+        if settings_of(config).deep_judgment_rubric_mode == "disabled":
             return Skip("deep_judgment_rubric_mode is disabled")
         check_traits(question)
-        if searches(config, question):
+        if needs_search(config, question):
             check_search_tool(config, "deep_judgment_rubric_search_tool")
         return True
 
@@ -99,9 +99,9 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
 
         Warns of traits and questions in `deep_judgment_rubric_config` that this run does not have.
         """
-        _warn_of_strangers(config, questions)
-        if any(searches(config, question) for question in questions):
-            return search_needs(config, "deep_judgment_rubric_search_tool")
+        _warn_about_unknown_names(config, questions)
+        if any(needs_search(config, question) for question in questions):
+            return find_service_needs(config, "deep_judgment_rubric_search_tool")
         return ()
 
     def skip_because(self, context: VerificationContext) -> str | None:
@@ -134,8 +134,8 @@ def _all_supported(metadata: Mapping[str, Mapping[str, Any]] | None) -> str:
     return f"every trait that was scored has its excerpts; not scored: {', '.join(unscored)}"
 
 
-def _warn_of_strangers(config: VerificationConfig, questions: Sequence[Question]) -> None:
-    wishes = deep_judgment(config).deep_judgment_rubric_config
+def _warn_about_unknown_names(config: VerificationConfig, questions: Sequence[Question]) -> None:
+    wishes = settings_of(config).deep_judgment_rubric_config
     if wishes is None:
         return
     traits = {name for question in questions for name in question.trait_names()}

@@ -10,6 +10,8 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
 from karenina_core.stages.stage import ServiceNeed
+from karenina_deep_judgment.excerpt_extraction import ExcerptLimits, extract_excerpts
+from karenina_deep_judgment.hallucination_risk import assess_risks, overall_risk
 from karenina_deep_judgment.prompts import (
     PARAMETERS,
     REASONING,
@@ -17,9 +19,8 @@ from karenina_deep_judgment.prompts import (
     conclusion,
     reasoning_request,
 )
-from karenina_deep_judgment.quoting import Demand, quote
-from karenina_deep_judgment.searching import assess, check_search_tool, overall_risk, search_needs, warn_of_no_search
-from karenina_deep_judgment.settings import DeepJudgmentSettings, deep_judgment
+from karenina_deep_judgment.search_tools import check_search_tool, find_service_needs, warn_about_unused_search_settings
+from karenina_deep_judgment.settings import DeepJudgmentSettings, settings_of
 from karenina_template.parsing import ParsingStage, fill, parsing_request, shown_hints
 from karenina_template.templates.schema import is_reasoning
 from karenina_toolkit.structured import ask, object_schema
@@ -71,9 +72,9 @@ class DeepJudgmentParseTemplate(ParsingStage):
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Only where deep judgment of templates is on; a search tool that nobody offers is a problem of the plan."""
-        if deep_judgment(config).deep_judgment_mode == "disabled":
+        if settings_of(config).deep_judgment_mode == "disabled":
             return Skip("deep_judgment_mode is disabled")
-        if _searches(config):
+        if _uses_search(config):
             check_search_tool(config, "deep_judgment_search_tool")
         return True
 
@@ -83,13 +84,13 @@ class DeepJudgmentParseTemplate(ParsingStage):
 
     def before_any_run(self, config: VerificationConfig) -> None:
         """Warn of settings of a search that will not take place."""
-        warn_of_no_search(config)
+        warn_about_unused_search_settings(config)
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
         """The search tool, where it cannot be used on this machine."""
-        return search_needs(config, "deep_judgment_search_tool") if _searches(config) else []
+        return find_service_needs(config, "deep_judgment_search_tool") if _uses_search(config) else []
 
     def without_judge(self, context: VerificationContext) -> None:
         """Nothing was quoted and nothing reasoned about."""
@@ -109,9 +110,9 @@ class DeepJudgmentParseTemplate(ParsingStage):
     async def _steps(
         self, context: VerificationContext, bound: BoundTemplate, text: str, progress: _Progress
     ) -> BaseAnswer:
-        settings = deep_judgment(context.config)
+        settings = settings_of(context.config)
         schema = bound.judge_schema()
-        items = _attributes(schema, shown_hints(context, bound))
+        items = _describe_attributes(schema, shown_hints(context, bound))
         if settings.deep_judgment_mode == "full":
             await self._quote(context, text, items, settings, progress)
         request = reasoning_request(context.question.question, text, items, progress.excerpts)
@@ -134,27 +135,27 @@ class DeepJudgmentParseTemplate(ParsingStage):
         settings: DeepJudgmentSettings,
         progress: _Progress,
     ) -> None:
-        demand = Demand(
+        limits = ExcerptLimits(
             settings.deep_judgment_max_excerpts_per_attribute,
             settings.deep_judgment_fuzzy_match_threshold,
             settings.deep_judgment_excerpt_retry_attempts,
             settings.deep_judgment_exact_facts,
         )
-        quoted = await quote(context, text, items, demand)
+        quoted = await extract_excerpts(context, text, items, limits)
         progress.excerpts, progress.missing = quoted.found, quoted.missing
         progress.calls, progress.retries = quoted.calls, quoted.retries
         progress.steps.append("excerpts")
         if quoted.rejected:
             context.set_result_field("rejected_excerpts", quoted.rejected)
         if settings.deep_judgment_search_enabled:
-            progress.calls += await assess(context, settings.deep_judgment_search_tool, quoted.found)
+            progress.calls += await assess_risks(context, settings.deep_judgment_search_tool, quoted.found)
             risks = {name: overall_risk(excerpts) for name, excerpts in quoted.found.items()}
             progress.risks = {name: risk for name, risk in risks.items() if risk is not None}
             progress.steps.append("search")
 
     @staticmethod
     def _record(context: VerificationContext, progress: _Progress, *, performed: bool) -> None:
-        settings = deep_judgment(context.config)
+        settings = settings_of(context.config)
         context.set_result_field("deep_judgment_enabled", True)
         context.set_result_field(
             "deep_judgment_search_enabled",
@@ -170,12 +171,12 @@ class DeepJudgmentParseTemplate(ParsingStage):
         context.set_artifact(Keys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT, progress.retries)
 
 
-def _searches(config: VerificationConfig) -> bool:
-    settings = deep_judgment(config)
+def _uses_search(config: VerificationConfig) -> bool:
+    settings = settings_of(config)
     return settings.deep_judgment_mode == "full" and settings.deep_judgment_search_enabled
 
 
-def _attributes(schema: Mapping[str, Any], hints: Mapping[str, str]) -> dict[str, str]:
+def _describe_attributes(schema: Mapping[str, Any], hints: Mapping[str, str]) -> dict[str, str]:
     """The fields that need support, with what the author says about them."""
     fields: Mapping[str, Mapping[str, Any]] = schema["properties"]
     values = {name: part for name, part in fields.items() if not is_reasoning(name)} or fields

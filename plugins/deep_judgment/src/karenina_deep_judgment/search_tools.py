@@ -1,0 +1,106 @@
+"""The search tools that plugins offer: choosing, checking and calling them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from karenina_core.config import plugins_of
+from karenina_core.errors import ConfigError
+from karenina_core.stages.stage import ServiceNeed
+from karenina_core.text import did_you_mean
+from karenina_deep_judgment.hookspecs import karenina_search_tools
+from karenina_deep_judgment.settings import USUAL_TOOL, settings_of
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationConfig, VerificationContext
+    from karenina_core.plugins import Plugins
+    from karenina_deep_judgment.settings import SearchFunction
+    from karenina_toolkit.search_tool import SearchTool
+
+logger = logging.getLogger("karenina")
+
+
+def search_tools(plugins: Plugins) -> list[SearchTool]:
+    """Return the ways to look something up that plugins bring, sorted by name."""
+    return sorted(plugins.call(karenina_search_tools), key=lambda one: one.name)
+
+
+def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
+    """Return the tool of that name, with its results recorded and replayed. Raises `LookupError`."""
+    for tool in search_tools(context.plugins):
+        if tool.name == name:
+            return _with_replay(context, tool)
+    raise LookupError(f"there is no search tool {name!r} in this run")
+
+
+def check_search_tool(config: VerificationConfig, setting: str) -> None:
+    """Raise `ConfigError`, with what to do, where nobody offers the tool that `setting` names."""
+    chosen = _chosen_name(config, setting)
+    tools = _offered_tools(config)
+    if chosen is not None and chosen not in tools:
+        have = ", ".join(sorted(tools)) or "none"
+        raise ConfigError(
+            [
+                f"{setting}: there is no search tool {chosen!r}{did_you_mean(chosen, tools)}; installed are: {have}. "
+                "Install a plugin that offers it, or give a function from query to text in Python"
+            ]
+        )
+
+
+def find_service_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
+    """What keeps the tool that `setting` names from being used on this machine. Asks nobody."""
+    chosen = _chosen_name(config, setting)
+    tool = _offered_tools(config).get(chosen) if chosen is not None else None
+    why = tool.unavailable() if tool is not None else None
+    return [ServiceNeed(f"{setting}: the search tool {chosen!r} cannot be used: {why}")] if why is not None else []
+
+
+def warn_about_unused_search_settings(config: VerificationConfig) -> None:
+    """Log each setting that asks for a search which this configuration has no place for."""
+    if not config.has("deep_judgment_search_enabled"):
+        return
+    settings = settings_of(config)
+    mode, traits = settings.deep_judgment_mode, settings.deep_judgment_rubric_mode
+    if settings.deep_judgment_search_enabled and mode != "full":
+        _warn("deep_judgment_search_enabled", f"deep_judgment_mode is {mode}, and only full has excerpts to look up")
+    if settings.deep_judgment_search_tool != USUAL_TOOL and not settings.deep_judgment_search_enabled:
+        _warn("deep_judgment_search_tool", "deep_judgment_search_enabled is false")
+    if not settings.deep_judgment_rubric_search_enabled:
+        return
+    if traits == "disabled":
+        _warn("deep_judgment_rubric_search_enabled", "deep_judgment_rubric_mode is disabled")
+    elif traits == "use_checkpoint":
+        _warn("deep_judgment_rubric_search_enabled", "with use_checkpoint each trait says for itself what is looked up")
+    elif traits == "enable_all" and not settings.deep_judgment_rubric_global_excerpts:
+        _warn("deep_judgment_rubric_search_enabled", "without deep_judgment_rubric_global_excerpts nothing is quoted")
+
+
+def _warn(name: str, why: str) -> None:
+    logger.warning("%s has no effect: %s", name, why)
+
+
+def _chosen_name(config: VerificationConfig, setting: str) -> str | None:
+    """The name in `setting`; None where it holds a function."""
+    chosen: str | SearchFunction = getattr(settings_of(config), setting)
+    return chosen if isinstance(chosen, str) else None
+
+
+def _offered_tools(config: VerificationConfig) -> Mapping[str, SearchTool]:
+    return {tool.name: tool for tool in search_tools(plugins_of(config))}
+
+
+def _with_replay(context: VerificationContext, tool: SearchTool) -> SearchTool:
+    """Return the tool with its results kept and replayed as the replies of models are."""
+
+    class Kept:
+        name: ClassVar[str] = tool.name
+
+        def unavailable(self) -> str | None:
+            return tool.unavailable()
+
+        async def search(self, query: str) -> str:
+            return await context.consult(tool.name, query, lambda: tool.search(query))
+
+    return Kept()
