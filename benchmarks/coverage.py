@@ -46,8 +46,8 @@ from typing import Any
 import numpy as np
 
 from karenina_engine.results.summary import effective_size, wilson
-from karenina_report.figures.paired import mean_difference
-from karenina_report.figures.sign_flip import sign_flip
+from karenina_report.estimators.paired import mean_difference
+from karenina_report.estimators.sign_flip import sign_flip
 
 RATES = (0.5, 0.7, 0.9, 0.95, 0.97)
 LIKENESS = (0.0, 0.3, 0.7, 0.95)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import result
+from result_builders import result
 
 from karenina_core.data.result import VerificationResult
 

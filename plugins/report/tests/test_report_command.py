@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from commandline import Given, karenina
-from made_results import result, run, save
+from result_builders import result, run, save
 
 from karenina_core.plugins import Plugins
 from karenina_report.commands import commands

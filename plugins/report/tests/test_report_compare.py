@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from made_results import result, run
+from result_builders import result, run
 
 from karenina_benchmark import Benchmark
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_core.errors import ConfigError
 from karenina_report import compare
-from karenina_report.comparison import Difference, Pair
+from karenina_report.comparison_result import Difference, Pair
 
 
 def only(pairs: object) -> Pair:

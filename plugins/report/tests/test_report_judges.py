@@ -14,11 +14,19 @@ from nq301 import available, rows
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
-from statsmodels.stats.inter_rater import cohens_kappa, fleiss_kappa
+from statsmodels.stats.inter_rater import cohens_kappa
+from statsmodels.stats.inter_rater import fleiss_kappa as oracle_fleiss
 
-from karenina_report.figures.agreement import cohen, fleiss, krippendorff, raw_agreement
-from karenina_report.figures.replicates import pass_all, pass_at
-from karenina_report.figures.variance import BOTH, BOTH_AND_REST, JUDGE, QUESTION, REST, variances
+from karenina_report.estimators.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha, raw_agreement
+from karenina_report.estimators.pass_at_k import pass_at_k, pass_hat_k
+from karenina_report.estimators.variance_components import (
+    BOTH,
+    BOTH_AND_REST,
+    JUDGE,
+    QUESTION,
+    REST,
+    estimate_components,
+)
 
 BINARY = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=40)
 
@@ -30,13 +38,13 @@ def test_pass_at_k_counts_every_draw(drawn: tuple[int, int, int]) -> None:
     right, judged, k = drawn
     draws = list(combinations([True] * right + [False] * (judged - right), k))
 
-    assert pass_at(right, judged, k) == pytest.approx(sum(map(any, draws)) / len(draws))
-    assert pass_all(right, judged, k) == pytest.approx(sum(map(all, draws)) / len(draws))
+    assert pass_at_k(right, judged, k) == pytest.approx(sum(map(any, draws)) / len(draws))
+    assert pass_hat_k(right, judged, k) == pytest.approx(sum(map(all, draws)) / len(draws))
 
 
 def test_more_draws_than_replicates_are_refused() -> None:
     with pytest.raises(ValueError, match="cannot be drawn"):
-        pass_at(1, 3, 4)
+        pass_at_k(1, 3, 4)
 
 
 def simulated(questions: int, judges: int, replicates: int, seed: int = 1) -> list[list[list[float]]]:
@@ -54,7 +62,7 @@ def simulated(questions: int, judges: int, replicates: int, seed: int = 1) -> li
 
 
 def test_components_of_variance_are_found_although_judges_share_answers() -> None:
-    found = variances(simulated(3000, 40, 5))
+    found = estimate_components(simulated(3000, 40, 5))
 
     assert found is not None
     assert found.unknown == ()
@@ -72,7 +80,7 @@ def test_components_of_one_replicate_are_those_of_the_mean_squares_of_statsmodel
     )
     squares = anova_lm(ols("value ~ C(question) + C(judge)", table).fit())["mean_sq"]
 
-    found = variances(cells)
+    found = estimate_components(cells)
 
     assert found is not None
     assert found.unknown == (BOTH, REST)
@@ -86,23 +94,23 @@ def test_components_of_one_replicate_are_those_of_the_mean_squares_of_statsmodel
 
 
 def test_one_judge_or_one_replicate_leaves_components_unknown_and_not_0() -> None:
-    one_judge = variances(simulated(50, 1, 4))
+    one_judge = estimate_components(simulated(50, 1, 4))
 
     assert one_judge is not None
     assert one_judge.unknown == (JUDGE, BOTH)
     assert set(one_judge.components) == {QUESTION, REST}
-    assert variances(simulated(50, 1, 1)) is None
-    assert variances(simulated(1, 3, 3)) is None
+    assert estimate_components(simulated(50, 1, 1)) is None
+    assert estimate_components(simulated(1, 3, 3)) is None
 
 
-def units_of(pairs: Sequence[object]) -> range:
+def assign_units(pairs: Sequence[object]) -> range:
     """Return a unit for each item."""
     return range(len(pairs))
 
 
 @given(BINARY)
 def test_cohens_kappa_is_that_of_scikit_learn(pairs: list[tuple[bool, bool]]) -> None:
-    found = cohen(units_of(pairs), pairs)
+    found = cohen_kappa(assign_units(pairs), pairs)
     one, other = zip(*pairs, strict=True)
 
     if len(set(one)) < 2 or len(set(other)) < 2:
@@ -119,7 +127,7 @@ def test_the_interval_of_kappa_is_that_of_statsmodels_with_a_half_in_each_cell()
     pairs = [(True, True)] * 40 + [(True, False)] * 6 + [(False, True)] * 3 + [(False, False)] * 21
     oracle_found = cohens_kappa(np.array([[40.5, 6.5], [3.5, 21.5]]))
 
-    found = cohen(units_of(pairs), pairs)
+    found = cohen_kappa(assign_units(pairs), pairs)
 
     assert found is not None
     assert (found.low, found.high) == pytest.approx((oracle_found.kappa_low, oracle_found.kappa_upp), abs=1e-9)
@@ -127,7 +135,7 @@ def test_the_interval_of_kappa_is_that_of_statsmodels_with_a_half_in_each_cell()
 
 def test_items_of_one_question_widen_the_interval_of_kappa() -> None:
     pairs = ([(True, True)] * 9 + [(True, False)] * 3 + [(False, False)] * 8) * 5
-    alike, apart = cohen([at % 20 for at in range(100)], pairs), cohen(range(100), pairs)
+    alike, apart = cohen_kappa([at % 20 for at in range(100)], pairs), cohen_kappa(range(100), pairs)
 
     assert alike is not None
     assert apart is not None
@@ -142,19 +150,19 @@ RATINGS = st.lists(st.tuples(*[st.sampled_from("abc")] * 3), min_size=2, max_siz
 
 @given(RATINGS)
 def test_fleiss_kappa_is_that_of_statsmodels(items: list[tuple[str, str, str]]) -> None:
-    found = fleiss(units_of(items), items)
+    found = fleiss_kappa(assign_units(items), items)
 
     if len({one for ratings in items for one in ratings}) < 2:
         assert found is None
     else:
         counts = np.array([[ratings.count(one) for one in "abc"] for ratings in items])
         assert found is not None
-        assert found.value == pytest.approx(fleiss_kappa(counts))
+        assert found.value == pytest.approx(oracle_fleiss(counts))
 
 
 @given(st.lists(st.tuples(*[st.sampled_from(["a", "b", None])] * 3), min_size=2, max_size=30))
 def test_krippendorffs_alpha_is_that_of_its_package(items: list[tuple[str | None, ...]]) -> None:
-    found = krippendorff(units_of(items), items)
+    found = krippendorff_alpha(assign_units(items), items)
     several = [ratings for ratings in items if sum(one is not None for one in ratings) > 1]
 
     if len({one for ratings in several for one in ratings if one is not None}) < 2:
@@ -171,15 +179,15 @@ def test_a_rare_class_has_no_interval_by_bootstrap() -> None:
     few = [("a", "a")] * 50 + [("a", "b")] * 9
     enough = [("a", "a")] * 50 + [("a", "b"), ("b", "b")] * 9
 
-    for coefficient in (fleiss, krippendorff):
-        rare, common = coefficient(units_of(few), few), coefficient(units_of(enough), enough)
+    for coefficient in (fleiss_kappa, krippendorff_alpha):
+        rare, common = coefficient(assign_units(few), few), coefficient(assign_units(enough), enough)
         assert rare is not None
         assert rare.low is None
         assert common is not None
         assert common.low is not None
         assert common.high is not None
         assert common.low < common.value < common.high
-        assert common == coefficient(units_of(enough), enough), "the draws repeat"
+        assert common == coefficient(assign_units(enough), enough), "the draws repeat"
 
 
 @available
@@ -193,7 +201,7 @@ def test_judges_of_nq301_agree_with_people_as_published(judge: str, accuracy: st
     pairs = [(row[judge], row["human_label"]) for row in labelled]
     units = [row["question"] for row in labelled]
 
-    agreed, found = raw_agreement(units, pairs), cohen(units, pairs)
+    agreed, found = raw_agreement(units, pairs), cohen_kappa(units, pairs)
 
     assert agreed.value is not None
     assert found is not None

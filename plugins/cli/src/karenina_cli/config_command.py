@@ -24,7 +24,7 @@ def config(
 ) -> None:
     """Print the configuration names of the core and of the installed plugins."""
     screen = screen_of(ctx)
-    with screen.telling_errors():
+    with screen.report_errors():
         from karenina_core.config import VerificationConfig, settings
 
         owned = settings()

@@ -39,7 +39,7 @@ def demo(
     The first time it gets the two models, says what they are, how large and under which licence, and keeps them.
     """
     screen = screen_of(ctx)
-    with screen.telling_errors():
+    with screen.report_errors():
         offered = _offered(screen)
         answering, judge = answering or offered.answering, judge or offered.judge
         offered.get(list(dict.fromkeys((answering, judge))), screen.note)

@@ -39,7 +39,7 @@ def status(
 ) -> None:
     """Tell how far a run is, from its journal, also while it lasts."""
     screen = screen_of(ctx)
-    with screen.telling_errors():
+    with screen.report_errors():
         from karenina_cli.money import ledger_table
         from karenina_engine.cost.ledger import spent_json, summed
         from karenina_engine.journal.view import JournalView
@@ -73,7 +73,7 @@ def resume(
     that you did not run at this place, the `karenina run` command that it describes is printed, and nothing is started.
     """
     screen = screen_of(ctx)
-    with screen.telling_errors():
+    with screen.report_errors():
         from karenina_cli.own_run import resumed_run
         from karenina_cli.run_command import have_run
 
@@ -104,7 +104,7 @@ def export(
     Of a file of results without its journal, the results that are whole are written.
     """
     screen = screen_of(ctx)
-    with screen.telling_errors(), ExitStack() as opened:
+    with screen.report_errors(), ExitStack() as opened:
         from karenina_engine.journal.view import JournalView
         from karenina_engine.results.result_file import OBJECT_LINES, lines_file, make_room
 

@@ -41,7 +41,7 @@ def repair(
     file is kept under another name. A journal of an earlier version of Karenina is brought to the format of this one.
     """
     screen = screen_of(ctx)
-    with screen.telling_errors():
+    with screen.report_errors():
         from karenina_engine.journal.repair import repair as repaired
 
         found = repaired(journal, output)

@@ -32,7 +32,7 @@ def plan(
 ) -> None:
     """Print the plan: the stages in their order, what each waits for, and what is left out and why."""
     screen = screen_of(ctx)
-    with screen.telling_errors():
+    with screen.report_errors():
         plans = _plans(file, config, settings, question, columns_of(columns))
         if as_json:
             screen.json(_json(plans, of_file=file is not None))

@@ -32,7 +32,7 @@ def list_plugins(
     used. `--hooks` lists the hooks themselves, each with the distribution that specifies it.
     """
     screen = screen_of(ctx)
-    with screen.telling_errors():
+    with screen.report_errors():
         if hooks:
             _list_hooks(screen, as_json)
             return

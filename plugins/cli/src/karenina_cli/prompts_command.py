@@ -63,7 +63,7 @@ def prompts(
     be none; of several, the first of each kind is meant.
     """
     screen = screen_of(ctx)
-    with screen.telling_errors():
+    with screen.report_errors():
         from karenina_benchmark import Benchmark
         from karenina_core.config import plugins_of
         from karenina_core.data.trust import Trust

@@ -59,7 +59,7 @@ def rescore(
     benchmark then.
     """
     screen = screen_of(ctx)
-    with screen.telling_errors():
+    with screen.report_errors():
         from karenina_cli.rescored_run import rescored_run
         from karenina_engine.offline.rescoring import rescore as scored_again
 

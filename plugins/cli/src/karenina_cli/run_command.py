@@ -124,7 +124,7 @@ def run(
 ) -> None:
     """Have a benchmark answered and judged, and print each result and the summary."""
     screen = screen_of(ctx)
-    with screen.telling_errors():
+    with screen.report_errors():
         from karenina_benchmark import Benchmark
         from karenina_core.data.trust import Trust
         from karenina_core.errors import ConfigError

@@ -68,7 +68,7 @@ class Screen:
         raise typer.Exit(code)
 
     @contextmanager
-    def telling_errors(self) -> Iterator[None]:
+    def report_errors(self) -> Iterator[None]:
         """Turn bad input into its message and exit code 2, Ctrl-C into 130, a reader that went away into 141."""
         try:
             yield

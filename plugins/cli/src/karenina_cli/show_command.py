@@ -26,7 +26,7 @@ def show(
 ) -> None:
     """Show the results of a run, each in full, and the summary of those that are shown."""
     screen = screen_of(ctx)
-    with screen.telling_errors():
+    with screen.report_errors():
         from karenina_cli.money import cost_in_words, spent_for
         from karenina_cli.printing import print_result, print_summary
         from karenina_cli.run_command import result_json, summary_json

@@ -84,7 +84,7 @@ def trust(
     choose plugins, or change what is paid. Files that they name are not opened.
     """
     screen = screen_of(ctx)
-    with screen.telling_errors():
+    with screen.report_errors():
         from karenina_engine.journal.trust_store import store_trust, trust_file
 
         found = find(file)

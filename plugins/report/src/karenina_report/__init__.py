@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from karenina_report.comparing import compare
-    from karenina_report.describing import describe
+    from karenina_report.run_comparison import compare
+    from karenina_report.run_statistics import describe
 
-_HOMES = {"compare": "karenina_report.comparing", "describe": "karenina_report.describing"}
+_HOMES = {"compare": "karenina_report.run_comparison", "describe": "karenina_report.run_statistics"}
 
 __all__ = ["compare", "describe"]
 

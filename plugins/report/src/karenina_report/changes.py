@@ -8,16 +8,16 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
-from karenina_report.comparison import Change, Side
+from karenina_report.comparison_result import Change, Side
 from karenina_report.metrics import NOT_JUDGED, RATE, verdict
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
-    from karenina_report.observed import PairedQuestion
+    from karenina_report.paired_values import PairedQuestion
     from karenina_report.pairing import Pairing, Results
 
 
-def changes(pairing: Pairing, observed: Mapping[str, Sequence[PairedQuestion]]) -> list[Change]:
+def find_changes(pairing: Pairing, observed: Mapping[str, Sequence[PairedQuestion]]) -> list[Change]:
     """Return the questions whose verdicts, partial credit or traits differ: flips first, the largest before others.
 
     `observed` are the questions of each metric, by its name. A question that only one run has judged is among them.

@@ -7,11 +7,11 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from karenina_report.columns import column
+from karenina_report.columns import find_column
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
-    from karenina_report.questions import Questions
+    from karenina_report.benchmark_questions import BenchmarkQuestions
 
 QUESTION_ID: Final = "question_id"
 _QUESTION_TEXT: Final = "question_text"
@@ -30,7 +30,9 @@ class Units:
         return self.by_question[question_id]
 
 
-def units_of(results: Iterable[VerificationResult], cluster: str | None, questions: Questions | None = None) -> Units:
+def assign_units(
+    results: Iterable[VerificationResult], cluster: str | None, questions: BenchmarkQuestions | None = None
+) -> Units:
     """Return the units of these results' questions: those with one value of the column `cluster` are alike.
 
     `questions` are those of the benchmark, with their columns. By default questions of one text are alike, which is
@@ -40,7 +42,7 @@ def units_of(results: Iterable[VerificationResult], cluster: str | None, questio
     first: dict[str, VerificationResult] = {}
     for result in results:
         first.setdefault(result.question_id, result)
-    values = column(cluster or _QUESTION_TEXT, first.values(), questions)
+    values = find_column(cluster or _QUESTION_TEXT, first.values(), questions)
     units: dict[str, Hashable] = {}
     groups: dict[Hashable, list[str]] = defaultdict(list)
     for id, result in first.items():

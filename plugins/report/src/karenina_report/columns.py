@@ -10,42 +10,44 @@ from karenina_core.text import did_you_mean
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
-    from karenina_report.questions import Questions
+    from karenina_report.benchmark_questions import BenchmarkQuestions
 
 Column = Callable[["VerificationResult"], tuple[str, ...]]
 """What a result has in a column: none, one or several values."""
 
 
-def _one(value: object) -> tuple[str, ...]:
+def _as_values(value: object) -> tuple[str, ...]:
     return () if value is None or value == "" else (str(value),)
 
 
-_OF_RESULTS: Final[Mapping[str, Column]] = {
+_RESULT_COLUMNS: Final[Mapping[str, Column]] = {
     "keyword": lambda result: tuple(result.metadata.keywords or ()),
-    "question_id": lambda result: _one(result.question_id),
-    "question_text": lambda result: _one(result.metadata.question_text),
-    "answering_model": lambda result: _one(result.metadata.answering_id),
-    "judge": lambda result: _one(result.metadata.parsing_id),
-    "replicate": lambda result: _one(result.metadata.replicate or 1),
-    "template_id": lambda result: _one(result.metadata.template_id),
-    "run_name": lambda result: _one(result.metadata.run_name),
-    "outcome": lambda result: _one(result.outcome.value),
+    "question_id": lambda result: _as_values(result.question_id),
+    "question_text": lambda result: _as_values(result.metadata.question_text),
+    "answering_model": lambda result: _as_values(result.metadata.answering_id),
+    "judge": lambda result: _as_values(result.metadata.parsing_id),
+    "replicate": lambda result: _as_values(result.metadata.replicate or 1),
+    "template_id": lambda result: _as_values(result.metadata.template_id),
+    "run_name": lambda result: _as_values(result.metadata.run_name),
+    "outcome": lambda result: _as_values(result.outcome.value),
 }
 
 
-def column(name: str, results: Iterable[VerificationResult], questions: Questions | None = None) -> Column:
+def find_column(
+    name: str, results: Iterable[VerificationResult], questions: BenchmarkQuestions | None = None
+) -> Column:
     """Return the column of this name: of every result, of the benchmark's `questions`, or reported by a stage.
 
     Raises `ConfigError` for a name that is none of these.
     """
-    if name in _OF_RESULTS:
-        return _OF_RESULTS[name]
+    if name in _RESULT_COLUMNS:
+        return _RESULT_COLUMNS[name]
     if questions is not None and name in questions.columns:
         of_questions = questions.columns[name]
         return lambda result: of_questions.get(result.question_id, ())
     reported = dict.fromkeys(key for one in results for values in one.extensions.values() for key in values)
     if name in reported:
-        return lambda result: _one(next((own[name] for own in result.extensions.values() if name in own), None))
-    known = [*_OF_RESULTS, *(questions.columns if questions is not None else ()), *reported]
+        return lambda result: _as_values(next((own[name] for own in result.extensions.values() if name in own), None))
+    known = [*_RESULT_COLUMNS, *(questions.columns if questions is not None else ()), *reported]
     more = "" if questions is not None else "; with --benchmark FILE (in Python benchmark=) also those of its questions"
     raise ConfigError([f"there is no column {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}{more}"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
-from karenina_report.command_line import (
+from karenina_report.options import (
     AsJson,
     BenchmarkFile,
     Cluster,
@@ -17,14 +17,14 @@ from karenina_report.command_line import (
     Runs,
     Scale,
     config_error,
-    cuts_of,
+    get_screen,
     is_number,
-    scales_of,
-    screen_of,
+    parse_cuts,
+    parse_scales,
 )
 
 if TYPE_CHECKING:
-    from karenina_report.comparison import Comparison
+    from karenina_report.comparison_result import Comparison
 
 FAILED: Final = 1
 """The exit code of a comparison that does not show what was asked for."""
@@ -100,9 +100,9 @@ def compare(
     Differences are the first run minus the second, in percentage points. A file with several answering models counts
     as several runs. Questions that only one run has, and those whose template changed, are listed and left out.
     """
-    screen = screen_of(ctx)
-    with screen.telling_errors():
-        from karenina_report.comparing import compare as compared
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_report.run_comparison import compare as compared
 
         found = compared(
             *files,
@@ -110,8 +110,8 @@ def compare(
             by=by,
             cluster=cluster,
             model=model,
-            cuts=cuts_of(cut),
-            scales=scales_of(scale),
+            cuts=parse_cuts(cut),
+            scales=parse_scales(scale),
             benchmark=benchmark,
             any_judge=any_judge,
             any_template=any_template,
@@ -120,7 +120,7 @@ def compare(
         if as_json:
             screen.json({**found.model_dump(mode="json"), "failures": failures})
         else:
-            from karenina_report.printed import comparison_lines
+            from karenina_report.comparison_text import comparison_lines
 
             for line in comparison_lines(found, screen.out.width, changes):
                 typer.echo(line)

@@ -15,13 +15,13 @@ def clean(text: str) -> str:
     return " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """Return `text` in one line of at most `most` characters."""
     line = clean(text)
     return line if len(line) <= most else line[: most - 3].rstrip() + "..."
 
 
-def facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
+def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
     """Return lines of names and texts; a text that is too long goes on below itself, not below its name."""
     everything = list(rows)
     indent = max((len(name) for name, _ in everything), default=0) + _GAP
@@ -31,7 +31,7 @@ def facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
         yield from (" " * indent + line for line in lines[1:])
 
 
-def table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+def format_table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     """Return the lines of a table: the first column to the left, numbers to the right.
 
     If it is too wide, the first column is repeated, and the others follow in several parts.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError
-from karenina_report.judges import judge_names
+from karenina_report.judge_names import make_judge_namer
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -27,7 +27,7 @@ class Pairing:
     """The questions of both runs with their results, and what stands in the way.
 
     `changed` are questions in both runs whose template, truth or text is not the same, each with what changed; they are
-    not among `questions`. `judges` are those whose results are compared, `judge_of` names the judge of a result.
+    not among `questions`. `judges` are those whose results are compared, `judge_name` names the judge of a result.
     `same_answers` is True if both runs hold the same stored answers, so that replicates belong together; `same_judges`
     if both have the same judges.
     """
@@ -37,18 +37,18 @@ class Pairing:
     only_b: list[str] = field(default_factory=list)
     changed: dict[str, list[str]] = field(default_factory=dict)
     judges: list[str] = field(default_factory=list)
-    judge_of: Callable[[VerificationResult], str] = lambda _result: ""
+    judge_name: Callable[[VerificationResult], str] = lambda _result: ""
     same_answers: bool = False
     same_judges: bool = True
     notes: list[str] = field(default_factory=list)
 
 
-def pair(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False) -> Pairing:
+def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False) -> Pairing:
     """Return what can be compared of two runs.
 
     Raises `ConfigError` if no question or no judge is in both, or if templates or judge prompts differ throughout.
     """
-    found = Pairing(judge_of=judge_names([a.results, b.results]))
+    found = Pairing(judge_name=make_judge_namer([a.results, b.results]))
     found.notes += _other_settings(a, b)
     _choose_judges(found, a, b, any_judge=any_judge)
     ours, theirs = (_by_question(run.results) for run in (a, b))
@@ -61,7 +61,7 @@ def pair(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False)
                 found.changed[id] = differing
             if not differing or any_template:
                 chosen = [
-                    [one for one in group if found.judge_of(one) in found.judges] for group in (ours[id], theirs[id])
+                    [one for one in group if found.judge_name(one) in found.judges] for group in (ours[id], theirs[id])
                 ]
                 found.questions[id] = (chosen[0], chosen[1])
     if not found.questions:
@@ -79,7 +79,7 @@ def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
 
 def _choose_judges(found: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
     """Fill `judges` with those of both runs. Raises `ConfigError` if there is none."""
-    ours, theirs = (_prompts(run.results, found.judge_of) for run in (a, b))
+    ours, theirs = (_prompts(run.results, found.judge_name) for run in (a, b))
     if any_judge:
         found.judges = [*dict.fromkeys([*ours, *theirs])]
         found.same_judges = set(ours) == set(theirs)
@@ -112,18 +112,18 @@ def _choose_judges(found: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
 
 
 def _prompts(
-    results: Iterable[VerificationResult], judge_of: Callable[[VerificationResult], str]
+    results: Iterable[VerificationResult], judge_name: Callable[[VerificationResult], str]
 ) -> dict[str, set[str]]:
     """Return the judges with their system prompts."""
     found: dict[str, set[str]] = defaultdict(set)
     for result in results:
-        found[judge_of(result)].add(result.metadata.parsing_system_prompt or "")
+        found[judge_name(result)].add(result.metadata.parsing_system_prompt or "")
     return found
 
 
 def _added_prompts(a: Run, b: Run) -> list[str]:
     """Return the judges' tasks to which the user added other instructions, as far as journals state it."""
-    ours, theirs = a.stated.judge_prompts, b.stated.judge_prompts
+    ours, theirs = a.journal_info.judge_prompts, b.journal_info.judge_prompts
     if ours is None or theirs is None:
         return []
     return [name for name in dict.fromkeys([*ours, *theirs]) if ours.get(name) != theirs.get(name)]
@@ -132,9 +132,9 @@ def _added_prompts(a: Run, b: Run) -> list[str]:
 def _other_settings(a: Run, b: Run) -> list[str]:
     """Return notes on what journals and stages state of the runs that is not the same."""
     notes = []
-    if a.stated.content and b.stated.content and a.stated.content != b.stated.content:
+    if a.journal_info.content and b.journal_info.content and a.journal_info.content != b.journal_info.content:
         notes.append("the benchmark's file is not the same: traits may have changed")
-    ours, theirs = a.stated.settings, b.stated.settings
+    ours, theirs = a.journal_info.settings, b.journal_info.settings
     if ours is not None and theirs is not None:
         names = [name for name in dict.fromkeys([*ours, *theirs]) if ours.get(name) != theirs.get(name)]
         names = _that_change_results(name for name in names if name not in _OF_THE_RUN)

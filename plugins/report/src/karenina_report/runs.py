@@ -27,12 +27,12 @@ Source = str | Path | Iterable[VerificationResult]
 """A result file, a journal, or results."""
 
 _SQLITE: Final = b"SQLite format 3\0"
-_OF_THE_ANSWER: Final = ("answer_generation", "generation")
+_ANSWERING_TASKS: Final = ("answer_generation", "generation")
 """The keys of `prompt_config` whose instructions go to the answering model, and not to a judge."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class JournalInfo:
     """What the journal of a run states about it; nothing if there is no journal.
 
     `cost` is what all runs of the journal have spent, `content` a digest of the benchmark, `settings` are those of the
@@ -49,7 +49,9 @@ class Stated:
         if self.settings is None:
             return None
         own = self.settings.get("prompt_config")
-        return {name: text for name, text in own.items() if name not in _OF_THE_ANSWER} if isinstance(own, dict) else {}
+        return (
+            {name: text for name, text in own.items() if name not in _ANSWERING_TASKS} if isinstance(own, dict) else {}
+        )
 
 
 @dataclass(slots=True)
@@ -65,7 +67,7 @@ class Run:
     totals: Totals = field(default_factory=Totals)
     seconds: float = 0.0
     stages: set[tuple[str, str, str]] = field(default_factory=set)
-    stated: Stated = field(default_factory=Stated)
+    journal_info: JournalInfo = field(default_factory=JournalInfo)
     shares_journal: bool = False
 
     def add(self, result: VerificationResult) -> None:
@@ -73,7 +75,7 @@ class Run:
         self.totals.add(result)
         self.seconds += result.metadata.execution_time
         self.stages.update((one.name, one.distribution, one.version) for one in result.stages if one.status == "ran")
-        self.results.append(result.model_copy(update=_FREED))
+        self.results.append(result.model_copy(update=_DROPPED_FIELDS))
 
     @property
     def summary(self) -> Summary:
@@ -86,7 +88,7 @@ class Run:
         return self.totals.usage()
 
 
-_FREED: Final[Mapping[str, Any]] = {"stages": [], "evaluation_input": None}
+_DROPPED_FIELDS: Final[Mapping[str, Any]] = {"stages": [], "evaluation_input": None}
 """What takes most of the memory of a result and is not compared."""
 
 
@@ -100,7 +102,7 @@ def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
         if not runs:
             what = f"no result of the answering model {model!r}" if model is not None else "no result"
             raise ConfigError(
-                [f"{_named(source) or 'one of the sets of results'} holds {what}: nothing can be compared"]
+                [f"{_source_name(source) or 'one of the sets of results'} holds {what}: nothing can be compared"]
             )
     _rename([run for runs in found for run in runs], one_each=all(len(runs) == 1 for runs in found))
     return [run for runs in found for run in runs]
@@ -112,12 +114,12 @@ def _runs_of(source: Source, model: str | None) -> list[Run]:
         answering = result.metadata.answering_id
         if model in (None, answering):
             if answering not in by_model:
-                by_model[answering] = Run(answering, _named(source))
+                by_model[answering] = Run(answering, _source_name(source))
             by_model[answering].add(result)
     runs = list(by_model.values())
-    stated = _stated(source)
+    info = _read_journal_info(source)
     for run in runs:
-        run.stated = stated
+        run.journal_info = info
         run.shares_journal = len(runs) > 1 or model is not None
     return runs
 
@@ -139,7 +141,7 @@ def _stem(source: str | None) -> str | None:
     return Path(source).name.removesuffix(".jsonl").removesuffix(".journal").removesuffix(".results")
 
 
-def _named(source: Source) -> str | None:
+def _source_name(source: Source) -> str | None:
     return str(source) if isinstance(source, str | Path) else None
 
 
@@ -147,7 +149,7 @@ def _results(source: Source) -> Iterator[VerificationResult]:
     if not isinstance(source, str | Path):
         yield from source
     elif is_journal(Path(source)):
-        yield from _journalled(Path(source))
+        yield from _journal_results(Path(source))
     else:
         yield from read_results(source)
 
@@ -161,7 +163,7 @@ def is_journal(path: Path) -> bool:
         return False  # reading it as results reports what is wrong with it
 
 
-def _journalled(path: Path) -> Iterator[VerificationResult]:
+def _journal_results(path: Path) -> Iterator[VerificationResult]:
     with JournalView(path) as view:
         for line in view.results():
             try:
@@ -172,19 +174,19 @@ def _journalled(path: Path) -> Iterator[VerificationResult]:
                 ) from error
 
 
-def _stated(source: Source) -> Stated:
+def _read_journal_info(source: Source) -> JournalInfo:
     """Return what the journal states: the source itself, or the one beside a result file that wrote just that file."""
     if not isinstance(source, str | Path):
-        return Stated()
+        return JournalInfo()
     path = Path(source)
     itself = is_journal(path)
     with suppress(JournalError), JournalView(path if itself else default_journal(path)) as view:
         command = view.command() or {}
         if itself or command.get("output") == str(path.absolute()):
             settings, content = command.get("config"), command.get("content")
-            return Stated(
+            return JournalInfo(
                 summed(line.made for line in view.spent()),
                 content if isinstance(content, str) else None,
                 settings if isinstance(settings, dict) else None,
             )
-    return Stated()
+    return JournalInfo()

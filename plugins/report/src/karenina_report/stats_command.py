@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from karenina_report.command_line import (
+from karenina_report.options import (
     AsJson,
     BenchmarkFile,
     Cluster,
@@ -14,9 +14,9 @@ from karenina_report.command_line import (
     Model,
     Runs,
     Scale,
-    cuts_of,
-    scales_of,
-    screen_of,
+    get_screen,
+    parse_cuts,
+    parse_scales,
 )
 
 
@@ -39,26 +39,26 @@ def stats(
     Intervals take into account that replicates, judges and equal questions are alike. A file with several answering
     models counts as several runs; `karenina compare` sets runs beside each other.
     """
-    screen = screen_of(ctx)
-    with screen.telling_errors():
-        from karenina_report.describing import describe
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_report.run_statistics import describe
 
         found = describe(
             *files,
             by=by,
             cluster=cluster,
             model=model,
-            cuts=cuts_of(cut),
-            scales=scales_of(scale),
+            cuts=parse_cuts(cut),
+            scales=parse_scales(scale),
             benchmark=benchmark,
         )
         if as_json:
             screen.json({"runs": [one.model_dump(mode="json") for one in found]})
             return
-        from karenina_report.described import description_lines
+        from karenina_report.statistics_text import statistics_lines
 
         for number, one in enumerate(found):
             if number:
                 typer.echo("")
-            for line in description_lines(one, screen.out.width):
+            for line in statistics_lines(one, screen.out.width):
                 typer.echo(line)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Final
 
-from karenina_report.figures.student import t_quantile, t_two_sided
+from karenina_report.estimators.t_distribution import t_quantile, t_two_sided
 
 POWER_FACTOR: Final = 2.80
 """Standard errors of a difference that is found in 80% of runs, at a two-sided level of 5%."""
@@ -79,7 +79,7 @@ def questions_needed(error: float, questions: int, difference: float) -> int:
     return int(needed) + (needed > int(needed))
 
 
-def within_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
+def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
     """Return which share of the variance of the differences comes from replicates, which more of them would lower.
 
     `within` are the variances of each question's difference over its replicates. None if nothing varies.
@@ -92,7 +92,7 @@ def within_share(within: Sequence[float], differences: Sequence[float]) -> float
     return min(1.0, sum(within) / len(within) / total) if total else None
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
     """Return the p values adjusted for all of them together (S. Holm, Scandinavian Journal of Statistics 6, 1979)."""
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted, highest = [0.0] * len(p_values), 0.0

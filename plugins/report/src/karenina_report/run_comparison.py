@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
 from karenina_engine.cost.prices import dollars
-from karenina_report.changes import changes
-from karenina_report.clusters import Units, units_of
-from karenina_report.columns import column
-from karenina_report.comparison import Comparison, Difference, Group, Pair, RunFacts
-from karenina_report.figures.paired import holm
+from karenina_report.benchmark_questions import BenchmarkQuestions, read_benchmark_questions
+from karenina_report.changes import find_changes
+from karenina_report.clusters import Units, assign_units
+from karenina_report.columns import find_column
+from karenina_report.comparison_result import ComparedRun, Comparison, Difference, Group, Pair
+from karenina_report.estimators.paired import adjust_by_holm
 from karenina_report.metrics import NOT_JUDGED, Metric, verdict_metrics
-from karenina_report.observed import difference_of, observed
-from karenina_report.pairing import Pairing, pair
-from karenina_report.questions import Questions, read_questions
+from karenina_report.paired_values import estimate_difference, pair_values
+from karenina_report.pairing import Pairing, pair_runs
 from karenina_report.runs import Run, Source, read_runs
-from karenina_report.traits import check_traits, trait_metrics
+from karenina_report.trait_metrics import check_trait_names, trait_metrics
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from karenina_benchmark import Benchmark
-    from karenina_report.observed import PairedQuestion
+    from karenina_report.paired_values import PairedQuestion
 
 LEAST_OF_A_GROUP: Final = 5
-"""Questions that a group needs for an interval."""
+"""BenchmarkQuestions that a group needs for an interval."""
 
 
 def compare(
@@ -65,7 +65,7 @@ def compare(
         )
     labels = [_label(number) for number in range(len(runs))]
     base = _baseline(baseline, runs, labels)
-    questions = read_questions(benchmark) if benchmark is not None else None
+    questions = read_benchmark_questions(benchmark) if benchmark is not None else None
     known = {**(questions.scales if questions is not None else {}), **(scales or {})}
     named = [*(cuts or {}), *(scales or {})]
     options = _Options(by, cluster, cuts or {}, known, named, questions, any_judge, any_template)
@@ -74,7 +74,7 @@ def compare(
     )
     pairs = [_pair(runs[a], runs[b], labels[a], labels[b], options) for a, b in places]
     return Comparison(
-        runs=[_facts(run, label) for run, label in zip(runs, labels, strict=True)],
+        runs=[_fact_rows(run, label) for run, label in zip(runs, labels, strict=True)],
         pairs=_adjusted(pairs) if len(pairs) > 1 else pairs,
         baseline=labels[base] if base is not None else None,
         by=by,
@@ -90,7 +90,7 @@ class _Options:
     cuts: Mapping[str, float]
     scales: Mapping[str, tuple[float, float]]
     named: Sequence[str]
-    questions: Questions | None
+    questions: BenchmarkQuestions | None
     any_judge: bool
     any_template: bool
 
@@ -117,10 +117,10 @@ def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[
     raise ConfigError([f"no run is called {baseline!r}{hint}: the baseline is one of {', '.join(known)}"])
 
 
-def _facts(run: Run, label: str) -> RunFacts:
-    usage, cost = run.usage, run.stated.cost
+def _fact_rows(run: Run, label: str) -> ComparedRun:
+    usage, cost = run.usage, run.journal_info.cost
     known = cost is not None and (cost.known or cost.cost > 0)
-    return RunFacts(
+    return ComparedRun(
         label=label,
         name=run.name,
         source=run.source,
@@ -138,16 +138,17 @@ def _facts(run: Run, label: str) -> RunFacts:
 
 
 def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair:
-    pairing = pair(a, b, any_judge=options.any_judge, any_template=options.any_template)
+    pairing = pair_runs(a, b, any_judge=options.any_judge, any_template=options.any_template)
     everything = [one for pair in pairing.questions.values() for side in pair for one in side]
-    units = units_of(everything, options.cluster, options.questions)
+    units = assign_units(everything, options.cluster, options.questions)
     metrics = [*verdict_metrics(everything), *trait_metrics(everything, options.cuts, options.scales)]
-    check_traits(everything, options.named)
-    seen = {metric.name: observed(metric, pairing) for metric in metrics}
+    check_trait_names(everything, options.named)
+    seen = {metric.name: pair_values(metric, pairing) for metric in metrics}
     differences = [
         found
         for metric in metrics
-        if (found := difference_of(metric, seen[metric.name], units.of, same_answers=pairing.same_answers)) is not None
+        if (found := estimate_difference(metric, seen[metric.name], units.of, same_answers=pairing.same_answers))
+        is not None
     ]
     main = metrics[0]
     return Pair(
@@ -164,7 +165,7 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         differences=[one for one in differences if one.metric != NOT_JUDGED or one.a or one.b],
         by_judge=_by_judge(main, pairing, units),
         groups=_groups(main, pairing, options.by, units, options.questions) if options.by is not None else [],
-        changes=changes(pairing, seen),
+        changes=find_changes(pairing, seen),
     )
 
 
@@ -173,28 +174,30 @@ def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Differe
         return {}
     found = {}
     for judge in pairing.judges:
-        one = difference_of(main, observed(main, pairing, [judge]), units.of, same_answers=pairing.same_answers)
+        one = estimate_difference(
+            main, pair_values(main, pairing, [judge]), units.of, same_answers=pairing.same_answers
+        )
         if one is not None:
             found[judge] = one
     return found
 
 
-def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: Questions | None) -> list[Group]:
-    values = column(by, [one for pair in pairing.questions.values() for side in pair for one in side], questions)
+def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: BenchmarkQuestions | None) -> list[Group]:
+    values = find_column(by, [one for pair in pairing.questions.values() for side in pair for one in side], questions)
     ids: dict[str, list[str]] = defaultdict(list)
     for id, (ours, theirs) in pairing.questions.items():
         for value in dict.fromkeys(value for result in [*ours, *theirs] for value in values(result)):
             ids[value].append(id)
     found = []
     for value in sorted(ids):
-        one = _group(value, observed(main, pairing, ids=ids[value]), main, units)
+        one = _group(value, pair_values(main, pairing, ids=ids[value]), main, units)
         if one is not None:
             found.append(one)
     return found
 
 
 def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units: Units) -> Group | None:
-    one = difference_of(main, questions, units.of)
+    one = estimate_difference(main, questions, units.of)
     if one is None:
         return None
     enough = one.questions >= LEAST_OF_A_GROUP
@@ -216,7 +219,8 @@ def _adjusted(pairs: Sequence[Pair]) -> list[Pair]:
         for difference in one.differences:
             p_values[difference.metric][at] = difference.p
     adjusted = {
-        metric: dict(zip(by_pair, holm(list(by_pair.values())), strict=True)) for metric, by_pair in p_values.items()
+        metric: dict(zip(by_pair, adjust_by_holm(list(by_pair.values())), strict=True))
+        for metric, by_pair in p_values.items()
     }
     return [
         one.model_copy(

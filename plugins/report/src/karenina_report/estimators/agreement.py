@@ -46,7 +46,7 @@ def _agreed(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]
     return counted
 
 
-def cohen(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]]) -> Kappa | None:
+def cohen_kappa(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]]) -> Kappa | None:
     """Return Cohen's kappa of two raters; None if a rater is constant, for which it is undefined.
 
     The interval is that of the table at its effective size with 1/2 added to each cell, by the large-sample variance
@@ -80,7 +80,7 @@ def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hash
     return (observed - chance) / (1 - chance), spread / size
 
 
-def fleiss(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
+def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
     """Return Fleiss' kappa over the items that all raters rated; None if it is undefined.
 
     The interval is that of a bootstrap of whole units. Source: J. L. Fleiss, Psychological Bulletin 76, 1971.
@@ -102,7 +102,7 @@ def fleiss(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
     return _with_interval(*_sums(whole, agreement), coefficient)
 
 
-def krippendorff(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
+def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
     """Return Krippendorff's alpha of classes, over the items that two raters or more rated; None if it is undefined.
 
     The interval is that of a bootstrap of whole units. Source: K. Krippendorff, Computing Krippendorff's

@@ -9,9 +9,9 @@ from functools import lru_cache
 from statistics import fmean, variance
 from typing import TYPE_CHECKING
 
-from karenina_report.comparison import Bounds, Difference, Flipped, PlainInterval, Power
-from karenina_report.figures.paired import detectable, mean_difference, questions_needed, within_share
-from karenina_report.figures.sign_flip import MOST_PARTS, sign_flip
+from karenina_report.comparison_result import Bounds, Difference, Flipped, PlainInterval, Power
+from karenina_report.estimators.paired import detectable, mean_difference, questions_needed, within_question_share
+from karenina_report.estimators.sign_flip import MOST_PARTS, sign_flip
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -25,7 +25,7 @@ Place = tuple[Hashable, ...]
 
 
 @dataclass(slots=True)
-class Observed:
+class MetricValues:
     """A metric of one question in one run: its values by replicate and judge, and how many are missing.
 
     `unpaired` are the values of replicates that the other run, with the same stored answers, does not have.
@@ -70,8 +70,8 @@ class PairedQuestion:
     """A metric of one question in both runs."""
 
     id: str
-    a: Observed
-    b: Observed
+    a: MetricValues
+    b: MetricValues
 
     @property
     def is_complete(self) -> bool:
@@ -87,7 +87,7 @@ class PairedQuestion:
         return a - b
 
 
-def observed(
+def pair_values(
     metric: Metric, pairing: Pairing, judges: Sequence[str] | None = None, ids: Iterable[str] | None = None
 ) -> list[PairedQuestion]:
     """Return the questions with a value, or a missing one, of the metric.
@@ -100,31 +100,31 @@ def observed(
     for id in pairing.questions if ids is None else ids:
         if metric.questions is not None and id not in metric.questions:
             continue
-        sides = [Observed(), Observed()]
+        sides = [MetricValues(), MetricValues()]
         for side, results in zip(sides, pairing.questions[id], strict=True):
             for result in results:
-                judge = pairing.judge_of(result)
+                judge = pairing.judge_name(result)
                 if judge in wanted:
-                    _observe(
+                    _add_value(
                         side, metric, result, (result.metadata.replicate or 1, judge if pairing.same_judges else "")
                     )
         one = PairedQuestion(id, *sides)
         if pairing.same_answers:
-            _keep_common(one)
+            _set_unpaired_aside(one)
         if any(side.has_values or side.missing for side in sides):
             found.append(one)
     return found
 
 
-def _observe(side: Observed, metric: Metric, result: VerificationResult, place: Place) -> None:
+def _add_value(side: MetricValues, metric: Metric, result: VerificationResult, place: Place) -> None:
     value = metric.value(result)
     if value is not None:
-        side.values.setdefault(place, []).append(exact(value))
+        side.values.setdefault(place, []).append(as_fraction(value))
     elif metric.missing(result):
         side.missing += 1
 
 
-def _keep_common(one: PairedQuestion) -> None:
+def _set_unpaired_aside(one: PairedQuestion) -> None:
     """Set the values of replicates aside that only one run has."""
     both = one.a.values.keys() & one.b.values.keys()
     for side in (one.a, one.b):
@@ -133,13 +133,13 @@ def _keep_common(one: PairedQuestion) -> None:
 
 
 @lru_cache(maxsize=4096)
-def exact(value: float) -> Fraction:
+def as_fraction(value: float) -> Fraction:
     """Return the fraction that is meant: 2/3 for 0.6666666666666666."""
     near = Fraction(value).limit_denominator(MOST_PARTS)
     return near if abs(near - Fraction(value)) < _CLOSE else Fraction(value)
 
 
-def difference_of(
+def estimate_difference(
     metric: Metric,
     questions: Sequence[PairedQuestion],
     unit_of: Callable[[str], Hashable],
@@ -222,7 +222,7 @@ def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float,
 def _within(both: Sequence[PairedQuestion], *, same_answers: bool) -> float | None:
     """Return the share of the variance of the differences that comes from replicates."""
     found = [one for question in both if (one := _noise(question, same_answers=same_answers)) is not None]
-    return within_share(found, [float(one.difference) for one in both]) if found else None
+    return within_question_share(found, [float(one.difference) for one in both]) if found else None
 
 
 def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
@@ -236,7 +236,7 @@ def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
     return sum(variance(side.values()) / len(side) for side in sides)
 
 
-def _by_replicate(side: Observed) -> Mapping[Hashable, float]:
+def _by_replicate(side: MetricValues) -> Mapping[Hashable, float]:
     """Return the mean of each replicate over its judges."""
     values: dict[Hashable, list[float]] = {}
     for place, some in side.values.items():

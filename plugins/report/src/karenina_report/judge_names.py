@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
 
-    JudgeName = Callable[[VerificationResult], str]
+    JudgeNamer = Callable[[VerificationResult], str]
 
 
-def judge_names(runs: Sequence[Iterable[VerificationResult]]) -> JudgeName:
+def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:
     """Return what names the judge of a result: its model; with its id too if a run has two judges of one model."""
     ids: dict[tuple[int, str], set[str]] = defaultdict(set)
     for place, results in enumerate(runs):

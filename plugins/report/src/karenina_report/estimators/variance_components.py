@@ -15,7 +15,7 @@ BOTH_AND_REST: Final = "question x judge, and rest"
 
 
 @dataclass(frozen=True, slots=True)
-class Variances:
+class VarianceComponents:
     """The components of variance, each at least 0, and those that cannot be told apart with these data.
 
     With one judge no component of judges is known. With one replicate the component of question and judge together
@@ -32,7 +32,7 @@ class Variances:
         return {name: one / total for name, one in self.components.items()} if total else {}
 
 
-def variances(cells: Sequence[Sequence[Sequence[float]]]) -> Variances | None:
+def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceComponents | None:
     """Return the components of variance of values by question, judge and replicate, by mean squares.
 
     Every question needs all cells. All judges judge the same answers, so replicates are crossed with judges within
@@ -49,13 +49,15 @@ def variances(cells: Sequence[Sequence[Sequence[float]]]) -> Variances | None:
     answers = _answers(cells, of_question)
     if judges == 1:
         assert answers is not None
-        return Variances(_at_least_0({QUESTION: (between - answers) / replicates, REST: answers}), (JUDGE, BOTH))
+        return VarianceComponents(
+            _at_least_0({QUESTION: (between - answers) / replicates, REST: answers}), (JUDGE, BOTH)
+        )
     by_judge = questions * replicates * sum((one - mean) ** 2 for one in of_judge) / (judges - 1)
     together = _together(cells, of_question, of_judge, mean)
     judge = (by_judge - together) / (questions * replicates)
     if answers is None:
         found = {QUESTION: (between - together) / judges, JUDGE: judge, BOTH_AND_REST: together}
-        return Variances(_at_least_0(found), (BOTH, REST))
+        return VarianceComponents(_at_least_0(found), (BOTH, REST))
     noise = _noise(cells, of_question)
     found = {
         QUESTION: (between - answers - together + noise) / (judges * replicates),
@@ -63,7 +65,7 @@ def variances(cells: Sequence[Sequence[Sequence[float]]]) -> Variances | None:
         BOTH: (together - noise) / replicates,
         REST: noise + max(0.0, (answers - noise) / judges),
     }
-    return Variances(_at_least_0(found), ())
+    return VarianceComponents(_at_least_0(found), ())
 
 
 def _at_least_0(found: dict[str, float]) -> dict[str, float]:

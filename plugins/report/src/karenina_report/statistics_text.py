@@ -5,46 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from karenina_report.layout import clean, facts, table
-from karenina_report.printed import percent
+from karenina_report.comparison_text import percent
+from karenina_report.layout import clean, format_facts, format_table
 
 if TYPE_CHECKING:
     from karenina_engine.results.summary import Rate
-    from karenina_report.description import Agreement, Coefficient, Description
+    from karenina_report.statistics_result import Agreement, Coefficient, RunStatistics
 
 
-def description_lines(found: Description, width: int) -> Iterator[str]:
+def statistics_lines(found: RunStatistics, width: int) -> Iterator[str]:
     """Return the lines that `karenina stats` prints of one run."""
-    yield from facts(_facts(found), width)
+    yield from format_facts(_fact_rows(found), width)
     if found.groups:
         yield ""
         rows = [[clean(one.value), *_rate_cells(one.rate), str(one.not_judged)] for one in found.groups]
         head = [found.by or "", "right", "judged", _units(found), "pass rate", "95% CI", "not judged"]
-        yield from table([head, *rows], width)
-        yield from facts([("", "Groups are exploratory: nothing is corrected for their number.")], width)
+        yield from format_table([head, *rows], width)
+        yield from format_facts([("", "Groups are exploratory: nothing is corrected for their number.")], width)
     if found.means:
         yield ""
         means = [
             [clean(one.metric), f"{one.value:.3f}", _bounds(one.low, one.high), f"{one.results:,}", f"{one.missing:,}"]
             for one in found.means
         ]
-        yield from table([["", "mean", "95% CI", "results", "missing"], *means], width)
-        yield from facts([("", clean(f"{one.metric}: {one.note}")) for one in found.means if one.note], width)
+        yield from format_table([["", "mean", "95% CI", "results", "missing"], *means], width)
+        yield from format_facts([("", clean(f"{one.metric}: {one.note}")) for one in found.means if one.note], width)
     if found.draws:
         yield ""
         drawn = [
             [str(one.k), percent(one.any_right), percent(one.all_right), f"{one.questions:,}", f"{one.left_out:,}"]
             for one in found.draws
         ]
-        yield from table([["k", "pass@k", "pass^k", "questions", "left out"], *drawn], width)
+        yield from format_table([["k", "pass@k", "pass^k", "questions", "left out"], *drawn], width)
     if found.agreement:
         yield ""
         yield "Agreement of judges on the same answers"
         for pair in found.agreement:
-            yield from facts(_agreement_facts(pair), width)
+            yield from format_facts(_agreement_facts(pair), width)
 
 
-def _facts(found: Description) -> Iterator[tuple[str, str]]:
+def _fact_rows(found: RunStatistics) -> Iterator[tuple[str, str]]:
     names = [found.name, found.answering_model, *([found.source] if found.source is not None else [])]
     yield "Run", clean(", ".join(dict.fromkeys(names)))
     rate = found.pass_rate
@@ -69,11 +69,11 @@ def _facts(found: Description) -> Iterator[tuple[str, str]]:
         yield "Note", clean(note)
 
 
-def _units(found: Description) -> str:
+def _units(found: RunStatistics) -> str:
     return f"{found.unit.replace('_', ' ')}s"
 
 
-def _variance_text(found: Description) -> str:
+def _variance_text(found: RunStatistics) -> str:
     variance = found.variance
     if variance is None:
         return "with one judge and one replicate, or one question, its parts cannot be told apart"

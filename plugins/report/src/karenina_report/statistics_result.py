@@ -1,4 +1,4 @@
-"""`Description`: statistics of one run by itself. Rates are shares of 1."""
+"""`RunStatistics`: statistics of one run by itself. Rates are shares of 1."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pydantic import Field
 
 from karenina_engine.results.summary import Rate, Summary
-from karenina_report.comparison import Facts
+from karenina_report.comparison_result import ReportModel
 
 
-class Mean(Facts):
+class Mean(ReportModel):
     """A metric between 0 and 1: its mean over results with its 95% interval. `missing` results should have it."""
 
     metric: str
@@ -23,7 +23,7 @@ class Mean(Facts):
     high: float
 
 
-class RateOf(Facts):
+class GroupRate(ReportModel):
     """The pass rate of the results with one value of a column; nothing is corrected for the number of groups."""
 
     value: str
@@ -31,7 +31,7 @@ class RateOf(Facts):
     not_judged: int
 
 
-class Draws(Facts):
+class PassAtK(ReportModel):
     """pass@k and pass^k: the chance that any, and that each, of k replicates is right, over `questions`.
 
     `left_out` questions have fewer than k judged replicates.
@@ -44,7 +44,7 @@ class Draws(Facts):
     left_out: int
 
 
-class Variance(Facts):
+class Variance(ReportModel):
     """The shares of the variance of verdicts, over the `questions` that have a verdict in every cell.
 
     `unknown` are components that cannot be told apart with these judges and replicates.
@@ -57,7 +57,7 @@ class Variance(Facts):
     unknown: Sequence[str]
 
 
-class Coefficient(Facts):
+class Coefficient(ReportModel):
     """A coefficient of agreement beyond chance; its interval is None if the data do not allow one."""
 
     value: float
@@ -65,7 +65,7 @@ class Coefficient(Facts):
     high: float | None
 
 
-class Agreement(Facts):
+class Agreement(ReportModel):
     """The verdicts of two judges on the same answers. `kappa` is None if a judge is constant: it is undefined then."""
 
     a: str
@@ -76,7 +76,7 @@ class Agreement(Facts):
     kappa: Coefficient | None
 
 
-class Description(Facts):
+class RunStatistics(ReportModel):
     """Statistics of one answering model's results.
 
     `unit` says what the clusters are, by default questions with another text. `fleiss` and `krippendorff` are None with
@@ -93,8 +93,8 @@ class Description(Facts):
     pass_rate: Rate
     means: Sequence[Mean]
     by: str | None
-    groups: Sequence[RateOf]
-    draws: Sequence[Draws]
+    groups: Sequence[GroupRate]
+    draws: Sequence[PassAtK]
     variance: Variance | None
     agreement: Sequence[Agreement]
     fleiss: Coefficient | None

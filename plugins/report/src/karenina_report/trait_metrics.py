@@ -75,12 +75,12 @@ def trait_metrics(
                 one.numbers.add(score)
     for name, one in seen.items():
         make = partial(_metric, scores, name, frozenset(one.questions))
-        yield from _of_numbers(name, one.numbers, make, cuts, scales)
+        yield from _number_metrics(name, one.numbers, make, cuts, scales)
         for label in sorted(one.labels) if len(one.labels) <= _MOST_LABELS else ():
             yield make(f"{name} is {label}", partial(_is_label, label=label))
 
 
-def check_traits(results: Iterable[VerificationResult], names: Iterable[str]) -> None:
+def check_trait_names(results: Iterable[VerificationResult], names: Iterable[str]) -> None:
     """Raise `ConfigError` for a trait of which no result has a number."""
     known = {name for one in results for name, score in trait_scores(one).items() if is_number(score)}
     strange = [name for name in dict.fromkeys(names) if name not in known]
@@ -88,7 +88,7 @@ def check_traits(results: Iterable[VerificationResult], names: Iterable[str]) ->
         raise ConfigError([f"no result has a score of a trait {name!r}{did_you_mean(name, known)}" for name in strange])
 
 
-def _of_numbers(
+def _number_metrics(
     name: str,
     numbers: set[float],
     make: Callable[..., Metric],
@@ -99,7 +99,7 @@ def _of_numbers(
     if not numbers:
         return
     if low >= 0 and high <= 1:
-        yield make(name, _as_it_is)
+        yield make(name, _unscaled)
     elif low < high:
         source = "" if name in scales else " (the scores that occur; --scale or --benchmark name others)"
         note = f"scores from {low:g} to {high:g}{source} count as 0 to 1"
@@ -108,7 +108,7 @@ def _of_numbers(
         yield make(f"{name} >= {cuts[name]:g}", partial(_reaches, cut=cuts[name]))
 
 
-def _as_it_is(score: float | str) -> float | None:
+def _unscaled(score: float | str) -> float | None:
     return None if isinstance(score, str) else score
 
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Questions:
+class BenchmarkQuestions:
     """The values of the questions in each column, by their ids, and the lowest and highest score of each trait."""
 
     columns: Mapping[str, Mapping[str, tuple[str, ...]]]
     scales: Mapping[str, tuple[float, float]]
 
 
-def read_questions(benchmark: str | Path | Benchmark) -> Questions:
+def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQuestions:
     """Return what a benchmark, or its file, states of its questions. Raises `CheckpointError`."""
     if isinstance(benchmark, str | Path):
         from karenina_benchmark import Benchmark as Loaded
@@ -35,7 +35,7 @@ def read_questions(benchmark: str | Path | Benchmark) -> Questions:
         for name, values in _values(question):
             columns.setdefault(name, {})[question.id] = values
         scales |= _scales(question.rubric, question.dynamic_rubric)
-    return Questions(columns, scales)
+    return BenchmarkQuestions(columns, scales)
 
 
 def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:

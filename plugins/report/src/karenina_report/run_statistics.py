@@ -9,19 +9,19 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from karenina_engine.results.summary import Clusters
-from karenina_report.clusters import Units, units_of
-from karenina_report.columns import column
-from karenina_report.description import Agreement, Coefficient, Description, Draws, Mean, RateOf, Variance
-from karenina_report.figures.agreement import Kappa, cohen, fleiss, krippendorff, raw_agreement
-from karenina_report.figures.mean import mean_interval
-from karenina_report.figures.replicates import pass_all, pass_at
-from karenina_report.figures.variance import variances
-from karenina_report.judges import judge_names
+from karenina_report.benchmark_questions import BenchmarkQuestions, read_benchmark_questions
+from karenina_report.clusters import Units, assign_units
+from karenina_report.columns import find_column
+from karenina_report.estimators.agreement import Kappa, cohen_kappa, fleiss_kappa, krippendorff_alpha, raw_agreement
+from karenina_report.estimators.mean import mean_interval
+from karenina_report.estimators.pass_at_k import pass_at_k, pass_hat_k
+from karenina_report.estimators.variance_components import estimate_components
+from karenina_report.judge_names import make_judge_namer
 from karenina_report.metrics import PARTIAL_CREDIT, unjudged, verdict, verdict_metrics
-from karenina_report.observed import exact
-from karenina_report.questions import Questions, read_questions
+from karenina_report.paired_values import as_fraction
 from karenina_report.runs import Run, Source, read_runs
-from karenina_report.traits import check_traits, trait_metrics
+from karenina_report.statistics_result import Agreement, Coefficient, GroupRate, Mean, PassAtK, RunStatistics, Variance
+from karenina_report.trait_metrics import check_trait_names, trait_metrics
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
     from karenina_core.data.result import VerificationResult
     from karenina_engine.results.summary import Rate
-    from karenina_report.judges import JudgeName
+    from karenina_report.judge_names import JudgeNamer
 
-MOST_DRAWS: Final = 10
+MAX_K: Final = 10
 """The largest k of pass@k and pass^k."""
 
 Answer = tuple[str, int]
@@ -46,7 +46,7 @@ def describe(
     cuts: Mapping[str, float] | None = None,
     scales: Mapping[str, tuple[float, float]] | None = None,
     benchmark: str | Path | Benchmark | None = None,
-) -> list[Description]:
+) -> list[RunStatistics]:
     """Return statistics of each run in result files, journals, or results in memory.
 
     A run is one answering model's results; `model` chooses one by its id. `by` names a column whose values have pass
@@ -54,8 +54,8 @@ def describe(
     `scales` and `benchmark` are as in `karenina.compare`. Raises `ConfigError`, `ResultFileError` and `JournalError`.
     """
     runs = read_runs(sources, model)
-    check_traits([one for run in runs for one in run.results], [*(cuts or {}), *(scales or {})])
-    questions = read_questions(benchmark) if benchmark is not None else None
+    check_trait_names([one for run in runs for one in run.results], [*(cuts or {}), *(scales or {})])
+    questions = read_benchmark_questions(benchmark) if benchmark is not None else None
     known = {**(questions.scales if questions is not None else {}), **(scales or {})}
     return [_description(run, by, cluster, cuts or {}, known, questions) for run in runs]
 
@@ -66,14 +66,14 @@ def _description(
     cluster: str | None,
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
-    questions: Questions | None,
-) -> Description:
-    units = units_of(run.results, cluster, questions)
-    judge_of = judge_names([run.results])
-    verdicts = _verdicts(run.results, judge_of)
+    questions: BenchmarkQuestions | None,
+) -> RunStatistics:
+    units = assign_units(run.results, cluster, questions)
+    judge_name = make_judge_namer([run.results])
+    verdicts = _verdicts(run.results, judge_name)
     rated = {answer: found for answer, found in verdicts.items() if len(found) > 1}
-    judges = list(dict.fromkeys(judge_of(one) for one in run.results))
-    return Description(
+    judges = list(dict.fromkeys(judge_name(one) for one in run.results))
+    return RunStatistics(
         name=run.name,
         source=run.source,
         answering_model=run.results[0].metadata.answering_model,
@@ -88,18 +88,18 @@ def _description(
         draws=list(_draws(verdicts)),
         variance=_variance(verdicts, judges),
         agreement=[one for pair in combinations(judges, 2) if (one := _agreement(rated, pair, units)) is not None],
-        fleiss=_coefficient(fleiss(*_ratings(rated, judges, units))) if len(judges) > 1 else None,
-        krippendorff=_coefficient(krippendorff(*_ratings(rated, judges, units))) if len(judges) > 1 else None,
+        fleiss=_coefficient(fleiss_kappa(*_ratings(rated, judges, units))) if len(judges) > 1 else None,
+        krippendorff=_coefficient(krippendorff_alpha(*_ratings(rated, judges, units))) if len(judges) > 1 else None,
     )
 
 
-def _verdicts(results: Sequence[VerificationResult], judge_of: JudgeName) -> dict[Answer, dict[str, bool]]:
+def _verdicts(results: Sequence[VerificationResult], judge_name: JudgeNamer) -> dict[Answer, dict[str, bool]]:
     """Return the verdicts on each answer, by judge."""
     found: dict[Answer, dict[str, bool]] = defaultdict(dict)
     for result in results:
         value = verdict(result)
         if value is not None:
-            found[result.question_id, result.metadata.replicate or 1][judge_of(result)] = bool(value)
+            found[result.question_id, result.metadata.replicate or 1][judge_name(result)] = bool(value)
     return found
 
 
@@ -121,7 +121,9 @@ def _means(
     partial = [one for one in verdict_metrics(results) if one.name == PARTIAL_CREDIT]
     for metric in (*partial, *trait_metrics(results, cuts, scales)):
         values = [
-            (units.of(one.question_id), exact(value)) for one in results if (value := metric.value(one)) is not None
+            (units.of(one.question_id), as_fraction(value))
+            for one in results
+            if (value := metric.value(one)) is not None
         ]
         if values:
             value, low, high = mean_interval(values)
@@ -141,32 +143,34 @@ def _means(
             )
 
 
-def _groups(results: Sequence[VerificationResult], by: str, units: Units, questions: Questions | None) -> list[RateOf]:
-    values = column(by, results, questions)
+def _groups(
+    results: Sequence[VerificationResult], by: str, units: Units, questions: BenchmarkQuestions | None
+) -> list[GroupRate]:
+    values = find_column(by, results, questions)
     found: dict[str, list[VerificationResult]] = defaultdict(list)
     for result in results:
         for value in values(result):
             found[value].append(result)
     return [
-        RateOf(value=value, rate=_rate(found[value], units), not_judged=sum(map(unjudged, found[value])))
+        GroupRate(value=value, rate=_rate(found[value], units), not_judged=sum(map(unjudged, found[value])))
         for value in sorted(found)
     ]
 
 
-def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[Draws]:
+def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
     """Return pass@k and pass^k, each judge by itself and then the mean over judges."""
     of_question: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for (question, _), by_judge in verdicts.items():
         for judge, right in by_judge.items():
             of_question[question][judge].append(right)
     most = max((len(some) for judges in of_question.values() for some in judges.values()), default=0)
-    for k in range(1, min(most, MOST_DRAWS) + 1) if most > 1 else ():
+    for k in range(1, min(most, MAX_K) + 1) if most > 1 else ():
         enough = [[some for some in judges.values() if len(some) >= k] for judges in of_question.values()]
         drawn = [[(sum(some), len(some)) for some in judges] for judges in enough if judges]
-        yield Draws(
+        yield PassAtK(
             k=k,
-            any_right=fmean(fmean(pass_at(right, n, k) for right, n in question) for question in drawn),
-            all_right=fmean(fmean(pass_all(right, n, k) for right, n in question) for question in drawn),
+            any_right=fmean(fmean(pass_at_k(right, n, k) for right, n in question) for question in drawn),
+            all_right=fmean(fmean(pass_hat_k(right, n, k) for right, n in question) for question in drawn),
             questions=len(drawn),
             left_out=len(of_question) - len(drawn),
         )
@@ -181,7 +185,7 @@ def _variance(verdicts: Mapping[Answer, Mapping[str, bool]], judges: Sequence[st
         for question in questions
         if all(judge in verdicts.get((question, replicate), ()) for replicate in replicates for judge in judges)
     ]
-    found = variances(cells)
+    found = estimate_components(cells)
     if found is None:
         return None
     return Variance(
@@ -206,7 +210,7 @@ def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, st
         raw=raw_agreement(of_items, pairs),
         correct_by_a=fmean(one for one, _ in pairs),
         correct_by_b=fmean(other for _, other in pairs),
-        kappa=_coefficient(cohen(of_items, pairs)),
+        kappa=_coefficient(cohen_kappa(of_items, pairs)),
     )
 
 

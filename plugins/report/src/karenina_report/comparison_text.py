@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from karenina_report.comparison import Change, Comparison, Difference, Pair, RunFacts
-from karenina_report.layout import clean, facts, shortened, table
+from karenina_report.comparison_result import Change, ComparedRun, Comparison, Difference, Pair
+from karenina_report.layout import clean, format_facts, format_table, shorten
 from karenina_report.metrics import RATE
 
 _FEW: Final = 20
@@ -17,23 +17,23 @@ _MOST_OF_A_QUESTION: Final = 300
 
 def comparison_lines(comparison: Comparison, width: int, most_changes: int) -> Iterator[str]:
     """Return the lines that `karenina compare` prints, with at most so many changes of each pair."""
-    yield from facts([(run.label, _run_name(run)) for run in comparison.runs], width)
+    yield from format_facts([(run.label, _run_name(run)) for run in comparison.runs], width)
     yield ""
-    yield from table(_beside(comparison.runs), width)
+    yield from format_table(_beside(comparison.runs), width)
     for pair in comparison.pairs:
         yield ""
         yield from _pair_lines(pair, width, most_changes)
     if len(comparison.pairs) > 1:
         yield ""
-        yield from facts([("Note", _several(comparison))], width)
+        yield from format_facts([("Note", _several(comparison))], width)
 
 
-def _run_name(run: RunFacts) -> str:
+def _run_name(run: ComparedRun) -> str:
     parts = [run.name, run.answering_model, f"judged by {', '.join(run.judges)}"]
     return clean(", ".join([*dict.fromkeys(parts), *([run.source] if run.source is not None else [])]))
 
 
-def _beside(runs: Sequence[RunFacts]) -> list[list[str]]:
+def _beside(runs: Sequence[ComparedRun]) -> list[list[str]]:
     """Return the table of the runs side by side."""
     rates = [percent(run.summary.pass_rate.value) for run in runs]
     return [
@@ -49,7 +49,7 @@ def _beside(runs: Sequence[RunFacts]) -> list[list[str]]:
     ]
 
 
-def _cost(run: RunFacts) -> str:
+def _cost(run: ComparedRun) -> str:
     if run.cost_usd is None:
         return "unknown"
     text = f"${run.cost_usd:,.4f}" if run.cost_usd else "$0"
@@ -58,18 +58,18 @@ def _cost(run: RunFacts) -> str:
 
 def _pair_lines(pair: Pair, width: int, most_changes: int) -> Iterator[str]:
     yield f"{pair.a} - {pair.b}"
-    yield from facts([*_pair_facts(pair)], width)
+    yield from format_facts([*_pair_facts(pair)], width)
     others = [one for one in pair.differences if one.metric != RATE]
     if others:
         yield ""
-        yield from table([["", pair.a, pair.b, "difference", "95% CI", "p"], *map(_metric_row, others)], width)
-        yield from facts([("", f"{one.metric}: {one.note}") for one in others if one.note], width)
+        yield from format_table([["", pair.a, pair.b, "difference", "95% CI", "p"], *map(_metric_row, others)], width)
+        yield from format_facts([("", f"{one.metric}: {one.note}") for one in others if one.note], width)
     if pair.groups:
         yield ""
         rows = [[clean(one.value), str(one.questions), percent(one.a), percent(one.b), points(one.difference),
                  interval(one.low, one.high)] for one in pair.groups]  # fmt: skip
-        yield from table([["", "questions", pair.a, pair.b, "difference", "95% CI"], *rows], width)
-        yield from facts([("", "Groups are exploratory: nothing is corrected for their number.")], width)
+        yield from format_table([["", "questions", pair.a, pair.b, "difference", "95% CI"], *rows], width)
+        yield from format_facts([("", "Groups are exploratory: nothing is corrected for their number.")], width)
     yield from _change_lines(pair, width, most_changes)
 
 
@@ -188,15 +188,15 @@ def _change_lines(pair: Pair, width: int, most: int) -> Iterator[str]:
 
 
 def _one_change(change: Change, width: int) -> Iterator[str]:
-    yield shortened(f"  {change.question_id}", width)
-    rows = [("", shortened(change.question, _MOST_OF_A_QUESTION))]
+    yield shorten(f"  {change.question_id}", width)
+    rows = [("", shorten(change.question, _MOST_OF_A_QUESTION))]
     rows.append(("", f"{_outcomes(change.a.outcomes)} -> {_outcomes(change.b.outcomes)}"))
     if change.changed:
         rows.append(("", f"changed: {', '.join(change.changed)}"))
     for name, (a, b) in (*change.metrics.items(), *change.fields.items()):
         if name != RATE:
             rows.append(("", f"{clean(name)}: {_share(a)} -> {_share(b)}"))
-    yield from (f"  {line}" for line in facts(rows, width - 2))
+    yield from (f"  {line}" for line in format_facts(rows, width - 2))
 
 
 def _share(value: float | None) -> str:

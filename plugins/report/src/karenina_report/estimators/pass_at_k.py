@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import comb
 
 
-def pass_at(right: int, judged: int, k: int) -> float:
+def pass_at_k(right: int, judged: int, k: int) -> float:
     """Return the chance that at least one of `k` replicates is right, drawn from those that were judged.
 
     Source: M. Chen et al., Evaluating Large Language Models Trained on Code, 2021. Raises `ValueError` if fewer than k
@@ -15,7 +15,7 @@ def pass_at(right: int, judged: int, k: int) -> float:
     return 1 - comb(judged - right, k) / comb(judged, k)
 
 
-def pass_all(right: int, judged: int, k: int) -> float:
+def pass_hat_k(right: int, judged: int, k: int) -> float:
     """Return the chance that each of `k` replicates is right, drawn from those that were judged.
 
     Source: S. Yao et al., tau-bench, 2024. Raises `ValueError` if fewer than k were judged.

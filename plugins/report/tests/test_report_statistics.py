@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from commandline import Given, karenina
-from made_results import result, run, save
 from nq301 import available, judged
+from result_builders import result, run, save
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
@@ -16,11 +16,11 @@ from karenina_core.plugins import Plugins
 from karenina_engine.results.summary import wilson
 from karenina_report import describe
 from karenina_report.commands import commands
-from karenina_report.description import Description
-from karenina_report.figures.variance import BOTH, BOTH_AND_REST, JUDGE, REST
+from karenina_report.estimators.variance_components import BOTH, BOTH_AND_REST, JUDGE, REST
+from karenina_report.statistics_result import RunStatistics
 
 
-def described(results: list[VerificationResult], **more: str) -> Description:
+def described(results: list[VerificationResult], **more: str) -> RunStatistics:
     """Return the statistics of the only run."""
     (found,) = describe(results, **more)  # type: ignore[arg-type]
     return found

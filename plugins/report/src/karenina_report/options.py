@@ -57,11 +57,11 @@ class Screen(Protocol):
     def fail(self, text: str, code: int = ...) -> NoReturn:
         """Print the error and exit."""
 
-    def telling_errors(self) -> AbstractContextManager[None]:
+    def report_errors(self) -> AbstractContextManager[None]:
         """Turn bad input into its message and exit code 2."""
 
 
-def screen_of(context: typer.Context) -> Screen:
+def get_screen(context: typer.Context) -> Screen:
     """Return the screen of the call that `context` belongs to."""
     return cast(Screen, context.find_root().obj)
 
@@ -75,7 +75,7 @@ def is_number(word: str) -> bool:
     return True
 
 
-def cuts_of(given: Sequence[str] | None) -> Mapping[str, float]:
+def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
     """Return the cuts by trait. Raises `ConfigError`."""
     found = {}
     for one in given or ():
@@ -86,7 +86,7 @@ def cuts_of(given: Sequence[str] | None) -> Mapping[str, float]:
     return found
 
 
-def scales_of(given: Sequence[str] | None) -> Mapping[str, tuple[float, float]]:
+def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float]]:
     """Return the scales by trait. Raises `ConfigError`."""
     found = {}
     for one in given or ():

@@ -9,13 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from karenina_engine.results.summary import Summary
 
 
-class Facts(BaseModel):
+class ReportModel(BaseModel):
     """The base of all parts of a comparison."""
 
     model_config = ConfigDict(frozen=True, protected_namespaces=())
 
 
-class RunFacts(Facts):
+class ComparedRun(ReportModel):
     """One run by itself. `label` is what it is called in the comparison: A, B, ..."""
 
     label: str
@@ -33,7 +33,7 @@ class RunFacts(Facts):
     cost_is_shared: bool = Field(description="Whether the journal holds calls of other answering models, too.")
 
 
-class PlainInterval(Facts):
+class PlainInterval(ReportModel):
     """The interval and p value of the t test without pseudo-questions, as other programs compute them."""
 
     low: float
@@ -41,7 +41,7 @@ class PlainInterval(Facts):
     p: float
 
 
-class Flipped(Facts):
+class Flipped(ReportModel):
     """How many questions have another value in both runs, and in which run it is higher."""
 
     questions: int
@@ -49,7 +49,7 @@ class Flipped(Facts):
     higher_in_b: int
 
 
-class Bounds(Facts):
+class Bounds(ReportModel):
     """The difference if every unjudged result of one run were wrong and of the other right, and the reverse."""
 
     unjudged_a: int
@@ -59,7 +59,7 @@ class Bounds(Facts):
     sign_holds: bool
 
 
-class Power(Facts):
+class Power(ReportModel):
     """What the comparison could have shown.
 
     `detectable` is the difference that is found in four of five cases; if it exceeds the share of questions that flip,
@@ -75,7 +75,7 @@ class Power(Facts):
     at_best: float | None
 
 
-class Difference(Facts):
+class Difference(ReportModel):
     """One metric in both runs: A minus B, over the questions that have it in both.
 
     `units` are the clusters, by default questions with another text. `p` is that of the sign-flip test, `p_exact` says
@@ -108,7 +108,7 @@ class Difference(Facts):
         return (-self.high, -self.low) if turned else (self.low, self.high)
 
 
-class Group(Facts):
+class Group(ReportModel):
     """The pass rates of the questions with one value of a column; nothing is corrected for the number of groups."""
 
     value: str
@@ -120,7 +120,7 @@ class Group(Facts):
     high: float | None
 
 
-class Side(Facts):
+class Side(ReportModel):
     """A question in one run: its mean verdict, its outcomes, and the first of its answers with the reason."""
 
     correct: float | None
@@ -129,7 +129,7 @@ class Side(Facts):
     why: str
 
 
-class Change(Facts):
+class Change(ReportModel):
     """A question whose verdicts, partial credit or traits are not the same in both runs.
 
     `changed` names what is not the same: answer, extraction, truth, verdict. `metrics` and `fields` have the means in
@@ -146,7 +146,7 @@ class Change(Facts):
     b: Side
 
 
-class Pair(Facts):
+class Pair(ReportModel):
     """Two runs beside each other. The first of `differences` is that of the pass rate, if there are verdicts.
 
     `changed` are questions that were left out because their template, truth or text changed, each with what did.
@@ -178,10 +178,10 @@ class Pair(Facts):
         return next((one for one in self.differences if one.metric == metric), None)
 
 
-class Comparison(Facts):
+class Comparison(ReportModel):
     """Runs beside each other, and in pairs. `baseline` is the label of the run that others are held to."""
 
-    runs: Sequence[RunFacts]
+    runs: Sequence[ComparedRun]
     pairs: Sequence[Pair]
     baseline: str | None
     by: str | None

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from karenina_report.figures.paired import holm, mean_difference, questions_needed, within_share
-from karenina_report.figures.sign_flip import sign_flip
-from karenina_report.figures.student import t_quantile, t_two_sided
+from karenina_report.estimators.paired import adjust_by_holm, mean_difference, questions_needed, within_question_share
+from karenina_report.estimators.sign_flip import sign_flip
+from karenina_report.estimators.t_distribution import t_quantile, t_two_sided
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 7, 49, 149, 999, 100_000])
@@ -118,7 +118,7 @@ def test_no_difference_at_all_has_a_p_of_one() -> None:
 def test_p_values_of_several_pairs_are_adjusted_as_by_statsmodels(seed: int) -> None:
     p_values = list(np.random.default_rng(seed).random(1 + 3 * seed) ** 3)
 
-    assert holm(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]))
+    assert adjust_by_holm(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]))
 
 
 def test_ten_times_as_small_a_difference_needs_a_hundred_times_as_many_questions() -> None:
@@ -127,5 +127,5 @@ def test_ten_times_as_small_a_difference_needs_a_hundred_times_as_many_questions
 
 
 def test_the_share_of_replicates_in_the_variance() -> None:
-    assert within_share([0.1] * 4, [0.0, 0.0, 0.0, 0.0]) is None
-    assert within_share([0.1] * 4, [0.0, 1.0, 0.0, 1.0]) == pytest.approx(0.3)
+    assert within_question_share([0.1] * 4, [0.0, 0.0, 0.0, 0.0]) is None
+    assert within_question_share([0.1] * 4, [0.0, 1.0, 0.0, 1.0]) == pytest.approx(0.3)
