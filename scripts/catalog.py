@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from karenina_core.catalog import Catalog
-from karenina_core.config import offered_adapters
-from karenina_core.config.names import settings_models
+from karenina_core.config import registered_adapters
+from karenina_core.config.setting_owners import settings_models
 from karenina_core.plugins import GROUPS, Plugins
-from karenina_core.stages.stage import offered_stages
+from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.hookspecs import karenina_tool_sources
 from karenina_engine.scheduling.executor_selection import executors
 
@@ -78,7 +78,7 @@ def survey(names: list[str]) -> Catalog:
     }
     for settings, owner in settings_models(plugins):
         found["settings"].update(dict.fromkeys(settings.model_fields, owner))
-    for offered in offered_stages(plugins):
+    for offered in registered_stages(plugins):
         stage = offered.stage
         found["stages"][stage.name] = offered.distribution
         if stage.trait_settings is not None:
@@ -86,19 +86,19 @@ def survey(names: list[str]) -> Catalog:
         found["stage_slots"][stage.name] = stage.slot.config_name if stage.slot is not None else None
         found["artifacts"].update({key.name: offered.distribution for key in stage.produces})
         found["prompts"].update({task.name: offered.distribution for task in stage.prompts})
-    for offered in offered_stages(plugins):
+    for offered in registered_stages(plugins):
         for task in offered.stage.prompts:
             found["prompts"].setdefault(task.family or task.name, offered.distribution)
     found["tool_sources"] = {one.value.name: one.distribution for one in plugins.offers(karenina_tool_sources)}
     found["executors"] = {one.name: owner for one, owner in executors(plugins)}
     found["hooks"] = {hook.name: hook.distribution for hook in plugins.specifications.hooks()}
-    found["adapters"] = {one.spec.interface: one.distribution for one in offered_adapters(plugins)}
+    found["adapters"] = {one.spec.interface: one.distribution for one in registered_adapters(plugins)}
     found["recorders"] = {
-        one.spec.interface: one.distribution for one in offered_adapters(plugins) if one.spec.recorded
+        one.spec.interface: one.distribution for one in registered_adapters(plugins) if one.spec.recorded
     }
     found["adapter_details"] = {
         spec.interface: {"description": spec.description, "tier": spec.tier.value, "ports": list(spec.ports)}
-        for spec in (one.spec for one in offered_adapters(plugins))
+        for spec in (one.spec for one in registered_adapters(plugins))
     }
     return found
 

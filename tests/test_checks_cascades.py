@@ -14,7 +14,7 @@ from karenina_core.data.rubrics import RegexRubricTrait
 from karenina_core.models.ports import AgentReply, CallInfo, Message, ToolCall
 from karenina_core.planning.plan import make_plan
 from karenina_core.plugins import Plugins
-from karenina_core.stages.stage import offered_stages
+from karenina_core.stages.stage import registered_stages
 from karenina_testing import ScriptedModels
 
 GENE = """
@@ -27,7 +27,7 @@ FINDINGS: dict[str, Mapping[str, Any] | str] = {
     "parsing": {"gene": "BCL2"},
 }
 CALL = ToolCall("c1", "look_up", {"gene": "BCL2"})
-INSTALLED = {offered.stage.name for offered in offered_stages(plugin_room.active_plugins())}
+INSTALLED = {offered.stage.name for offered in registered_stages(plugin_room.active_plugins())}
 SWITCHES: dict[str, dict[str, Any]] = {
     "EmbeddingCheck": {"embedding_check_enabled": True} if find_spec("sentence_transformers") else {},
     "DeepJudgmentAutoFail": {"deep_judgment_mode": "full"},
@@ -202,7 +202,7 @@ def test_judges_that_disagree_about_a_refusal_end_differently_over_one_answer() 
 
 def test_rubric_only_has_no_sufficiency_check_and_the_plan_says_so() -> None:
     config = VerificationConfig(evaluation_mode="rubric_only", abstention_enabled=True, sufficiency_enabled=True)
-    plan = make_plan(offered_stages(plugin_room.active_plugins()), config, Question(question="Which gene?"))
+    plan = make_plan(registered_stages(plugin_room.active_plugins()), config, Question(question="Which gene?"))
     assert "AbstentionCheck" in plan.names()
     left_out = {one.name: one.why for one in plan.left_out}
     assert left_out["SufficiencyCheck"] == "slot sufficiency_check does not exist in rubric_only"

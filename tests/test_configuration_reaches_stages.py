@@ -16,7 +16,7 @@ import pytest
 from configured_runs import AGENT, FOUND, SAID, Judge, Seen, install_embedding_library, whole_run
 from otel_memory import told_of
 
-from karenina_core.config import settings
+from karenina_core.config import all_settings
 from karenina_core.models.ports import ErrorCategory
 
 
@@ -288,19 +288,19 @@ def placed(value: Any, root: Path) -> Any:
 
 
 def test_every_name_has_a_case_and_every_case_a_name() -> None:
-    missing = {setting.name: setting.owner for setting in settings().values() if setting.name not in CASES}
+    missing = {setting.name: setting.owner for setting in all_settings().values() if setting.name not in CASES}
     for name in (*ON_WORKERS, *ON_DISK, *ON_RECORDINGS):
         missing.pop(name, None)
     assert missing == {}
     from karenina_core.catalog import read_catalog
 
-    assert set(CASES) <= set(settings()) | set(read_catalog()["settings"])
+    assert set(CASES) <= set(all_settings()) | set(read_catalog()["settings"])
 
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_name_has_its_effect(name: str, which: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if name not in settings():
+    if name not in all_settings():
         pytest.skip("its owner is not installed")
     install_embedding_library(monkeypatch.setitem)
     case = CASES[name]

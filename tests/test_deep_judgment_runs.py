@@ -18,7 +18,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.ports import CallInfo, Message
 from karenina_core.planning.plan import PlanError, make_plan
 from karenina_core.plugins import GROUPS, Plugins
-from karenina_core.stages.stage import offered_stages
+from karenina_core.stages.stage import registered_stages
 from karenina_testing import ScriptedModels
 
 RESPONSE = "The target of venetoclax is BCL2. Ask your doctor before you take it."
@@ -107,7 +107,7 @@ PLANS: list[tuple[dict[str, Any], set[str]]] = [
 @pytest.mark.parametrize(("settings", "expected"), PLANS)
 def test_the_configuration_decides_which_stages_are_planned(settings: dict[str, Any], expected: set[str]) -> None:
     question = Benchmark.create(name="b").add_question("Which?", "BCL2", GENE, rubric=[SAFE])
-    plan = make_plan(offered_stages(plugin_room.active_plugins()), VerificationConfig(**settings), question)
+    plan = make_plan(registered_stages(plugin_room.active_plugins()), VerificationConfig(**settings), question)
     mine = {"ParseTemplate", "DeepJudgmentParseTemplate", "DeepJudgmentAutoFail", "DeepJudgmentRubricAutoFail"}
     assert mine & set(plan.names()) == expected
 

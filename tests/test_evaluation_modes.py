@@ -16,7 +16,7 @@ from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait
 from karenina_core.models.ports import AgentReply, CallInfo, Message
 from karenina_core.planning.plan import Plan, make_plan
 from karenina_core.plugins import Plugins
-from karenina_core.stages.stage import OfferedStage, offered_stages
+from karenina_core.stages.stage import RegisteredStage, registered_stages
 from karenina_engine.offline.schema_example import example_for_schema
 from karenina_testing import ScriptedModels
 
@@ -46,7 +46,7 @@ SWITCHES: Final[dict[Slot, dict[str, Any]]] = {
 }
 """What brings the stage of an optional slot into the plan."""
 
-INSTALLED = {one.stage.slot for one in offered_stages(plugin_room.active_plugins()) if one.stage.slot is not None}
+INSTALLED = {one.stage.slot for one in registered_stages(plugin_room.active_plugins()) if one.stage.slot is not None}
 if find_spec("sentence_transformers") is None:
     INSTALLED.discard(Slot.EMBEDDING_CHECK)
 CELLS = [(slot, mode, cell) for slot, row in TABLE.items() for mode, cell in zip(MODES, row, strict=True)]
@@ -67,7 +67,7 @@ def slots(plan: Plan) -> set[Slot | None]:
 def real_plan(mode: EvaluationMode, **switches: Any) -> Plan:
     question = QUESTION if Slot.RUBRIC_EVALUATION in INSTALLED else QUESTION.changed(rubric=None)
     return make_plan(
-        offered_stages(plugin_room.active_plugins()), VerificationConfig(evaluation_mode=mode, **switches), question
+        registered_stages(plugin_room.active_plugins()), VerificationConfig(evaluation_mode=mode, **switches), question
     )
 
 
@@ -87,7 +87,7 @@ def test_the_plan_of_what_is_installed_follows_the_table(slot: Slot, mode: Evalu
 def test_a_plan_of_stages_that_always_want_to_run_follows_the_table(
     slot: Slot, mode: EvaluationMode, cell: Cell
 ) -> None:
-    offered = [OfferedStage(one.as_stage(), "contracts", "1") for one in CONTRACTS]
+    offered = [RegisteredStage(one.as_stage(), "contracts", "1") for one in CONTRACTS]
     with plugin_room.use_plugins(Plugins()):
         plan = make_plan(offered, VerificationConfig(evaluation_mode=mode), Question(question="Which?"))
     assert (slot in slots(plan)) == (cell != "no")
@@ -97,7 +97,7 @@ def test_a_plan_of_stages_that_always_want_to_run_follows_the_table(
 def test_what_the_mode_leaves_out_is_named_with_the_mode(mode: EvaluationMode) -> None:
     absent = {slot for slot, row in TABLE.items() if row[MODES.index(mode)] == "no"} & INSTALLED
     left_out = {one.name: one.why for one in real_plan(mode).left_out}
-    stages = [one.stage for one in offered_stages(plugin_room.active_plugins()) if one.stage.slot in absent]
+    stages = [one.stage for one in registered_stages(plugin_room.active_plugins()) if one.stage.slot in absent]
     assert {left_out[stage.name] for stage in stages} == {
         f"slot {slot.config_name} does not exist in {mode}" for slot in absent
     }

@@ -21,12 +21,12 @@ from karenina_cli.hookspecs import karenina_commands
 from karenina_core import ANY, ArtifactKeys, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.artifacts.slots import SLOT_RULES
-from karenina_core.config import adapter_named, prompt_instructions, settings
+from karenina_core.config import all_settings, find_adapter, prompt_instructions
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.ports import CallInfo, ErrorCategory, Message, PortError
 from karenina_core.plugins import Plugins, use_plugins
 from karenina_core.stages.finalize import plugin as core_plugin
-from karenina_core.stages.stage import offered_stages
+from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.tool_sessions import tool_sources
 from karenina_engine.cost.pricing import price_sources
 from karenina_engine.scheduling.executor import AsyncioExecutor
@@ -80,24 +80,24 @@ def plugins() -> Iterator[Plugins]:
 def test_a_slots_hook_offers_stages_for_it_and_for_no_other(slot: Slot, plugins: Plugins) -> None:
     stage = fill(slot)
     plugins.register(offering(slot.hook, [stage]))
-    assert stage in [offered.stage for offered in offered_stages(plugins)]
+    assert stage in [offered.stage for offered in registered_stages(plugins)]
     other = Slot.ABSTENTION_CHECK if slot is not Slot.ABSTENTION_CHECK else Slot.EMBEDDING_CHECK
     wrong = Plugins()
     wrong.register(offering(other.hook, [fill(slot)]))
     with pytest.raises(PluginError, match=slot.hook):
-        offered_stages(wrong)
+        registered_stages(wrong)
 
 
 @shows("karenina_extra_stages")
 def test_extra_stages_are_offered_without_a_slot(plugins: Plugins) -> None:
     extra = type("Extra", (Stage,), {"name": "Extra"})
     plugins.register(offering("karenina_extra_stages", [extra]))
-    assert extra in [offered.stage for offered in offered_stages(plugins)]
+    assert extra in [offered.stage for offered in registered_stages(plugins)]
 
 
 @shows("karenina_adapters")
 def test_adapters_are_offered_under_their_interface(plugins: Plugins) -> None:
-    assert adapter_named(plugins, "scripted").spec.ports == ("llm", "parser", "agent")
+    assert find_adapter(plugins, "scripted").spec.ports == ("llm", "parser", "agent")
 
 
 @shows("karenina_prices")
@@ -150,7 +150,7 @@ def test_settings_that_no_stage_owns_are_names_of_the_configuration(plugins: Plu
         colour: str = Field(default="red", description="What colour.")
 
     plugins.register(offering("karenina_settings", [Colours]), distribution="paint")
-    assert settings()["colour"].owner == "paint"
+    assert all_settings()["colour"].owner == "paint"
     assert VerificationConfig(colour="blue").section(Colours).colour == "blue"
     with pytest.raises(ConfigError, match="did you mean 'colour'"):
         VerificationConfig(color="blue")

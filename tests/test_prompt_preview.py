@@ -15,7 +15,7 @@ from karenina_cli.app import build_app
 from karenina_core import plugins as plugin_room
 from karenina_core.data.rubrics import LLMRubricTrait, MetricRubricTrait
 from karenina_core.plugins import Plugins
-from karenina_core.stages.stage import offered_stages
+from karenina_core.stages.stage import registered_stages
 from karenina_engine.offline.schema_example import example_for_schema
 
 ANSWER = "It is BCL2, which keeps cells alive."
@@ -40,11 +40,11 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
 
 
 def installed(names: dict[str, Any]) -> bool:
-    from karenina_core.config import settings
+    from karenina_core.config import all_settings
 
-    return set(names) <= set(settings()) and (
+    return set(names) <= set(all_settings()) and (
         "evaluation_mode" not in names
-        or "RubricEvaluation" in {one.stage.name for one in offered_stages(plugin_room.active_plugins())}
+        or "RubricEvaluation" in {one.stage.name for one in registered_stages(plugin_room.active_plugins())}
     )
 
 
@@ -168,7 +168,7 @@ def test_an_answer_that_is_recorded_is_asked_of_nobody(benchmark: Path, tmp_path
 
 def test_tasks_are_listed_with_their_words_and_owners_without_a_benchmark() -> None:
     tasks = prompts()["tasks"]
-    declared = {task for one in offered_stages(plugin_room.active_plugins()) for task in one.stage.prompts}
+    declared = {task for one in registered_stages(plugin_room.active_plugins()) for task in one.stage.prompts}
     assert {(one["task"], one["instructions"], one["shows_truth"]) for one in tasks} == {
         (task.name, task.instructions, task.shows_truth) for task in declared
     }

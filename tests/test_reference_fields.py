@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from karenina_core.config import settings
+from karenina_core.config import all_settings
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import (
     VerificationResultDeepJudgment,
@@ -91,7 +91,7 @@ DEFAULTS = {
 
 @pytest.mark.parametrize(("owner", "name"), [(owner, name) for owner, names in OWNED.items() for name in names.split()])
 def test_every_configuration_name_of_the_reference_has_its_owner_and_default(owner: str, name: str) -> None:
-    found = settings()[name]
+    found = all_settings()[name]
     assert found.owner == owner
     if name in DEFAULTS:
         assert found.default == DEFAULTS[name]
@@ -99,4 +99,4 @@ def test_every_configuration_name_of_the_reference_has_its_owner_and_default(own
 
 def test_the_embedding_check_keeps_the_references_environment_variables() -> None:
     for name in OWNED["karenina-embedding"].split():
-        assert name.upper().replace("EMBEDDING_CHECK_ENABLED", "EMBEDDING_CHECK") in settings()[name].environment
+        assert name.upper().replace("EMBEDDING_CHECK_ENABLED", "EMBEDDING_CHECK") in all_settings()[name].environment

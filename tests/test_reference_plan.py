@@ -10,12 +10,12 @@ from contracts import ALTERNATIVES, CONTRACTS, REFERENCE_ORDER, RELATIONS, Contr
 
 from karenina_core import ANY, Question, VerificationConfig
 from karenina_core import plugins as plugin_room
-from karenina_core.planning.plan import Plan, arrange, make_plan
-from karenina_core.planning.selection import Selected
+from karenina_core.planning.plan import Plan, make_plan, order_stages
+from karenina_core.planning.selection import SelectedStage
 from karenina_core.plugins import Plugins
-from karenina_core.stages.stage import OfferedStage, offered_stages
+from karenina_core.stages.stage import RegisteredStage, registered_stages
 
-SHIPPED = {offered.stage.name: offered.stage for offered in offered_stages(plugin_room.active_plugins())}
+SHIPPED = {offered.stage.name: offered.stage for offered in registered_stages(plugin_room.active_plugins())}
 BY_NAME = {one.name: one for one in CONTRACTS}
 SWITCHED_ON = {"abstention_enabled": True, "sufficiency_enabled": True}
 ALWAYS_PLANNED = [
@@ -31,21 +31,23 @@ ALWAYS_PLANNED = [
 ]
 
 
-def offered(contracts: Iterable[Contract]) -> list[OfferedStage]:
-    return [OfferedStage(one.as_stage(), "contracts", "1") for one in contracts]
+def offered(contracts: Iterable[Contract]) -> list[RegisteredStage]:
+    return [RegisteredStage(one.as_stage(), "contracts", "1") for one in contracts]
 
 
-def full_plan(stages: list[OfferedStage]) -> Plan:
+def full_plan(stages: list[RegisteredStage]) -> Plan:
     with plugin_room.use_plugins(Plugins()):
         config = VerificationConfig(evaluation_mode="template_and_rubric")
     return make_plan(stages, config, Question(question="Which?"))
 
 
 def with_random_ranks(contracts: Iterable[Contract], seed: int) -> list[str]:
-    selected = [Selected(one.as_stage()(), "contracts", "1") for one in contracts]
+    selected = [SelectedStage(one.as_stage()(), "contracts", "1") for one in contracts]
     ranks = list(range(len(selected)))
     random.Random(seed).shuffle(ranks)
-    return arrange(selected, ranks={one.stage.name: rank for one, rank in zip(selected, ranks, strict=True)}).names()
+    return order_stages(
+        selected, ranks={one.stage.name: rank for one, rank in zip(selected, ranks, strict=True)}
+    ).names()
 
 
 def pairs_of(contracts: Iterable[Contract]) -> set[tuple[str, str]]:
@@ -88,7 +90,7 @@ def test_the_plan_of_all_stages_is_that_of_the_reference_for_every_order_of_disc
 
 
 def test_the_plan_of_what_is_installed_is_that_of_the_reference_for_every_order_of_discovery() -> None:
-    stages = list(offered_stages(plugin_room.active_plugins()))
+    stages = list(registered_stages(plugin_room.active_plugins()))
     config = VerificationConfig(**SWITCHED_ON)
     planned = make_plan(stages, config, Question(question="Which?")).names()
     assert set(ALWAYS_PLANNED) <= set(planned)

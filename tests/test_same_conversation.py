@@ -18,7 +18,7 @@ import pytest
 from karenina import Benchmark
 from karenina_core import ModelConfig, Outcome, VerificationConfig, VerificationResult, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.config import offered_adapters
+from karenina_core.config import registered_adapters
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.ports import (
     NO_INFO,
@@ -222,7 +222,7 @@ def test_every_agent_port_of_this_project_is_in_the_table() -> None:
     made = {wire().interface for wire in PORTS.values()} - {Local.interface, Teletype.interface} | {"local"}
     offered = {
         one.spec.interface
-        for one in offered_adapters(plugin_room.active_plugins())
+        for one in registered_adapters(plugin_room.active_plugins())
         if one.distribution.startswith("karenina-") and one.spec.agent is not None and not one.spec.recorded
     }
     assert offered - made == {"openrouter"}, "openrouter is openai_endpoint with an address of its own"

@@ -21,7 +21,7 @@ PLAN = """
 from karenina_core import ArtifactKeys, Question, Slot, Stage, VerificationConfig, hookimpl
 from karenina_core.planning.plan import make_plan
 from karenina_core.plugins import current
-from karenina_core.stages.stage import offered_stages
+from karenina_core.stages.stage import registered_stages
 
 class Answer(Stage):
     name = "Answer"
@@ -40,18 +40,18 @@ class plugin:
 plugins = current()
 plugins.register(plugin)
 config = VerificationConfig(evaluation_mode="rubric_only", slots={"generate_answer": "Answer"})
-plan = make_plan(offered_stages(plugins), config, Question(question="How are you?"))
+plan = make_plan(registered_stages(plugins), config, Question(question="How are you?"))
 found = [planned.name for planned in plan.stages]
 """
 PORTS = """
 from karenina_core import ModelConfig
-from karenina_core.config import adapter_named
+from karenina_core.config import find_adapter
 from karenina_core.plugins import current
 
 model = ModelConfig(
     id="m", interface="{name}", model_name="m", endpoint_base_url="http://127.0.0.1:9", endpoint_api_key="k"
 )
-spec = adapter_named(current(), "{name}").spec
+spec = find_adapter(current(), "{name}").spec
 found = [type(factory(model)).__name__ for factory in (spec.llm, spec.parser, spec.agent) if factory is not None]
 """
 FOUND = """

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from karenina import ModelConfig
-from karenina_core.config import offered_adapters, settings
+from karenina_core.config import all_settings, registered_adapters
 from karenina_core.plugins import active_plugins
 from karenina_mcp.settings import ServerOptions
 
@@ -24,10 +24,12 @@ def tables_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from tables_in(part)
 
 
-EXTRAS = {one.spec.extra for one in offered_adapters(active_plugins()) if one.spec.extra is not None}
+EXTRAS = {one.spec.extra for one in registered_adapters(active_plugins()) if one.spec.extra is not None}
 FROM_CODE = {"SearchFunction", "FewShotExample"}
 """A function of the program, which no table writes; and the data of a question."""
-FOUND = EXTRAS | {ServerOptions} | {table for one in settings().values() for table in tables_in(one.info.annotation)}
+FOUND = (
+    EXTRAS | {ServerOptions} | {table for one in all_settings().values() for table in tables_in(one.info.annotation)}
+)
 TABLES = sorted((table for table in FOUND if table.__name__ not in FROM_CODE), key=lambda table: table.__name__)
 
 

@@ -15,7 +15,7 @@ from karenina_benchmark.config_files import read_config
 from karenina_core import ModelConfig, Stage, VerificationConfig, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.catalog import install_command, read_catalog
-from karenina_core.config import settings
+from karenina_core.config import all_settings
 from karenina_core.errors import ConfigError
 from karenina_core.models.prompts import PromptTask
 from karenina_core.plugins import Plugins
@@ -140,7 +140,7 @@ def test_two_owners_of_one_name_are_an_error_that_names_both() -> None:
 
     plugin_room.active_plugins().register(RivalPlugin(), distribution="karenina-rival")
     with pytest.raises(ConfigError, match=r"karenina-rival .*karenina-taste|karenina-taste .*karenina-rival"):
-        settings()
+        all_settings()
 
 
 @pytest.mark.parametrize(
@@ -224,11 +224,11 @@ def test_variables_that_set_something_else_are_no_names(variable: str, monkeypat
 
 
 def test_every_setting_has_a_meaning_and_an_environment_variable() -> None:
-    for setting in settings().values():
+    for setting in all_settings().values():
         assert setting.meaning, setting.name
         assert setting.environment[0] == f"KARENINA_{setting.name.upper()}"
-    assert settings()["taste_threshold"].environment == ("KARENINA_TASTE_THRESHOLD", "TASTE_THRESHOLD")
-    assert settings()["evaluation_mode"].type_name == "'template_only' | 'template_and_rubric' | 'rubric_only'"
+    assert all_settings()["taste_threshold"].environment == ("KARENINA_TASTE_THRESHOLD", "TASTE_THRESHOLD")
+    assert all_settings()["evaluation_mode"].type_name == "'template_only' | 'template_and_rubric' | 'rubric_only'"
 
 
 @pytest.mark.parametrize("name", sorted(read_catalog()["settings"]))

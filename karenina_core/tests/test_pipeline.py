@@ -31,8 +31,8 @@ from karenina_core.data.trust import Trust
 from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_core.models.prompts import PromptTask
 from karenina_core.pipeline import Pipeline
-from karenina_core.planning.plan import arrange
-from karenina_core.planning.selection import Selected
+from karenina_core.planning.plan import order_stages
+from karenina_core.planning.selection import SelectedStage
 from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item, State
 from karenina_core.stages.finalize import FinalizeResult
@@ -63,7 +63,7 @@ def run(*stages: type[Stage], judges: int = 1, models: ScriptedModels | None = N
     async def work() -> list[VerificationResult]:
         hub = PortHub(plugins, 5)
         pipeline = Pipeline(
-            arrange([Selected(one(), f"dist-of-{one.name}", "1.2") for one in (*stages, FinalizeResult)]),
+            order_stages([SelectedStage(one(), f"dist-of-{one.name}", "1.2") for one in (*stages, FinalizeResult)]),
             observers(plugins),
         )
 
@@ -509,7 +509,7 @@ def test_a_prompt_has_the_tasks_the_plugins_and_the_users_instructions_before_th
     async def work() -> None:
         hub = PortHub(plugins, 5)
         item = Item(Question(question="Which?"), models.model("a"), models.model("j"), 1, config, hub, Trust())
-        plan = arrange([Selected(greeter(), "d", "1")])
+        plan = order_stages([SelectedStage(greeter(), "d", "1")])
         await Pipeline(plan, observers(plugins)).run_stages(plan.stages, State(item))
 
     asyncio.run(work())
@@ -557,7 +557,7 @@ def test_a_finalizer_that_fails_still_leaves_a_result() -> None:
         config = VerificationConfig()
 
     async def work() -> VerificationResult:
-        pipeline = Pipeline(arrange([Selected(Broken(), "d", "1")]), observers(plugins))
+        pipeline = Pipeline(order_stages([SelectedStage(Broken(), "d", "1")]), observers(plugins))
         item = Item(
             Question(question="Which?"), models.model("a"), models.model("j"), 1, config, PortHub(plugins, 5), Trust()
         )

@@ -10,8 +10,8 @@ from karenina_core import Question, Stage, VerificationConfig, VerificationConte
 from karenina_core import plugins as plugin_room
 from karenina_core.data.trust import Trust
 from karenina_core.pipeline import Pipeline
-from karenina_core.planning.plan import arrange
-from karenina_core.planning.selection import Selected
+from karenina_core.planning.plan import order_stages
+from karenina_core.planning.selection import SelectedStage
 from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item
 from karenina_engine.calls.ports import PortHub
@@ -45,7 +45,7 @@ def test_an_answer_that_is_cancelled_while_it_is_made_has_an_end() -> None:
 
     async def cancelled() -> None:
         making = asyncio.create_task(
-            Pipeline(arrange([Selected(Waits(), "tests", "0")]), observers(plugins)).answer(item)
+            Pipeline(order_stages([SelectedStage(Waits(), "tests", "0")]), observers(plugins)).answer(item)
         )
         await asyncio.sleep(0)
         making.cancel()

@@ -12,7 +12,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
 from karenina_core.planning.plan import Plan, PlanError, make_plan
 from karenina_core.plugins import Plugins
-from karenina_core.stages.stage import OfferedStage
+from karenina_core.stages.stage import RegisteredStage
 
 A = ArtifactKey("test.a", int)
 B = ArtifactKey("test.b", int)
@@ -49,7 +49,7 @@ def plan(
 ) -> Plan:
     with plugin_room.use_plugins(Plugins()):
         config = VerificationConfig(**settings)
-    offered = [OfferedStage(one, (owners or {}).get(one.name, "test-plugin"), "1.0") for one in stages]
+    offered = [RegisteredStage(one, (owners or {}).get(one.name, "test-plugin"), "1.0") for one in stages]
     return make_plan(offered, config, Question(question="Which?"), failures=(failures or {}).items())
 
 
@@ -297,10 +297,10 @@ def test_a_stage_that_refuses_the_configuration_speaks_for_itself() -> None:
 
 
 def test_two_stages_of_one_name_are_a_problem_that_names_both_and_the_line() -> None:
-    twins = [OfferedStage(stage("Twin"), owner, "1.0") for owner in ("left", "right")]
+    twins = [RegisteredStage(stage("Twin"), owner, "1.0") for owner in ("left", "right")]
     with plugin_room.use_plugins(Plugins()):
         config = VerificationConfig()
-    offered = [OfferedStage(one, "test-plugin", "1.0") for one in skeleton()]
+    offered = [RegisteredStage(one, "test-plugin", "1.0") for one in skeleton()]
     with pytest.raises(PlanError, match=r'left 1\.0 and right 1\.0; pick one.*Twin = "left"'):
         make_plan([*offered, *twins], config, Question(question="Which?"))
 

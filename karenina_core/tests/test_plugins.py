@@ -17,14 +17,14 @@ from stevedore import ExtensionManager
 
 from karenina_core import API_VERSION, Question, Slot, Stage, VerificationConfig, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.config import adapter_named, offered_adapters
+from karenina_core.config import find_adapter, registered_adapters
 from karenina_core.errors import PluginError
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.planning.plan import PlanError
 from karenina_core.plugins import Hook, PluginInfo, Plugins, Selection
 from karenina_core.plugins.specifications import Specifications
 from karenina_core.stages import hookspecs
-from karenina_core.stages.stage import offered_stages
+from karenina_core.stages.stage import registered_stages
 from karenina_engine.scheduling.planner import Planner
 
 STAGES = "karenina.stages"
@@ -146,7 +146,7 @@ def the(plugins: Plugins, name: str) -> PluginInfo:
 
 
 def offers(plugins: Plugins) -> list[tuple[str, str]]:
-    return [(one.stage.name, one.distribution) for one in offered_stages(plugins)]
+    return [(one.stage.name, one.distribution) for one in registered_stages(plugins)]
 
 
 # ---- found
@@ -168,7 +168,7 @@ def test_its_stages_and_adapters_carry_its_distribution(places: Places) -> None:
     plugins = places.discover()
 
     assert offers(plugins) == [("Early", "aviary")]
-    assert [(one.spec.interface, one.distribution, one.version) for one in offered_adapters(plugins)] == [
+    assert [(one.spec.interface, one.distribution, one.version) for one in registered_adapters(plugins)] == [
         ("canary", "aviary", "1.0"),
         ("finch", "aviary", "1.0"),
     ]
@@ -224,8 +224,8 @@ def test_the_order_of_discovery_has_no_effect(data: st.DataObject, tmp_path_fact
     shuffled = Plugins.discover(Selection(), data.draw(st.permutations(found)))
 
     assert shuffled.describe() == usual.describe()
-    assert offered_stages(shuffled) == offered_stages(usual)
-    assert [(one.spec.interface, one.distribution) for one in offered_adapters(shuffled)] == [("finch", "aviary")]
+    assert registered_stages(shuffled) == registered_stages(usual)
+    assert [(one.spec.interface, one.distribution) for one in registered_adapters(shuffled)] == [("finch", "aviary")]
 
 
 # ---- chosen
@@ -269,7 +269,7 @@ def test_what_is_blocked_is_not_imported(places: Places) -> None:
 def test_only_leaves_the_core_its_finalizer() -> None:
     plugins = Plugins.discover(Selection.of(only=["nothing-of-this-name"]))
 
-    assert [one.stage.slot for one in offered_stages(plugins)] == [Slot.FINALIZE_RESULT]
+    assert [one.stage.slot for one in registered_stages(plugins)] == [Slot.FINALIZE_RESULT]
 
 
 def test_a_blocked_name_of_a_plugin_takes_its_stage_and_leaves_the_others(places: Places) -> None:
@@ -374,7 +374,7 @@ def test_a_broken_plugin_offers_nothing_and_says_why(places: Places, target: str
     assert the(plugins, "Early").state == "failed"
     assert reason in (the(plugins, "Early").failure or "")
     assert "broken" not in {owner for _, owner in offers(plugins)}
-    assert adapter_named(plugins, "canary").distribution == "fine"
+    assert find_adapter(plugins, "canary").distribution == "fine"
 
 
 def test_a_wrong_name_beside_right_ones_takes_nothing_from_them(places: Places) -> None:
@@ -393,14 +393,14 @@ def test_an_adapter_that_nobody_offers_brings_the_nearest_name(places: Places) -
     places.add("aviary", {ADAPTERS: {"canary": "canary"}})
 
     with pytest.raises(PluginError, match=r"no adapter 'canari'.*canary"):
-        adapter_named(places.discover(), "canari")
+        find_adapter(places.discover(), "canari")
 
 
 def test_an_adapter_that_cannot_be_loaded_brings_its_reason(places: Places) -> None:
     places.add("aviary", {ADAPTERS: {"canary": ABSENT}}, version="7.0")
 
     with pytest.raises(PluginError, match=r"'canary' cannot be used: aviary 7\.0: ModuleNotFoundError"):
-        adapter_named(places.discover(), "canary")
+        find_adapter(places.discover(), "canary")
 
 
 def test_an_adapter_that_two_offer_brings_the_line_that_picks_one(places: Places) -> None:
@@ -408,7 +408,7 @@ def test_an_adapter_that_two_offer_brings_the_line_that_picks_one(places: Places
     places.add("two", {ADAPTERS: {"canary": "canary"}})
 
     with pytest.raises(PluginError, match=r'one 1.0 and two 1.0; pick one .*\[plugins.pick\] canary = "one"'):
-        adapter_named(places.discover(), "canary")
+        find_adapter(places.discover(), "canary")
 
 
 # ---- registered by hand
@@ -418,14 +418,14 @@ def test_a_plugin_can_be_registered_by_hand() -> None:
     plugins = Plugins()
     plugins.register(early_stage, distribution="my-notebook", version="2")
 
-    assert [(one.stage, one.distribution, one.version) for one in offered_stages(plugins)] == [
+    assert [(one.stage, one.distribution, one.version) for one in registered_stages(plugins)] == [
         (Early, "my-notebook", "2")
     ]
 
 
 def test_what_is_offered_is_asked_again_after_a_registration() -> None:
     plugins = Plugins()
-    assert offered_stages(plugins) == ()
+    assert registered_stages(plugins) == ()
 
     plugins.register(early_stage)
 
@@ -460,8 +460,8 @@ def test_two_by_hand_with_one_adapter_name_are_told_when_it_is_asked_for() -> No
     plugins.register(whole_aviary, distribution="two")
 
     with pytest.raises(PluginError, match="one 0 and two 0"):
-        adapter_named(plugins, "canary")
-    assert adapter_named(plugins, "finch").distribution == "two"
+        find_adapter(plugins, "canary")
+    assert find_adapter(plugins, "finch").distribution == "two"
 
 
 def test_chosen_plugins_hold_within_their_block_only() -> None:

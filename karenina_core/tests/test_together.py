@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from karenina_core.errors import RunError, Unfinished
+from karenina_core.errors import ItemInterrupt, RunError
 from karenina_testing.virtual_time import run_in_virtual_time
 from karenina_toolkit.gather_all import together
 
@@ -47,7 +47,7 @@ def test_where_one_fails_the_others_come_to_their_end() -> None:
     assert not at.cancelled
 
 
-@pytest.mark.parametrize("other", [Unfinished(), RunError("the disk is full")])
+@pytest.mark.parametrize("other", [ItemInterrupt(), RunError("the disk is full")])
 def test_what_is_no_error_of_the_stage_goes_before_its_own(other: BaseException) -> None:
     at = Works()
     with pytest.raises(type(other)):

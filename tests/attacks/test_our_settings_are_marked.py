@@ -7,28 +7,28 @@ from __future__ import annotations
 
 from karenina.templates import known_primitives
 from karenina_core import plugins
-from karenina_core.config import offered_adapters, settings
+from karenina_core.config import all_settings, registered_adapters
 from karenina_core.data.rubrics import trait_kinds
 from karenina_core.models.model import ModelConfig
-from karenina_core.stages.stage import offered_stages
+from karenina_core.stages.stage import registered_stages
 from karenina_testing.contracts import MarksContract
 
 _PLUGINS = plugins.active_plugins()
 
 
 class TestSettings(MarksContract):
-    models = sorted({setting.model for setting in settings().values()}, key=lambda model: model.__name__)
+    models = sorted({setting.model for setting in all_settings().values()}, key=lambda model: model.__name__)
 
 
 class TestModels(MarksContract):
     models = [
         ModelConfig,
-        *(offered.spec.extra for offered in offered_adapters(_PLUGINS) if offered.spec.extra is not None),
+        *(offered.spec.extra for offered in registered_adapters(_PLUGINS) if offered.spec.extra is not None),
     ]
 
 
 class TestTraits(MarksContract):
-    owned = {offered.stage.trait_settings for offered in offered_stages(_PLUGINS)}
+    owned = {offered.stage.trait_settings for offered in registered_stages(_PLUGINS)}
     models = [*trait_kinds().values(), *(model for model in owned if model is not None)]
 
 
@@ -37,4 +37,4 @@ class TestPrimitives(MarksContract):
 
 
 def test_each_adapter_says_whether_a_benchmark_may_choose_it() -> None:
-    assert [one.spec.interface for one in offered_adapters(_PLUGINS) if one.spec.from_files is None] == []
+    assert [one.spec.interface for one in registered_adapters(_PLUGINS) if one.spec.from_files is None] == []

@@ -22,7 +22,7 @@ class RunError(KareninaError):
     """An error that ends the whole run, and not one item: a stage lets it pass."""
 
 
-class Unfinished(BaseException):
+class ItemInterrupt(BaseException):
     """What leaves an item without a result and is no error of it: stages let it pass, and the run knows what it is."""
 
 
@@ -72,7 +72,7 @@ class MissingProduct(KareninaError):
         self.artifacts = artifacts
 
 
-class OutOfTime(KareninaError):
+class ItemTimeout(KareninaError):
     """An item that took longer than it may."""
 
     def __init__(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Whether what comes out of a stage is the stage's own affair, or is meant for the whole program."""
+"""Errors that a stage must let pass because they are meant for the whole run, such as a cancellation or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -9,39 +9,44 @@ from traceback import walk_tb
 from types import CodeType
 from typing import Any
 
-from karenina_core.errors import RunError, Unfinished
+from karenina_core.errors import ItemInterrupt, RunError
 
 
 def is_interrupt(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
-    """Whether `error` came into a stage from outside, so that it has to pass.
+    """Return whether `error` ends more than the stage that raised it, so that it must be raised again.
 
-    From outside are what leaves the item unfinished (`Unfinished`) or ends the whole run (`RunError`); the cancellation
-    of `task`, in which the stage runs; the end of its coroutine, when the event loop is gone; and what a signal handler
-    raises (Ctrl-C, and programs that exit at SIGTERM), whatever the stage was doing. Anything else a stage has raised
-    itself, by whatever name, and it takes no other item out of the run. Of a group, one part from outside is enough.
+    Interrupts are:
+
+    - `ItemInterrupt` and `RunError`;
+    - the cancellation of `task`, in which the stage runs;
+    - `GeneratorExit` when the event loop is gone and closes the stage's coroutine;
+    - exceptions raised by a signal handler (Ctrl-C, programs that exit on SIGTERM), at any point of the stage.
+
+    Any other exception, of whatever type, is the stage's own error and ends only its item. An exception group is an
+    interrupt if one of its parts is.
     """
     if isinstance(error, BaseExceptionGroup):
         return any(is_interrupt(one, task) for one in error.exceptions)
-    if isinstance(error, Exception | Unfinished):
-        return isinstance(error, RunError | Unfinished)
+    if isinstance(error, Exception | ItemInterrupt):
+        return isinstance(error, RunError | ItemInterrupt)
     if isinstance(error, asyncio.CancelledError):
         return task is None or task.cancelling() > 0
     if isinstance(error, GeneratorExit):
         return task is None or asyncio.current_task() is not task
-    return _by_a_signal(error)
+    return _is_raised_by_signal_handler(error)
 
 
-def _by_a_signal(error: BaseException) -> bool:
-    """Whether a signal handler raised it. Handlers run in the main thread, between two steps of anything."""
+def _is_raised_by_signal_handler(error: BaseException) -> bool:
+    """Return whether a signal handler raised `error`. Python runs handlers in the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         return False
     if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        return True  # it has no frame of its own to know it by
-    handlers = {_code(signal.getsignal(number)) for number in signal.valid_signals()}
+        return True  # the default handler is written in C and leaves no frame in the traceback
+    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
     return any(frame.f_code in handlers for frame, _ in walk_tb(error.__traceback__))
 
 
-def _code(handler: Any) -> CodeType | None:
-    """The code of a handler: a function, a method, or a partial call of one."""
+def _code_of(handler: Any) -> CodeType | None:
+    """Return the code of a handler that is a function, a method, or a partial call of one."""
     code = getattr(getattr(handler, "func", handler), "__code__", None)
     return code if isinstance(code, CodeType) else None

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import StageRecord
-from karenina_core.errors import MissingProduct, OutOfTime, describe_error
+from karenina_core.errors import ItemTimeout, MissingProduct, describe_error
 from karenina_core.interrupts import is_interrupt
 from karenina_core.models.ports import NO_USAGE, CallNotes
 from karenina_core.stages.context import Item, ItemError, State, VerificationContext
@@ -166,9 +166,9 @@ class Pipeline:
                 if state.deadline is None or stage.runs_after_error:
                     await waiting
                 else:
-                    await _in_time(waiting, state.deadline, OutOfTime(self._item_timeout or 0.0))
-            if context.not_replayed is not None:
-                raise context.not_replayed  # a stage that goes on without would pass for one that was told no
+                    await _in_time(waiting, state.deadline, ItemTimeout(self._item_timeout or 0.0))
+            if context.no_recorded_reply is not None:
+                raise context.no_recorded_reply  # a stage that goes on without would pass for one that was told no
             raised = state.first_error()
             if raised is known:
                 if not planned.writes <= state.artifacts.keys():
@@ -179,7 +179,7 @@ class Pipeline:
         except BaseException as failure:
             if is_interrupt(failure, task):
                 raise
-            if isinstance(failure, OutOfTime | asyncio.CancelledError):
+            if isinstance(failure, ItemTimeout | asyncio.CancelledError):
                 context.count_failure()  # what was cut off may bring a reply when the run goes on
             return self._fail(planned, state, failure)
         assert raised is not None
@@ -197,13 +197,13 @@ class Pipeline:
             exc_info=logger.isEnabledFor(logging.DEBUG),
         )
         if state.first_error() is None:
-            late = isinstance(failure, OutOfTime)
+            late = isinstance(failure, ItemTimeout)
             outcome = Outcome.TIMED_OUT if late else planned.stage.error_outcome
             state.error = ItemError(planned.name, said, outcome)
         return said
 
 
-async def _in_time(waiting: Awaitable[None], deadline: float, late: OutOfTime) -> None:
+async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout) -> None:
     """Wait for a stage until the item's time is out. Raises `late`."""
     left = deadline - time.monotonic()
     if left <= 0:

@@ -15,7 +15,7 @@ from karenina_core.data.trust import NO_TRUST
 from karenina_core.errors import ConfigError
 from karenina_core.planning.plan import PlanError, make_plan
 from karenina_core.plugins import Plugins
-from karenina_core.stages.stage import offered_stages
+from karenina_core.stages.stage import registered_stages
 from karenina_deep_judgment import plugin
 from karenina_deep_judgment.auto_fail import DeepJudgmentRubricAutoFail
 from karenina_deep_judgment.parse_template import DeepJudgmentParseTemplate
@@ -182,7 +182,7 @@ def problems(**values: Any) -> str:
     benchmark = Benchmark.create(name="b")
     question = benchmark.add_question("Which?", rubric=Rubric.of(PLAIN))
     with plugin_room.use_plugins(plugins), pytest.raises(PlanError) as caught:
-        make_plan(offered_stages(plugins), VerificationConfig(**values), question)
+        make_plan(registered_stages(plugins), VerificationConfig(**values), question)
     return "\n".join(caught.value.problems)
 
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from karenina_benchmark import Benchmark
 from karenina_core import VerificationConfig, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.config import settings
+from karenina_core.config import all_settings
 from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import ModelConfig
@@ -125,7 +125,7 @@ def test_an_executor_is_told_when_the_run_shall_stop() -> None:
 def test_an_executor_owns_settings_and_checks_them_before_the_run() -> None:
     plugins = world(Lighthouse())
     with plugin_room.use_plugins(plugins):
-        assert settings()["lamps"].owner == "this-program"
+        assert all_settings()["lamps"].owner == "this-program"
 
     with pytest.raises(ConfigError, match="lamps: there must be one"):
         run_of("lighthouse", plugins, lamps=0)

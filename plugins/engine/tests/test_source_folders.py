@@ -41,7 +41,7 @@ def test_names_and_contents_of_all_files_count_and_nothing_else(folder: Path) ->
 
 
 def test_what_the_stage_passes_over_changes_nothing(folder: Path) -> None:
-    source = SourceFolder(folder, passes_over=lambda name: name.startswith("copy"))
+    source = SourceFolder(folder, ignores=lambda name: name.startswith("copy"))
     before = digest_of(source)
     (folder / "data/copy1").mkdir()
     (folder / "copy2.txt").write_text("new")
@@ -98,7 +98,7 @@ class Reading(World):
             requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
 
             def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-                return [SourceFolder(root / question.id, passes_over=noticed)]
+                return [SourceFolder(root / question.id, ignores=noticed)]
 
             async def execute(self, context: VerificationContext) -> None:
                 options = AgentOptions(workspace=root / context.question.id)

@@ -72,7 +72,7 @@ def run_with(
         def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
             return question.id != "left"
 
-        def looks_at(self, config: VerificationConfig, question: Question) -> bool:
+        def checks_question(self, config: VerificationConfig, question: Question) -> bool:
             return wants(question)
 
         def before_run(

@@ -14,7 +14,7 @@ from otel_runs import traced
 
 from karenina_core import VerificationConfig
 from karenina_core import plugins as plugin_room
-from karenina_core.config import settings
+from karenina_core.config import all_settings
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
 from karenina_engine.scheduling.find_observers import observers
@@ -47,7 +47,7 @@ def test_opentelemetry_can_be_switched_off_altogether(plugins: Plugins, monkeypa
 
 
 def test_no_setting_changes_results(plugins: Plugins) -> None:
-    mine = [setting for setting in settings().values() if setting.owner == "karenina-otel"]
+    mine = [setting for setting in all_settings().values() if setting.owner == "karenina-otel"]
     assert len(mine) == 4
     assert not any(setting.changes_results for setting in mine)
 

@@ -197,6 +197,6 @@ def test_a_pattern_that_does_not_compile_is_refused_before_the_run(rubric: str) 
     ]
     stage = RubricEvaluation()
 
-    assert [stage.looks_at(config, question) for question in questions] == [False, True]
+    assert [stage.checks_question(config, question) for question in questions] == [False, True]
     with pytest.raises(ValueError, match=r"question 2, trait 'cites': the pattern '\(\[' does not compile"):
         stage.before_run(config, questions, NO_TRUST)

@@ -325,6 +325,6 @@ def test_broken_code_is_reported_before_the_run(caplog: pytest.LogCaptureFixture
     questions = [Question(question="Which?", id="q1", answer_template=source), Question(question="b", id="q2")]
     stage = ValidateTemplate()
     config = VerificationConfig()
-    assert [stage.looks_at(config, question) for question in questions] == [True, False]
+    assert [stage.checks_question(config, question) for question in questions] == [True, False]
     stage.before_run(config, questions[:1], Trust.all())
     assert "'q1' (verify() fails for every answer, also for the truth: NameError" in caplog.text

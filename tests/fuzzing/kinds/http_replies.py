@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from fuzzing.engine import Kind
 from fuzzing.mutation import TEXT_OPS, as_json, broken, documents, tree_of, weighted
 from fuzzing.replies import sound
-from karenina_core.config import adapter_named
+from karenina_core.config import find_adapter
 from karenina_core.errors import describe_error
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import AgentOptions, Message, PortError
@@ -290,7 +290,7 @@ class _Servers:
         """The port of this name: an adapter's, the kind of port, and whether it streams."""
         if name not in self._ports:
             interface, kind, *streams = name.split(".")
-            spec = adapter_named(active_plugins(), interface).spec
+            spec = find_adapter(active_plugins(), interface).spec
             model = ModelConfig(
                 id="m",
                 interface=interface,

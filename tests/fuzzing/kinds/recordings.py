@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fuzzing.engine import Kind
 from fuzzing.mutation import as_json, as_lines, documents, placed, tree_of
 from fuzzing.replies import sound
-from karenina_core.config import adapter_named
+from karenina_core.config import find_adapter
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import AgentOptions, CallInfo, Message, PortError
@@ -113,7 +113,7 @@ def _many_calls(count: int) -> bytes:
 def _opened(folder: Path) -> Iterator[Callable[[tuple[str, bytes]], bool]]:
     outside = str(folder.parent / "outside")
     count = 0
-    spec = adapter_named(active_plugins(), "manual").spec
+    spec = find_adapter(active_plugins(), "manual").spec
 
     async def answers(model: ModelConfig) -> bool:
         assert spec.llm is not None

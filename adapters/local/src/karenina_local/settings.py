@@ -8,13 +8,13 @@ from pydantic import Field
 
 from karenina_core.models.adapters import extra_of
 from karenina_core.models.from_files import FromFiles
-from karenina_core.models.strict import Strict
+from karenina_core.models.strict_settings import StrictSettings
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 
-class LocalSettings(Strict):
+class LocalSettings(StrictSettings):
     """How llama.cpp serves the model, and how far a judge's constrained reply may go.
 
     A schema's own `maxItems` and `maxLength` are never changed: the two limits are for lists and strings that have

@@ -8,13 +8,13 @@ from pydantic import Field
 
 from karenina_core.models import adapters
 from karenina_core.models.from_files import FromFiles
-from karenina_core.models.strict import Strict
+from karenina_core.models.strict_settings import StrictSettings
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 
-class ManualExtra(Strict):
+class ManualExtra(StrictSettings):
     """`ModelConfig.extra` of the `manual` interface: which columns and rows of a file of rows count."""
 
     from_files: ClassVar[FromFiles] = "any"

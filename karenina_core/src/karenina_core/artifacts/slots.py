@@ -82,12 +82,12 @@ SLOT_RULES: Final[dict[Slot, SlotRule]] = {
 }
 
 
-def slot_named(name: str) -> Slot | None:
+def find_slot(name: str) -> Slot | None:
     """The slot that a configuration calls `name`, or None."""
     return Slot.__members__.get(name.upper())
 
 
-def name_offered(stage: Any, hook: str, plugin: object) -> str:
+def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
     """Return the name of a stage that `plugin` offers through `hook`. Raises `PluginError` if it is not its slot's."""
     name = getattr(stage, "name", None)
     if name is None:

@@ -4,10 +4,10 @@ The core owns what several distributions read; every other name belongs to the s
 come, in this order, from arguments, the environment, a file, and the owner's default.
 """
 
-from karenina_core.config.core import CoreSettings, PluginSelection
-from karenina_core.config.environment import from_environment, read_value
-from karenina_core.config.names import Setting, prompt_tasks, settings
-from karenina_core.config.plugins import adapter_named, offered_adapters, plugins_of, prompt_instructions
+from karenina_core.config.core_settings import CoreSettings, PluginSelection
+from karenina_core.config.environment import read_environment, read_value
+from karenina_core.config.plugin_lookup import find_adapter, plugins_of, prompt_instructions, registered_adapters
+from karenina_core.config.setting_owners import Setting, all_settings, prompt_tasks
 from karenina_core.config.verification import VerificationConfig
 
 __all__ = [
@@ -15,12 +15,12 @@ __all__ = [
     "PluginSelection",
     "Setting",
     "VerificationConfig",
-    "adapter_named",
-    "from_environment",
-    "offered_adapters",
+    "all_settings",
+    "find_adapter",
     "plugins_of",
     "prompt_instructions",
     "prompt_tasks",
+    "read_environment",
     "read_value",
-    "settings",
+    "registered_adapters",
 ]

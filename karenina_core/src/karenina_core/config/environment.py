@@ -11,19 +11,19 @@ from typing import Any, Final, Literal, Union, get_args, get_origin
 from pydantic import TypeAdapter
 
 from karenina_core.catalog import read_catalog
-from karenina_core.config.names import PREFIX, settings
+from karenina_core.config.setting_owners import PREFIX, all_settings
 
 _json: Final = TypeAdapter(Any).validate_json
 
 
-def from_environment() -> Iterator[tuple[str, Any]]:
+def read_environment() -> Iterator[tuple[str, Any]]:
     """The names that environment variables set, with their values read as the owner's type asks.
 
     Text that is no JSON is taken as it stands: `KARENINA_RUN_NAME=nightly` and `KARENINA_REPLICATE_COUNT=3` both work.
     A variable `KARENINA_...` that sets no name is yielded itself, so that the configuration refuses it.
     """
     strange = {variable for variable in os.environ if variable.startswith(PREFIX)}
-    for name, setting in settings().items():
+    for name, setting in all_settings().items():
         strange.difference_update(setting.environment)
         for variable in setting.environment:
             if variable in os.environ and variable != "KARENINA_PLUGINS":
@@ -40,7 +40,7 @@ def read_value(name: str, text: str, read: Callable[[str], Any] = _json) -> Any:
 
     `read` reads other values, and raises `ValueError` if it cannot. Unknown names are read, too.
     """
-    setting = settings().get(name)
+    setting = all_settings().get(name)
     return _read_value(text, setting.info.annotation if setting is not None else None, read)
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union,
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
 from karenina_core.catalog import CORE, read_catalog
-from karenina_core.config.core import CoreSettings
-from karenina_core.config.environment import from_environment
-from karenina_core.config.names import PREFIX, Setting, prompt_tasks, settings
+from karenina_core.config.core_settings import CoreSettings
+from karenina_core.config.environment import read_environment
+from karenina_core.config.setting_owners import PREFIX, Setting, all_settings, prompt_tasks
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY
 from karenina_core.plugins import active_plugins
@@ -35,7 +35,7 @@ class VerificationConfig(BaseModel):
     _from_benchmark: frozenset[str] = PrivateAttr(default=frozenset())
 
     def __init__(self, /, **values: Any) -> None:  # a file may hold the name `self`
-        given = {**dict(from_environment()), **values}
+        given = {**dict(read_environment()), **values}
         super().__init__(**given)
         self._given = frozenset(given)
 
@@ -44,7 +44,7 @@ class VerificationConfig(BaseModel):
     def _fill(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             raise ConfigError([f"a configuration is a table of names and values, not a {type(values).__name__}"])
-        owned = settings()
+        owned = all_settings()
         problems = [_unknown(name, owned) for name in values if name not in owned]
         sections: dict[type[BaseModel], dict[str, Any]] = {}
         for name, setting in owned.items():
@@ -86,7 +86,7 @@ class VerificationConfig(BaseModel):
         """Return the value of a name. Raises `ConfigError` if its owner is not installed, or if there is none."""
         if self.has(name):
             return self._values[name]
-        raise ConfigError([_unknown(name, settings())])
+        raise ConfigError([_unknown(name, all_settings())])
 
     def given(self) -> dict[str, Any]:
         """The values that somebody gave, the environment included; the others are their owners' defaults."""

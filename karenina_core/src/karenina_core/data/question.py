@@ -65,7 +65,7 @@ class Question(BaseModel):
     )
 
     _answer_class: type[Any] | None = PrivateAttr(default=None)
-    _kept: object = PrivateAttr(default=None)
+    _attachment: object = PrivateAttr(default=None)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -109,13 +109,13 @@ class Question(BaseModel):
         return self.answer_class is not None or self.answer_template is not None
 
     @property
-    def kept(self) -> object:
-        """What was given to `keep` last; None if nothing was."""
-        return (self.__pydantic_private__ or {}).get("_kept")
+    def attachment(self) -> object:
+        """What was given to `attach` last; None if nothing was."""
+        return (self.__pydantic_private__ or {}).get("_attachment")
 
-    def keep(self, value: object) -> None:
+    def attach(self, value: object) -> None:
         """Keep what was made of the question, such as its loaded template. It is not part of the question's value."""
-        self._kept = value
+        self._attachment = value
 
     def trait_names(self) -> tuple[str, ...]:
         """The names of its static traits, then of its dynamic ones."""

@@ -90,7 +90,7 @@ class AdapterSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedAdapter:
+class RegisteredAdapter:
     """An adapter with the distribution that offers it."""
 
     spec: AdapterSpec

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal, cast
 from pydantic import BeforeValidator, ConfigDict, Field, SecretStr
 
 from karenina_core.models.from_files import FromFiles
-from karenina_core.models.secrets import refuse_mask
-from karenina_core.models.strict import Strict
+from karenina_core.models.masked_secrets import refuse_mask
+from karenina_core.models.strict_settings import StrictSettings
 
 ManualTraces = Path | dict[str, Any]
 MAX_REPLY_BYTES: Final = 64_000_000
@@ -19,7 +19,7 @@ Secrecy = Literal["key", "whole", "by_name"]
 secret may stand anywhere in it (`whole`); or what is called like a secret in it (`by_name`)."""
 
 
-class ModelConfig(Strict):
+class ModelConfig(StrictSettings):
     """A model that answers or judges.
 
     `id` is the user's own short name for it, unique among the models of one role; `interface` names the adapter

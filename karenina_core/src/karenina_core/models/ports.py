@@ -371,7 +371,7 @@ class PortError(Exception):
         return self.category is not ErrorCategory.PERMANENT
 
 
-class NotReplayed(PortError):
+class NoRecordedReply(PortError):
     """A call that a run that asks nobody has no reply to. Its item ends in an error, whatever the stage does."""
 
     def __init__(self, message: str) -> None:

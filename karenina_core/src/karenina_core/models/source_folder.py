@@ -15,10 +15,10 @@ def _nothing(_name: str) -> bool:
 class SourceFolder:
     """A folder of the user's whose files decide what is found out about a question.
 
-    `passes_over(name)` says of which files and folders in it nothing depends, such as copies that runs leave there.
+    `ignores(name)` says of which files and folders in it nothing depends, such as copies that runs leave there.
     Links to files and folders count with what they point at as far as that lies in `within`; without it, in `path`.
     """
 
     path: Path
     within: Path | None = None
-    passes_over: Callable[[str], bool] = _nothing
+    ignores: Callable[[str], bool] = _nothing

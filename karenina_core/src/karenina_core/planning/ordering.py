@@ -36,7 +36,7 @@ class Edge:
         return f"{self.second} after {self.first} ({self.why}{what})"
 
 
-def order(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str], list[str]]:
+def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str], list[str]]:
     """The names in order, and the problems (a cycle with its reasons; an answer-scope node that waits for an item's).
 
     Among the nodes whose predecessors are placed comes first the one of answer scope, then of the lowest rank, then of

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from karenina_core.artifacts.artifact import ANY, AnyKey
 from karenina_core.artifacts.slots import Slot
 from karenina_core.errors import KareninaError, RunError, describe_error
-from karenina_core.planning.ordering import Edge, Node, order
-from karenina_core.planning.selection import Selected, select
+from karenina_core.planning.ordering import Edge, Node, sort_nodes
+from karenina_core.planning.selection import SelectedStage, select
 from karenina_core.stages.stage import Stage
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.models.source_folder import SourceFolder
-    from karenina_core.stages.stage import OfferedStage
+    from karenina_core.stages.stage import RegisteredStage
 
 
 class PlanError(KareninaError):
@@ -146,7 +146,7 @@ class Plan:
 
 
 def make_plan(
-    offered: Iterable[OfferedStage],
+    offered: Iterable[RegisteredStage],
     config: VerificationConfig,
     question: Question,
     *,
@@ -167,14 +167,14 @@ def make_plan(
     stages = frozenset((one.stage.name, one.distribution) for one in selection.stages)
     plan = known.get(stages) if known is not None else None
     if plan is None:
-        plan = arrange(selection.stages, selection.left_out)
+        plan = order_stages(selection.stages, selection.left_out)
         if known is not None:
             known[stages] = plan
     return plan
 
 
-def arrange(
-    selected: Sequence[Selected],
+def order_stages(
+    selected: Sequence[SelectedStage],
     left_out: Sequence[tuple[str, str]] = (),
     ranks: Mapping[str, int] | None = None,
 ) -> Plan:
@@ -183,8 +183,8 @@ def arrange(
     `ranks` replaces the slots' ranks by stage name; they break ties only, and tests permute them to prove it.
     """
     nodes = [_node(one, ranks) for one in selected]
-    edges, producers = relations(selected, ranks)
-    placed, problems = order(nodes, edges)
+    edges, producers = make_edges(selected, ranks)
+    placed, problems = sort_nodes(nodes, edges)
     if problems:
         raise PlanError(problems)
     by_name = {one.stage.name: one for one in selected}
@@ -194,7 +194,7 @@ def arrange(
     )
 
 
-def _node(one: Selected, ranks: Mapping[str, int] | None) -> Node:
+def _node(one: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
     slot = one.stage.slot
     rank = None if slot is None else slot.value if ranks is None else ranks[one.stage.name]
     lowest = max((slot.value for slot in one.stage.after if isinstance(slot, Slot)), default=0)
@@ -205,8 +205,8 @@ def _node(one: Selected, ranks: Mapping[str, int] | None) -> Node:
     return Node(one.stage.name, rank, one.stage.scope, lowest)
 
 
-def relations(
-    selected: Sequence[Selected], ranks: Mapping[str, int] | None = None
+def make_edges(
+    selected: Sequence[SelectedStage], ranks: Mapping[str, int] | None = None
 ) -> tuple[list[Edge], dict[str, str]]:
     """Every relation between the stages as an edge with its reason, and who produces which artifact."""
     producers = {key.name: one.stage.name for one in selected for key in one.stage.produces}
@@ -217,7 +217,7 @@ def relations(
     return _chain_revisers(selected, edges, ranks), producers
 
 
-def _order_edges(one: Selected, selected: Sequence[Selected]) -> Iterable[Edge]:
+def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Iterable[Edge]:
     """The edges of `after` and `before`."""
     for other in selected:
         if other is one:
@@ -229,7 +229,7 @@ def _order_edges(one: Selected, selected: Sequence[Selected]) -> Iterable[Edge]:
             yield Edge(one.stage.name, other.stage.name, None, f"{one.stage.name} says before")
 
 
-def _artifact_edges(one: Selected, selected: Sequence[Selected], producers: dict[str, str]) -> Iterable[Edge]:
+def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], producers: dict[str, str]) -> Iterable[Edge]:
     """The edges from who produces or revises an artifact to who reads it."""
     stage = one.stage
     if stage.optional is ANY:
@@ -251,7 +251,9 @@ def _artifact_edges(one: Selected, selected: Sequence[Selected], producers: dict
                     yield Edge(other.stage.name, stage.name, key.name, f"{relation}, after it is revised")
 
 
-def _chain_revisers(selected: Sequence[Selected], edges: list[Edge], ranks: Mapping[str, int] | None) -> list[Edge]:
+def _chain_revisers(
+    selected: Sequence[SelectedStage], edges: list[Edge], ranks: Mapping[str, int] | None
+) -> list[Edge]:
     """`edges` with the revisers of each artifact one after another, as the other relations, rank and name have them."""
     revised = sorted({key.name for one in selected for key in one.stage.revises})
     for name in revised:
@@ -259,7 +261,7 @@ def _chain_revisers(selected: Sequence[Selected], edges: list[Edge], ranks: Mapp
         if len(revisers) < 2:
             continue
         nodes = [_node(one, ranks) for one in selected]
-        placed, problems = order(nodes, edges)
+        placed, problems = sort_nodes(nodes, edges)
         if problems:
             break
         chain = [stage for stage in placed if stage in {one.stage.name for one in revisers}]
@@ -267,7 +269,7 @@ def _chain_revisers(selected: Sequence[Selected], edges: list[Edge], ranks: Mapp
     return edges
 
 
-def _planned(one: Selected, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
+def _planned(one: SelectedStage, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
     stage = one.stage
     waits = {WaitsFor(edge.artifact, edge.first, edge.why): None for edge in edges if edge.second == stage.name}
     everything = stage.optional is ANY

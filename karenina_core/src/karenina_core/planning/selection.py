@@ -15,11 +15,11 @@ from karenina_core.text import did_you_mean
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
-    from karenina_core.stages.stage import OfferedStage, Skip, Stage
+    from karenina_core.stages.stage import RegisteredStage, Skip, Stage
 
 
 @dataclass(frozen=True, slots=True)
-class Selected:
+class SelectedStage:
     """One stage object of the plan, and whose it is."""
 
     stage: Stage
@@ -28,28 +28,28 @@ class Selected:
 
 
 @dataclass(slots=True)
-class Selection:
+class StageSelection:
     """What was selected, what was not, and what is wrong."""
 
-    stages: list[Selected] = field(default_factory=list)
+    stages: list[SelectedStage] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     empty: set[Slot] = field(default_factory=set)
 
 
 def select(
-    offered: Iterable[OfferedStage],
+    offered: Iterable[RegisteredStage],
     config: VerificationConfig,
     question: Question,
     failures: Mapping[str, str],
     conflicts: Iterable[str] = (),
-) -> Selection:
+) -> StageSelection:
     """Choose the stages: by evaluation mode, by `[slots]`, by what the stages say, and by who meets whose needs.
 
     `failures` say by name why a plugin is not used, and are problems only where its stage is needed; `conflicts` are
     names that several distributions offer, and always matter: nobody can know which of them was meant.
     """
-    found = Selection()
+    found = StageSelection()
     candidates = _unique(offered, found)
     there = {one.stage.name for one in candidates}
     found.left_out += [(name, f"its plugin is not used: {why}") for name, why in failures.items() if name not in there]
@@ -75,9 +75,9 @@ def select(
     return found
 
 
-def _unique(offered: Iterable[OfferedStage], found: Selection) -> list[Selected]:
+def _unique(offered: Iterable[RegisteredStage], found: StageSelection) -> list[SelectedStage]:
     """One object for each offered class, sorted by name; two of one name are a problem."""
-    by_name: dict[str, list[OfferedStage]] = {}
+    by_name: dict[str, list[RegisteredStage]] = {}
     for one in offered:
         by_name.setdefault(one.stage.name, []).append(one)
     candidates = []
@@ -90,17 +90,17 @@ def _unique(offered: Iterable[OfferedStage], found: Selection) -> list[Selected]
                 f'[plugins.pick] {name} = "{same[0].distribution}"'
             )
         else:
-            candidates.append(Selected(same[0].stage(), same[0].distribution, same[0].version))
+            candidates.append(SelectedStage(same[0].stage(), same[0].distribution, same[0].version))
     return candidates
 
 
 def _take_named(
     slot: Slot,
     names: tuple[str, ...],
-    here: list[Selected],
-    everywhere: list[Selected],
+    here: list[SelectedStage],
+    everywhere: list[SelectedStage],
     failures: Mapping[str, str],
-    found: Selection,
+    found: StageSelection,
 ) -> None:
     line = f"[slots] {slot.config_name}"
     if SLOT_RULES[slot].single and len(names) != 1:
@@ -131,11 +131,11 @@ def _absent(name: str, failures: Mapping[str, str], installed: Iterable[str]) ->
 
 def _take_one(
     slot: Slot,
-    here: list[Selected],
+    here: list[SelectedStage],
     config: VerificationConfig,
     question: Question,
     failures: Mapping[str, str],
-    found: Selection,
+    found: StageSelection,
 ) -> None:
     answers = {one.stage.name: _ask(one, config, question, found) for one in here}
     wanted = [one for one in here if answers[one.stage.name]] or [one for one in here if one.stage.fallback]
@@ -179,7 +179,9 @@ def _who_fills(slot: Slot, present: Collection[str] = ()) -> str:
     return " or ".join(dict.fromkeys(map(install_command, owners))) or "install a plugin that offers one"
 
 
-def _take_included(here: Iterable[Selected], config: VerificationConfig, question: Question, found: Selection) -> None:
+def _take_included(
+    here: Iterable[SelectedStage], config: VerificationConfig, question: Question, found: StageSelection
+) -> None:
     for one in here:
         answer = _ask(one, config, question, found)
         if answer:
@@ -189,7 +191,7 @@ def _take_included(here: Iterable[Selected], config: VerificationConfig, questio
 
 
 def _hold_to_rubric(
-    slot: Slot, here: list[Selected], question: Question, failures: Mapping[str, str], found: Selection
+    slot: Slot, here: list[SelectedStage], question: Question, failures: Mapping[str, str], found: StageSelection
 ) -> None:
     """Rubric traits that no stage would score are a problem: they must not drop out in silence."""
     standing = [one for one in here if one in found.stages]
@@ -210,7 +212,7 @@ def _hold_to_rubric(
     )
 
 
-def _ask(one: Selected, config: VerificationConfig, question: Question, found: Selection) -> bool | Skip:
+def _ask(one: SelectedStage, config: VerificationConfig, question: Question, found: StageSelection) -> bool | Skip:
     """What the stage says about its place; one that raises is a problem of the plan, not a crash."""
     try:
         return one.stage.included(config, question)
@@ -231,7 +233,7 @@ def _why_not(answer: object) -> str:
     return getattr(answer, "why", None) or "it says that it does not belong into this plan"
 
 
-def _check_products(found: Selection) -> None:
+def _check_products(found: StageSelection) -> None:
     """Each artifact has one producer and one type, and a slot's stage produces what the slot asks for."""
     producers: dict[str, list[str]] = {}
     types: dict[str, dict[str, list[str]]] = {}
@@ -261,7 +263,9 @@ def _check_products(found: Selection) -> None:
             found.problems.append(f"the artifact {name!r} has several types: {views}; block one of these plugins")
 
 
-def _settle_needs(found: Selection, candidates: list[Selected], named: set[str], failures: Mapping[str, str]) -> None:
+def _settle_needs(
+    found: StageSelection, candidates: list[SelectedStage], named: set[str], failures: Mapping[str, str]
+) -> None:
     """Leave out, stage by stage, whose hard needs nobody in the plan meets; report those that must stand.
 
     A stage whose producer is installed and was left out is left out too, with that reason. Nobody at all to meet the

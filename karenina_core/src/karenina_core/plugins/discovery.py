@@ -37,11 +37,11 @@ class PluginInfo:
     ignored: tuple[str, ...] = ()
     """Hooks that it implements without effect, each with the reason."""
 
-    def among(self, names: Iterable[str]) -> bool:
+    def is_named_in(self, names: Iterable[str]) -> bool:
         """Return whether one of `names` is its own, or its distribution's in any spelling."""
         return any(name == self.name or canonical(name) == self.distribution for name in names)
 
-    def refused(self, state: State, failure: str) -> PluginInfo:
+    def with_failure(self, state: State, failure: str) -> PluginInfo:
         """Return it as one that is not used, with the reason."""
         return replace(self, state=state, failure=failure)
 
@@ -76,44 +76,46 @@ class Selection:
         Nor does it leave out specifications of hooks: without plugins they have no effect.
         """
         always = info.distribution == CORE or info.kind == "hooks"
-        return not info.among(self.block) and (not self.only or always or info.among(self.only))
+        return not info.is_named_in(self.block) and (not self.only or always or info.is_named_in(self.only))
 
 
-def sift(points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> Iterator[tuple[PluginInfo, EntryPoint]]:
+def filter_entry_points(
+    points: Iterable[EntryPoint], kind: Kind, selection: Selection
+) -> Iterator[tuple[PluginInfo, EntryPoint]]:
     """Yield the entry points of one group, each with whether it may be loaded: its state is then `found`.
 
     A name that several distributions offer and nobody picked is usable from none of them: which one stands must not
     depend on which is found first. Neither is a name whose pick does not offer it. The order of `points` has no effect.
     """
     allowed: dict[str, dict[str, tuple[PluginInfo, EntryPoint]]] = {}
-    for info, point in sorted((_info(point, kind), point) for point in points):
+    for info, point in sorted((_make_info(point, kind), point) for point in points):
         if selection.allows(info):
             allowed.setdefault(info.name, {}).setdefault(info.distribution, (info, point))
         else:
-            yield info.refused("blocked", "left out by the plugin selection"), point
+            yield info.with_failure("blocked", "left out by the plugin selection"), point
     picked = dict(selection.pick)
     for name, owners in allowed.items():
         rivals = [info for info, _ in owners.values()]
         for info, point in owners.values():
-            yield _judged(info, rivals, picked.get(name)), point
+            yield _with_conflict(info, rivals, picked.get(name)), point
 
 
-def load_all(
+def load_entry_points(
     points: Iterable[EntryPoint], kind: Kind, selection: Selection, accept: Callable[[object, PluginInfo], T]
 ) -> Iterator[tuple[PluginInfo, T | None]]:
     """Import what the entry points of one group name, and yield what `accept` makes of it.
 
     None for those that may not be loaded, that cannot be loaded, and that `accept` refuses by raising an error.
     """
-    for info, point in sift(points, kind, selection):
+    for info, point in filter_entry_points(points, kind, selection):
         try:
-            found = (info, accept(load(point), info) if info.state == "found" else None)
+            found = (info, accept(load_entry_point(point), info) if info.state == "found" else None)
         except (Exception, SystemExit) as error:
-            found = (info.refused("failed", type_and_message(error)), None)
+            found = (info.with_failure("failed", type_and_message(error)), None)
         yield found
 
 
-def load(point: EntryPoint) -> object:
+def load_entry_point(point: EntryPoint) -> object:
     """Return what an entry point names. Raises what importing it raises.
 
     stevedore loads it, because the project loads plugins the way other Python projects do. It finds entry points in a
@@ -137,28 +139,28 @@ def canonical(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
-def _judged(info: PluginInfo, rivals: list[PluginInfo], picked: str | None) -> PluginInfo:
+def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | None) -> PluginInfo:
     """Return `info` if its offer stands among those of its name, else with the reason why it does not."""
     owners = [one.distribution for one in rivals]
     if picked == info.distribution or (picked is None and len(rivals) == 1):
         return info
     if picked in owners:
-        return info.refused("blocked", f"{picked} is picked for {info.name}")
+        return info.with_failure("blocked", f"{picked} is picked for {info.name}")
     if picked is not None:
-        return info.refused(
+        return info.with_failure(
             "conflict",
             f"[plugins.pick] {info.name} names {picked!r}, which does not offer this {info.kind}; "
             f"name one of those that do: {', '.join(owners)}",
         )
     both = " and ".join(f"{one.distribution} {one.version}" for one in rivals)
-    return info.refused(
+    return info.with_failure(
         "conflict",
         f"two distributions offer the {info.kind} {info.name}: {both}; pick one in the configuration: "
         f'[plugins.pick] {info.name} = "{owners[0]}"',
     )
 
 
-def _info(point: EntryPoint, kind: Kind) -> PluginInfo:
+def _make_info(point: EntryPoint, kind: Kind) -> PluginInfo:
     if point.dist is None:
         return PluginInfo(point.name, kind, "unknown", "0", point.value)
     return PluginInfo(point.name, kind, canonical(point.dist.name), point.dist.version, point.value)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 import pluggy
 
-from karenina_core.artifacts.slots import STAGE_HOOKS, name_offered
+from karenina_core.artifacts.slots import STAGE_HOOKS, name_of_stage
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.errors import PluginError, type_and_message
-from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, load_all
-from karenina_core.plugins.specifications import GROUP, Specifications, installed, other_version
+from karenina_core.plugins.discovery import GROUPS, Kind, PluginInfo, Selection, canonical, load_entry_points
+from karenina_core.plugins.specifications import GROUP, Specifications, installed_specifications, version_mismatch
 from karenina_core.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ T_co = TypeVar("T_co", covariant=True)
 
 logger = logging.getLogger("karenina")
 
-_NAMED: Final[dict[Kind, tuple[Iterable[str], Callable[[Any, str, object], str]]]] = {
-    "stage": (STAGE_HOOKS, name_offered),
+_HOOKS_OF_KIND: Final[dict[Kind, tuple[Iterable[str], Callable[[Any, str, object], str]]]] = {
+    "stage": (STAGE_HOOKS, name_of_stage),
     "adapter": (["karenina_adapters"], lambda spec, *_: str(spec.interface)),
 }
 """For a kind: the hooks through which plugins offer what its entry points name, and the name of one offer."""
@@ -55,7 +55,7 @@ class Plugins:
     """
 
     def __init__(self, specifications: Specifications | None = None) -> None:
-        self.specifications = specifications if specifications is not None else installed(Selection())
+        self.specifications = specifications if specifications is not None else installed_specifications(Selection())
         self.settings: dict[type[BaseModel], str] = {}
         """Settings models that owners of hooks have found in offers, each with its distribution."""
         self._manager = self.specifications.manager()
@@ -63,7 +63,7 @@ class Plugins:
         self._plugins: dict[int, tuple[object, str, str]] = {}
         self._offered: dict[str, list[Any]] = {}
         for info in self.specifications.problems:
-            self._note(info)
+            self._record(info)
 
     @classmethod
     def discover(
@@ -79,13 +79,13 @@ class Plugins:
         """
         chosen = selection if selection is not None else Selection.of()
         specified = [point for point in found or () if point.group == GROUP]
-        plugins = cls(installed(Selection(block=chosen.block, pick=chosen.pick), *specified))
+        plugins = cls(installed_specifications(Selection(block=chosen.block, pick=chosen.pick), *specified))
         for group, kind in GROUPS.items():
             if kinds is None or kind in kinds:
                 points = entry_points(group=group) if found is None else [one for one in found if one.group == group]
                 plugins._add_group(points, kind, chosen)
         if kinds is None:
-            plugins._warn_of_strangers(chosen)
+            plugins._warn_about_unknown_names(chosen)
             plugins._index()
         return plugins
 
@@ -95,7 +95,7 @@ class Plugins:
         if failure is not None:
             raise PluginError(f"the plugin {plugin!r} cannot be registered: {failure}")
         name = getattr(plugin, "__name__", type(plugin).__name__)
-        self._note_loaded(PluginInfo(name, "other", distribution, version, repr(plugin)), plugin)
+        self._record_loaded(PluginInfo(name, "other", distribution, version, repr(plugin)), plugin)
         self._index(plugin)
 
     def describe(self) -> list[PluginInfo]:
@@ -156,16 +156,16 @@ class Plugins:
         """List the plugin of an offer that cannot be used as failed."""
         for info in self.describe():
             if info.distribution == offer.distribution and info.state == "loaded":
-                self._note(info.refused("failed", type_and_message(error)))
+                self._record(info.with_failure("failed", type_and_message(error)))
 
-    def named(self, kind: Kind) -> list[Offer[Any]]:
+    def of_kind(self, kind: Kind) -> list[Offer[Any]]:
         """Return what is offered and can be named by entry points of `kind`, sorted by name and distribution.
 
         Left out is what has an entry point that was blocked or is in conflict. Raises `PluginError` for a stage that
         is offered for the wrong slot.
         """
         if kind not in self._offered:
-            hooks, name_of = _NAMED[kind]
+            hooks, name_of = _HOOKS_OF_KIND[kind]
             found = []
             for hook in hooks:
                 for one in self.offers(getattr(self._manager.hook, hook).spec.function):
@@ -178,11 +178,11 @@ class Plugins:
 
     def _add_group(self, points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> None:
         loaded: dict[int, tuple[object, list[PluginInfo]]] = {}
-        for info, plugin in load_all(points, kind, selection, lambda plugin, _: plugin):
+        for info, plugin in load_entry_points(points, kind, selection, lambda plugin, _: plugin):
             if info.state == "found":
                 loaded.setdefault(id(plugin), (plugin, []))[1].append(info)
             else:
-                self._note(info)
+                self._record(info)
         for plugin, infos in loaded.values():
             self._admit(plugin, kind, infos)
 
@@ -191,8 +191,8 @@ class Plugins:
         fresh = id(plugin) not in self._plugins
         failure = self._register(plugin, infos[0].distribution, infos[0].version)
         named = offered = {info.name for info in infos}
-        if failure is None and kind in _NAMED:
-            hooks, name_of = _NAMED[kind]
+        if failure is None and kind in _HOOKS_OF_KIND:
+            hooks, name_of = _HOOKS_OF_KIND[kind]
             try:
                 offered = {name_of(one, hook, plugin) for hook in hooks for one in self._call_one(plugin, hook) or ()}
             except Exception as error:
@@ -202,15 +202,15 @@ class Plugins:
             del self._plugins[id(plugin)]
         for info in infos:
             if failure is not None:
-                self._note(info.refused("failed", failure))
+                self._record(info.with_failure("failed", failure))
             elif info.name in offered:
-                self._note_loaded(info, plugin)
+                self._record_loaded(info, plugin)
             else:
                 what = ", ".join(sorted(offered)) or "nothing"
                 problem = f"the entry point is named {info.name!r}, but {info.target} offers {what}"
-                self._note(info.refused("failed", f"{problem}: name it after the {kind} that it offers"))
+                self._record(info.with_failure("failed", f"{problem}: name it after the {kind} that it offers"))
 
-    def _warn_of_strangers(self, selection: Selection) -> None:
+    def _warn_about_unknown_names(self, selection: Selection) -> None:
         """Warn of names in the selection that no installed plugin and no distribution has."""
         infos = [*self.describe(), *(owner.info for owner in self.specifications.owners)]
         installed_names = {name for info in infos for name in (info.name, info.distribution)}
@@ -222,7 +222,7 @@ class Plugins:
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
         """Register with pluggy; the reason where that is refused."""
         hashing: object = plugin.__hash__
-        failure = "it is not hashable; give its class eq=False" if hashing is None else other_version(plugin)
+        failure = "it is not hashable; give its class eq=False" if hashing is None else version_mismatch(plugin)
         if failure is not None or id(plugin) in self._plugins:
             return failure
         try:
@@ -241,12 +241,12 @@ class Plugins:
         results = self._manager.subset_hook_caller(hook, others)(**arguments)
         return results[0] if results else None
 
-    def _note_loaded(self, info: PluginInfo, plugin: object) -> None:
+    def _record_loaded(self, info: PluginInfo, plugin: object) -> None:
         """List it as loaded, with the hooks of this project that it implements and no owner specifies."""
         names = [one.name for one in self._manager.get_hookcallers(plugin) or () if not one.has_spec()]
         why = self.specifications.why_missing
         ignored = tuple(f"{name} is ignored: {why(name)}" for name in names if name in read_catalog()["hooks"])
-        self._note(replace(info, state="loaded", ignored=ignored))
+        self._record(replace(info, state="loaded", ignored=ignored))
 
     def _index(self, plugin: object = None) -> None:
         """Let the owners of hooks index what is offered: all owners, or those whose hooks `plugin` implements."""
@@ -258,7 +258,7 @@ class Plugins:
             try:
                 offered(self)
             except Exception as error:
-                self._note(replace(owner.info, state="failed", failure=f"offered: {type_and_message(error)}"))
+                self._record(replace(owner.info, state="failed", failure=f"offered: {type_and_message(error)}"))
 
-    def _note(self, info: PluginInfo) -> None:
+    def _record(self, info: PluginInfo) -> None:
         self._infos[(info.kind, info.name, info.distribution)] = info

@@ -15,7 +15,7 @@ import pluggy
 
 from karenina_core.catalog import CORE, install_command, read_catalog
 from karenina_core.hooks import API_VERSION, PROJECT
-from karenina_core.plugins.discovery import PluginInfo, Selection, load_all
+from karenina_core.plugins.discovery import PluginInfo, Selection, load_entry_points
 from karenina_core.version import __version__
 
 GROUP: Final = "karenina.hookspecs"
@@ -59,7 +59,7 @@ class Specifications:
     @classmethod
     def load(cls, points: Iterable[EntryPoint], selection: Selection) -> Specifications:
         """Import the modules that `points` name. A hook that two of them specify takes both out, except the core's."""
-        loaded = list(load_all(points, "hooks", selection, _owner))
+        loaded = list(load_entry_points(points, "hooks", selection, _owner))
         problems = [info for info, owner in loaded if owner is None]
         found = [owner for _, owner in loaded if owner is not None]
         accepted = [HookOwner(import_module(name), replace(_CORE, target=name)) for name in _CORE_MODULES]
@@ -67,7 +67,7 @@ class Specifications:
         for one in found:
             rivals = [other for other in everything if other is not one and set(one.hooks) & set(other.hooks)]
             if rivals:
-                problems.append(one.info.refused("conflict", _conflict(one, rivals[0])))
+                problems.append(one.info.with_failure("conflict", _conflict(one, rivals[0])))
             else:
                 accepted.append(one)
         return cls(tuple(accepted), tuple(problems))
@@ -101,12 +101,12 @@ class Specifications:
 
 
 @cache
-def installed(selection: Selection, *more: EntryPoint) -> Specifications:
+def installed_specifications(selection: Selection, *more: EntryPoint) -> Specifications:
     """Return the specifications of what is installed, found once a process. `selection` may block some of them."""
     return Specifications.load([*entry_points(group=GROUP), *more], selection)
 
 
-def other_version(thing: object) -> str | None:
+def version_mismatch(thing: object) -> str | None:
     """Return why a plugin or a module of specifications does not fit this version of the interface; None if it does."""
     wanted = getattr(thing, "karenina_api", API_VERSION)
     if wanted == API_VERSION:
@@ -130,7 +130,7 @@ def _owner(module: object, info: PluginInfo) -> HookOwner:
     """Return the owner. Raises `TypeError` or `ImportError` for what does not specify hooks as this core needs it."""
     if not isinstance(module, ModuleType):
         raise TypeError(f"{info.target} is not a module")
-    failure = other_version(module)
+    failure = version_mismatch(module)
     if failure is not None:
         raise ImportError(failure)
     owner = HookOwner(module, replace(info, state="loaded"))

@@ -23,9 +23,9 @@ from karenina_core.errors import (
     UndeclaredArtifact,
     UndeclaredSetting,
 )
-from karenina_core.models.ports import NO_USAGE, CallInfo, CallNotes, Message, NotReplayed, PortError, Usage
+from karenina_core.models.ports import NO_USAGE, CallInfo, CallNotes, Message, NoRecordedReply, PortError, Usage
 from karenina_core.models.prompts import PromptTask, assemble
-from karenina_core.stages.counting import CountedAgent, CountedLLM, CountedParser
+from karenina_core.stages.counted_ports import CountedAgent, CountedLLM, CountedParser
 from karenina_core.stages.state import AtEnd, Item, ItemError, PortProvider, State
 from karenina_core.text import replace_surrogates
 
@@ -51,7 +51,7 @@ Ts = TypeVarTuple("Ts")
 logger = logging.getLogger("karenina")
 
 
-class Declaration(Protocol):
+class StageDeclaration(Protocol):
     """What a stage's class says of its model calls and settings (`karenina_core.stages.stage.Stage`)."""
 
     @property
@@ -67,11 +67,11 @@ class Declaration(Protocol):
         """The names of other owners that it reads, with their defaults."""
 
 
-class Declared(Protocol):
+class StageAccess(Protocol):
     """A stage with what it may read and write, as its plan has it (`karenina_core.planning.plan.PlannedStage`)."""
 
     @property
-    def stage(self) -> Declaration:
+    def stage(self) -> StageDeclaration:
         """The stage."""
 
     @property
@@ -109,15 +109,24 @@ class Declared(Protocol):
 class VerificationContext:
     """The view of one stage on one item. Its docstrings are the contract of stages with the pipeline."""
 
-    __slots__ = ("_failed_calls", "_info", "_not_kept", "_planned", "_settings", "_state", "_usage", "_with_truth")
+    __slots__ = (
+        "_failed_calls",
+        "_info",
+        "_no_recorded_reply",
+        "_planned",
+        "_settings",
+        "_state",
+        "_usage",
+        "_with_truth",
+    )
 
-    def __init__(self, state: State, planned: Declared) -> None:
+    def __init__(self, state: State, planned: StageAccess) -> None:
         self._state = state
         self._planned = planned
         self._usage = NO_USAGE
         self._info: CallInfo | None = None
         self._failed_calls = 0
-        self._not_kept: NotReplayed | None = None
+        self._no_recorded_reply: NoRecordedReply | None = None
         self._settings: BaseModel | None = None
         self._with_truth: list[Message] = []
 
@@ -435,15 +444,15 @@ class VerificationContext:
         return self._failed_calls
 
     @property
-    def not_replayed(self) -> NotReplayed | None:
+    def no_recorded_reply(self) -> NoRecordedReply | None:
         """The first call of this stage that a run which asks nobody had no reply to."""
-        return self._not_kept
+        return self._no_recorded_reply
 
     def count_failure(self, error: PortError | None = None) -> None:
         """Note that a call brought no reply, in all its tries."""
         self._failed_calls += 1
-        if isinstance(error, NotReplayed) and self._not_kept is None:
-            self._not_kept = error
+        if isinstance(error, NoRecordedReply) and self._no_recorded_reply is None:
+            self._no_recorded_reply = error
 
     def count(self, usage: Usage) -> None:
         """Add what a call used, under the stage's `usage_key`."""

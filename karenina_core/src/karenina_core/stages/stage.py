@@ -127,7 +127,7 @@ class Stage:
         """Whether a stage of the rubric slot is for this trait. A trait without a stage is a problem of the plan."""
         return True
 
-    def looks_at(self, config: VerificationConfig, question: Question) -> bool:
+    def checks_question(self, config: VerificationConfig, question: Question) -> bool:
         """Whether `before_run` has to see `question`. Asked of every question that it is in the plan of; cheap.
 
         A stage that needs to see few of them says so, and spares a run over many the reading of the others.
@@ -178,7 +178,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedStage:
+class RegisteredStage:
     """A stage class with the distribution that offers it."""
 
     stage: type[Stage]
@@ -186,9 +186,9 @@ class OfferedStage:
     version: str
 
 
-def offered_stages(plugins: Plugins) -> tuple[OfferedStage, ...]:
+def registered_stages(plugins: Plugins) -> tuple[RegisteredStage, ...]:
     """Return all stages that are offered, sorted by name and distribution."""
-    return tuple(OfferedStage(one.value, one.distribution, one.version) for one in plugins.named("stage"))
+    return tuple(RegisteredStage(one.value, one.distribution, one.version) for one in plugins.of_kind("stage"))
 
 
 @dataclass(frozen=True, slots=True)

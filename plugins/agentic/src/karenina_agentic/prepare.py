@@ -74,7 +74,7 @@ class PrepareWorkspace(Stage):
             return ()
         try:
             root = existing_root(settings.workspace_root)
-            return (SourceFolder(folder_in(root, question.workspace_path), within=root, passes_over=is_made_here),)
+            return (SourceFolder(folder_in(root, question.workspace_path), within=root, ignores=is_made_here),)
         except WorkspaceError:
             return ()
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from karenina_agentic.folders import MOST_BYTES
 from karenina_core import Slot
-from karenina_core.config import adapter_named, plugins_of
+from karenina_core.config import find_adapter, plugins_of
 from karenina_core.data.rubrics import AgenticRubricTrait
 from karenina_core.errors import PluginError
 from karenina_core.models.adapters import AgentTier
@@ -84,7 +84,7 @@ def parses_agentically(config: VerificationConfig) -> bool:
 def works_in_folders(config: VerificationConfig, model: ModelConfig) -> bool:
     """Whether a model is itself an agent with tools for files, so that it wants the question's folder to answer."""
     try:
-        spec = adapter_named(plugins_of(config), model.interface).spec
+        spec = find_adapter(plugins_of(config), model.interface).spec
     except PluginError:
         return False  # the run says what is wrong with the model
     return spec.tier is AgentTier.DEEP_AGENT and not spec.recorded

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from karenina_core.config import VerificationConfig, from_environment
+from karenina_core.config import VerificationConfig, read_environment
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY
 from karenina_toolkit import bounded_files
@@ -25,7 +25,7 @@ logger = logging.getLogger("karenina")
 
 def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
     """Return the configuration in a TOML, YAML or JSON file; the environment, then `arguments`, go over it."""
-    return VerificationConfig(**{**read_config_values(path), **dict(from_environment()), **arguments})
+    return VerificationConfig(**{**read_config_values(path), **dict(read_environment()), **arguments})
 
 
 def save_config(config: VerificationConfig, path: str | Path) -> None:

@@ -25,9 +25,9 @@ def config(
     """Print the configuration names of the core and of the installed plugins."""
     screen = screen_of(ctx)
     with screen.report_errors():
-        from karenina_core.config import VerificationConfig, settings
+        from karenina_core.config import VerificationConfig, all_settings
 
-        owned = settings()
+        owned = all_settings()
         if name is not None:
             if name not in owned:
                 VerificationConfig(**{name: None})

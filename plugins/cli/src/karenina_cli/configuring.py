@@ -69,7 +69,7 @@ def configuration(
     """
     from karenina_benchmark.config_files import read_config_values
     from karenina_benchmark.config_layers import ConfigLayers
-    from karenina_core.config import from_environment
+    from karenina_core.config import read_environment
 
     layers = ConfigLayers()
     of_benchmark = f"the config section of {benchmark.path if benchmark is not None else None}"
@@ -77,7 +77,7 @@ def configuration(
         layers.add(section_of(benchmark), of_benchmark)
     if file is not None:
         layers.add(anchored(read_config_values(file), file), str(file))
-    layers.add(dict(from_environment()), "the environment")
+    layers.add(dict(read_environment()), "the environment")
     if answering or recordings is not None:
         models = models_of(answering or (), [recordings] if recordings is not None else ())
         layers.add({"answering_models": models}, "--answering" if answering else "--recordings")
@@ -169,10 +169,10 @@ def _anchored_model(model: Any, folder: Path) -> Any:
 
 def section_of(benchmark: Benchmark) -> dict[str, Any]:
     """Return the `config` section of a benchmark with its relative paths and programs below the file's folder."""
-    from karenina_core.config import settings
+    from karenina_core.config import all_settings
 
     folder = benchmark.path.parent if benchmark.path is not None else Path()
-    owned = settings()
+    owned = all_settings()
     return {
         name: str(folder / value)
         if isinstance(value, str) and name in owned and owned[name].from_files == "below"
@@ -206,11 +206,11 @@ def _with_programs_below(model: Any, folder: Path) -> Any:
 def _path_settings(interface: Any) -> frozenset[str]:
     """Return the names of the adapter's own settings that are paths."""
     from karenina_core import plugins
-    from karenina_core.config import adapter_named
+    from karenina_core.config import find_adapter
     from karenina_core.errors import PluginError
 
     try:
-        kind = adapter_named(plugins.active_plugins(), str(interface)).spec.extra
+        kind = find_adapter(plugins.active_plugins(), str(interface)).spec.extra
     except PluginError:  # the run names the adapter that is missing
         return frozenset()
     fields = kind.model_fields.items() if kind is not None else ()

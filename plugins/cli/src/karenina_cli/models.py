@@ -108,10 +108,10 @@ def _recorder() -> str:
     """The adapter that replays recordings; where none is installed, the one to install. Raises `typer.BadParameter`."""
     from karenina_core import plugins
     from karenina_core.catalog import read_catalog
-    from karenina_core.config import offered_adapters
+    from karenina_core.config import registered_adapters
 
     installed = [
-        offered.spec.interface for offered in offered_adapters(plugins.active_plugins()) if offered.spec.recorded
+        offered.spec.interface for offered in registered_adapters(plugins.active_plugins()) if offered.spec.recorded
     ]
     found = installed or list(read_catalog()["recorders"])
     if len(found) > 1:

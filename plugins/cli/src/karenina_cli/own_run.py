@@ -98,12 +98,12 @@ def secrets_now(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, A
     The benchmark's own section counts as long as it is the one that the command was given with.
     """
     from karenina_benchmark.config_files import read_config_values
-    from karenina_core.config import from_environment
+    from karenina_core.config import read_environment
 
     file = Path(command["config_file"]) if command["config_file"] is not None else None
     table = anchored(read_config_values(file), file) if file is not None and file.is_file() else {}
     same = same_benchmark_config(benchmark, command)
-    return {**(section_of(benchmark) if same else {}), **table, **dict(from_environment())}
+    return {**(section_of(benchmark) if same else {}), **table, **dict(read_environment())}
 
 
 def still_there(screen: Screen, benchmark: Benchmark, ids: list[str] | None) -> list[str] | None:

@@ -79,12 +79,12 @@ def described() -> list[dict[str, Any]]:
     Adapters of this project that are not installed have the state `not installed`, and no version.
     """
     from karenina_core import plugins
-    from karenina_core.config import offered_adapters
-    from karenina_core.stages.stage import offered_stages
+    from karenina_core.config import registered_adapters
+    from karenina_core.stages.stage import registered_stages
 
     current = plugins.active_plugins()
-    offered_stages(current)
-    adapters = {(one.spec.interface, one.distribution): one.spec for one in offered_adapters(current)}
+    registered_stages(current)
+    adapters = {(one.spec.interface, one.distribution): one.spec for one in registered_adapters(current)}
     found = []
     for info in current.describe():
         one = _described(info)

@@ -12,7 +12,7 @@ from karenina_cli.configuring import anchored, overlaid
 from karenina_cli.models import models_of
 from karenina_cli.own_run import enter_folder, look_up, secrets_now, still_there
 from karenina_core.config import VerificationConfig
-from karenina_core.config import settings as owned_settings
+from karenina_core.config import all_settings as owned_settings
 from karenina_core.errors import ConfigError
 from karenina_engine.calls.labels import Labels, plain_name
 from karenina_engine.journal.command import LEFT_OUT, MODEL_ROLES, with_secrets

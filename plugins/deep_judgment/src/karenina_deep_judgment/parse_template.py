@@ -78,7 +78,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
             check_search_tool(config, "deep_judgment_search_tool")
         return True
 
-    def looks_at(self, config: VerificationConfig, question: Question) -> bool:
+    def checks_question(self, config: VerificationConfig, question: Question) -> bool:
         """None: the search tool is the same for all."""
         return False
 

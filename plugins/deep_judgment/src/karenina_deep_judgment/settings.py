@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from karenina_core.models.from_files import FromFiles
-from karenina_core.models.strict import Strict
+from karenina_core.models.strict_settings import StrictSettings
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig
@@ -48,7 +48,7 @@ def _wrap_function(chosen: object) -> object:
 SearchChoice = Annotated[str | SearchFunction, BeforeValidator(_wrap_function), WithJsonSchema({"type": "string"})]
 
 
-class TraitSettings(Strict):
+class TraitSettings(StrictSettings):
     """How one trait is judged, in `deep_judgment_rubric_config`. None leaves it to the setting for all traits."""
 
     enabled: bool = Field(default=True, description="Score it from excerpts and reasoning.")
@@ -84,7 +84,7 @@ class TraitFields(BaseModel):
     )
 
 
-class RubricTraitSettings(Strict):
+class RubricTraitSettings(StrictSettings):
     """The value of `deep_judgment_rubric_config`: by trait name, for all questions and by question id.
 
     What stands under a question's id goes before what stands under `global`; a trait that is named nowhere is scored

@@ -8,7 +8,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from karenina_core.data.question import FewShotExample
 from karenina_core.models.from_files import FromFiles
-from karenina_core.models.strict import Strict
+from karenina_core.models.strict_settings import StrictSettings
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig
@@ -23,7 +23,7 @@ Choice = Annotated[int, Field(ge=0)] | str
 """An example by its place among the question's examples, from 0; by its question; or by the MD5 of its question."""
 
 
-class QuestionFewShot(Strict):
+class QuestionFewShot(StrictSettings):
     """Which examples one question is shown, where it differs from the others."""
 
     mode: Mode | Literal["inherit"] = Field(default="inherit", description="As for all questions, or its own.")
@@ -33,7 +33,7 @@ class QuestionFewShot(Strict):
     external_examples: tuple[FewShotExample, ...] = Field(default=(), description="Further ones, shown always.")
 
 
-class FewShotConfig(Strict):
+class FewShotConfig(StrictSettings):
     """The value of `few_shot_config`: which examples a model is shown before it is asked a question.
 
     Both generations of names of the reference project are accepted (`global_mode` is also `pool_mode`, and so on);

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import ConfigDict, Field, SecretStr, ValidationError
 
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.strict import Strict
+from karenina_core.models.strict_settings import StrictSettings
 from karenina_core.text import did_you_mean
 from karenina_toolkit.urls import secret_parts, shown_url
 
@@ -29,7 +29,7 @@ _SECRET_NAME = re.compile(r"key|token|secret|passw|auth|credential", re.IGNORECA
 _HIDDEN: Final = "***"
 
 
-class ServerOptions(Strict):
+class ServerOptions(StrictSettings):
     """`ModelConfig.mcp_server_options` of one server. Values of `headers` are treated as secrets."""
 
     model_config = ConfigDict(hide_input_in_errors=True)

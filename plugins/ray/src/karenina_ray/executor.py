@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, ClassVar
 
-from karenina_core.config import adapter_named
+from karenina_core.config import find_adapter
 from karenina_core.errors import ConfigError
 from karenina_engine.scheduling.executor import Executor
 from karenina_engine.scheduling.settings import EngineSettings
@@ -77,7 +77,7 @@ def _useful(run: PreparedRun, workers: int) -> int:
     core, concurrency = run.config.core, run.config.section(EngineSettings).concurrency()
     places = [concurrency.most] if concurrency.most is not None else []
     for model in (*core.answering_models, *core.parsing_models):
-        declared = adapter_named(run.plugins, model.interface).spec.concurrency
+        declared = find_adapter(run.plugins, model.interface).spec.concurrency
         places.append(concurrency.bounds(model, declared(model) if declared is not None else None).ceiling)
     fewest = min(places)
     answers = run.matrix.answers

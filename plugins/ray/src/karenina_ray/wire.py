@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, SecretBytes, SecretStr
 from pydantic_core import to_jsonable_python
 
-from karenina_core.config import VerificationConfig, settings
+from karenina_core.config import VerificationConfig, all_settings
 from karenina_core.data.trust import Trust
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, CallNotes, Usage
@@ -63,7 +63,7 @@ def plain(value: Any) -> Any:
 def config_told(config: VerificationConfig) -> Told:
     """A configuration, every value of it: workers have an environment of their own. Raises `ValueError`."""
     told: Told = {}
-    for name in settings():
+    for name in all_settings():
         if config.has(name):
             try:
                 told[name] = plain(config.setting(name))

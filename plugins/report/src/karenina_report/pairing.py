@@ -152,10 +152,10 @@ _OF_THE_RUN: Final = frozenset({"answering_models", "parsing_models", "replicate
 
 
 def _that_change_results(names: Iterable[str]) -> list[str]:
-    from karenina_core.config import settings
+    from karenina_core.config import all_settings
 
     wanted = list(names)
-    owned = settings() if wanted else {}
+    owned = all_settings() if wanted else {}
     return [name for name in wanted if name not in owned or owned[name].changes_results]
 
 

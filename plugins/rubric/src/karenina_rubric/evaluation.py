@@ -87,7 +87,7 @@ class RubricEvaluation(Stage):
         """Return whether a judge scores one of the question's traits, or looks for its concept."""
         return bool(_names_needing_judge(question))
 
-    def looks_at(self, config: VerificationConfig, question: Question) -> bool:
+    def checks_question(self, config: VerificationConfig, question: Question) -> bool:
         """Return whether it has a pattern that does not compile or code; all questions count if there is no judge."""
         if not config.core.parsing_models or any(_source_traits(question)):
             return True

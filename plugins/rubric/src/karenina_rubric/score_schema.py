@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
-from karenina_core.data.rubrics.scale import ScaledTrait
+from karenina_core.data.rubrics.scaled_trait import ScaledTrait
 from karenina_toolkit.structured import InvalidReply
 
 Json = dict[str, Any]

@@ -32,7 +32,7 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
     `trust` says which sources may be executed (none, by default); sources that only declare need none, nor does a
     class. Raises `TemplateError`, and `UntrustedTemplate` for code that is not trusted.
     """
-    loaded = question.kept
+    loaded = question.attachment
     if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):
         return loaded.template
     given = question.answer_class
@@ -42,13 +42,13 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
         template = load_template(question.answer_template, trust=trust, name=question.id)
     else:
         return None
-    question.keep(_Loaded(template, trust))
+    question.attach(_Loaded(template, trust))
     return template
 
 
 def keep_template(question: Question, template: Template) -> None:
     """Have `template_of` return `template`: it is what the question's source, which only declares, stands for."""
-    question.keep(_Loaded(template, None))
+    question.attach(_Loaded(template, None))
 
 
 def template_source_of(question: Question) -> str | None:

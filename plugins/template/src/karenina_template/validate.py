@@ -33,7 +33,7 @@ class ValidateTemplate(Stage):
     fallback = True
     error_outcome = Outcome.TEMPLATE_ERROR
 
-    def looks_at(self, config: VerificationConfig, question: Question) -> bool:
+    def checks_question(self, config: VerificationConfig, question: Question) -> bool:
         """Return whether the template may be code: only that can fail in ways that reading it does not show."""
         return question.answer_class is not None or "def " in (question.answer_template or "")
 

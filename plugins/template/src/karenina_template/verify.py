@@ -52,7 +52,7 @@ class VerifyTemplate(Stage):
     )
     fallback = True
 
-    def looks_at(self, config: VerificationConfig, question: Question) -> bool:
+    def checks_question(self, config: VerificationConfig, question: Question) -> bool:
         """Only at templates that may have a primitive which looks: loading one takes longer than all else here."""
         from karenina_template.templates import known_primitives
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_core.config import adapter_named, prompt_instructions
+from karenina_core.config import find_adapter, prompt_instructions
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.models.ports import CallInfo
 from karenina_toolkit.service_call import ask_service
@@ -74,7 +74,7 @@ class PlainPorts:
         self._opened.clear()
 
     def _spec(self, model: ModelConfig) -> AdapterSpec:
-        return adapter_named(self.plugins, model.interface).spec
+        return find_adapter(self.plugins, model.interface).spec
 
     def _port(self, kind: str, model: ModelConfig) -> Any:
         key = (kind, id(model))

@@ -13,8 +13,8 @@ from karenina_core.data.question import Question
 from karenina_core.data.sections import StageRecord, VetoRecord
 from karenina_core.data.trust import Trust
 from karenina_core.pipeline import Pipeline
-from karenina_core.planning.plan import arrange
-from karenina_core.planning.selection import Selected
+from karenina_core.planning.plan import order_stages
+from karenina_core.planning.selection import SelectedStage
 from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item, ItemError, State
 from karenina_core.stages.stage import Stage
@@ -85,7 +85,7 @@ async def run_stage(
     with plugin_room.use_plugins(room):
         config = VerificationConfig(answering_models=[model], parsing_models=[judge], **settings)
     asked = question or Question(question="What is asked?")
-    plan = arrange([Selected(stage(), "under-test", "0")])
+    plan = order_stages([SelectedStage(stage(), "under-test", "0")])
     ports = PlainPorts(room, config.core.request_timeout)
     item = Item(
         question=asked,

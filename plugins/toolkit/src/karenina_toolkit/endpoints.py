@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, SecretStr, field_validator
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.from_files import FromFiles
-from karenina_core.models.strict import Strict
+from karenina_core.models.strict_settings import StrictSettings
 from karenina_toolkit.urls import completed_url, is_loopback, shown_url
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _PORTS = {"http": 80, "https": 443}
 _METHODS = ("/chat/completions", "/completions", "/responses", "/messages")
 
 
-class ServerExtra(Strict):
+class ServerExtra(StrictSettings):
     """What can be set for any model behind an HTTP server: the base of an adapter's `extra`.
 
     Values of `headers` are treated as secrets, and no error shows what was given.

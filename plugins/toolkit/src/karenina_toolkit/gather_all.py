@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Iterable
 from typing import TypeVar
 
-from karenina_core.errors import RunError, Unfinished
+from karenina_core.errors import ItemInterrupt, RunError
 
 T = TypeVar("T")
 
@@ -21,5 +21,5 @@ async def together(works: Iterable[Awaitable[T]]) -> list[T]:
     ended = await asyncio.gather(*works, return_exceptions=True)
     errors = [one for one in ended if isinstance(one, BaseException)]
     if errors:
-        raise next((one for one in errors if isinstance(one, RunError | Unfinished)), errors[0])
+        raise next((one for one in errors if isinstance(one, RunError | ItemInterrupt)), errors[0])
     return [one for one in ended if not isinstance(one, BaseException)]

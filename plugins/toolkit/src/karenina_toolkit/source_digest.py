@@ -33,7 +33,7 @@ def digest_of(source: SourceFolder) -> str:
         folder, name = waiting.pop()
         inner: list[tuple[Path, str]] = []
         for entry in sorted(_entries(folder), key=lambda entry: entry.name):
-            if source.passes_over(entry.name):
+            if source.ignores(entry.name):
                 continue
             path, said = Path(entry.path), name + entry.name
             found.update(f"{said!a} ".encode())

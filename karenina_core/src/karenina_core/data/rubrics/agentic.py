@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from karenina_core.data.rubrics.base import register_trait_kind
-from karenina_core.data.rubrics.scale import ScaledTrait
+from karenina_core.data.rubrics.scaled_trait import ScaledTrait
 from karenina_core.models.from_files import FromFiles
 from karenina_core.models.model import SECRECY
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from karenina_core.data.rubrics.base import register_trait_kind
-from karenina_core.data.rubrics.scale import ScaledTrait
+from karenina_core.data.rubrics.scaled_trait import ScaledTrait
 from karenina_core.models.from_files import FromFiles
 
 _IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")

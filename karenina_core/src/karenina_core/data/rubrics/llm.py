@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_seri
 
 from karenina_core.catalog import read_catalog
 from karenina_core.data.rubrics.base import register_trait_kind
-from karenina_core.data.rubrics.scale import ScaledTrait
+from karenina_core.data.rubrics.scaled_trait import ScaledTrait
 from karenina_core.models.from_files import FromFiles
 
 

@@ -65,9 +65,9 @@ class Labels:
 
     def free_settings(self) -> tuple[dict[str, Any], list[str]]:
         """Return the settings that data may set, and the names of the others."""
-        from karenina_core.config import settings
+        from karenina_core.config import all_settings
 
-        owned = settings()
+        owned = all_settings()
         free = {
             name: self.settings[name] for name in self.settings if name in owned and owned[name].from_files == "any"
         }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from anyio import to_thread
 
-from karenina_core.config import adapter_named, prompt_instructions
+from karenina_core.config import find_adapter, prompt_instructions
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.adapters import AgentTier
 from karenina_core.models.model import ModelConfig
@@ -65,7 +65,7 @@ from karenina_toolkit.urls import completed_url, shown_url
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karenina_core.models.adapters import AdapterSpec, OfferedAdapter
+    from karenina_core.models.adapters import AdapterSpec, RegisteredAdapter
     from karenina_core.plugins import Plugins
     from karenina_core.stages.state import Ask
 
@@ -89,7 +89,7 @@ class PortHub:
     ledger: CallLedger | None = None
     budget: Purse | None = None
     calls: Calls = field(init=False)
-    _adapters: dict[str, OfferedAdapter] = field(default_factory=dict)
+    _adapters: dict[str, RegisteredAdapter] = field(default_factory=dict)
     _ports: list[Port] = field(default_factory=list)
     _by_id: dict[tuple[str, int], Port] = field(default_factory=dict)
     _instructions: dict[tuple[str, str], Sequence[str]] = field(default_factory=dict)
@@ -196,9 +196,9 @@ class PortHub:
                     digests += [digest] if digest not in digests else []
         return found
 
-    def _offered(self, model: ModelConfig) -> OfferedAdapter:
+    def _offered(self, model: ModelConfig) -> RegisteredAdapter:
         if model.interface not in self._adapters:
-            self._adapters[model.interface] = adapter_named(self.plugins, model.interface)
+            self._adapters[model.interface] = find_adapter(self.plugins, model.interface)
         return self._adapters[model.interface]
 
     def _port(self, kind: PortKind, model: ModelConfig, wrap: Callable[[Any, Calls, Target], Any]) -> Any:
@@ -288,7 +288,7 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
     for role, model in models:
         where = f"{role} {model.id!r}"
         try:
-            offered = adapter_named(plugins, model.interface)
+            offered = find_adapter(plugins, model.interface)
         except PluginError as error:
             problems.append(f"{where}: {error}")
             continue

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from karenina_core.config import offered_adapters
+from karenina_core.config import registered_adapters
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_engine.calls.hookspecs import karenina_tool_sources
 
@@ -149,7 +149,7 @@ def tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> It
         yield _missing(plugins)
     if (wanted or model.mcp_urls_dict) and spec.agent is None:
         able = sorted(
-            one.spec.interface for one in offered_adapters(plugins) if one.spec.agent and not one.spec.recorded
+            one.spec.interface for one in registered_adapters(plugins) if one.spec.agent and not one.spec.recorded
         )
         yield (
             f"it is to have tools, and the adapter {spec.interface!r} has no agent port, by which alone it could use "

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.errors import Unfinished
+from karenina_core.errors import ItemInterrupt
 from karenina_core.models.ports import Usage
 from karenina_engine.calls.bulk import FRAME
 from karenina_engine.cost.prices import in_words
@@ -29,7 +29,7 @@ _SEEN: Final = 3  # replies after which what was seen is believed
 _MARGIN: Final = 1.25
 
 
-class OverBudget(Unfinished):
+class OverBudget(ItemInterrupt):
     """A call that the budget does not cover. No error of the item's: it ends without a result, and may go on later."""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Protocol, Self
 
 from pydantic import Field
 
-from karenina_core.models.strict import Strict
+from karenina_core.models.strict_settings import StrictSettings
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Usage
@@ -122,7 +122,7 @@ FREE: Final = Tariff(Rates(0, 0, 0, 0, 0))
 _Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=6)]
 
 
-class OwnPrice(Strict):
+class OwnPrice(StrictSettings):
     """What a model costs as the user says, in US dollars for a million tokens.
 
     What is left out costs what other input or output tokens cost.

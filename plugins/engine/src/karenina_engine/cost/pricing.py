@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from karenina_core.config import adapter_named
+from karenina_core.config import find_adapter
 from karenina_engine.cost.hookspecs import karenina_prices
 from karenina_engine.cost.prices import FREE, OwnPrice, Tariff
 from karenina_toolkit.urls import is_loopback, shown_url
@@ -82,7 +82,7 @@ class Prices:
         for name in (model.id, model.model_name):
             if name in self.own:
                 return Price(self.own[name].tariff(), f"your own price of {name!r}")
-        spec = adapter_named(self.plugins, model.interface).spec
+        spec = find_adapter(self.plugins, model.interface).spec
         if spec.recorded:
             return Price(FREE, "free: its answers are recorded")
         if spec.free:

@@ -64,9 +64,9 @@ def same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _asked(command: Mapping[str, Any]) -> dict[str, Any]:
-    from karenina_core.config import settings
+    from karenina_core.config import all_settings
 
-    of_no_result = {name for name, setting in settings().items() if not setting.changes_results}
+    of_no_result = {name for name, setting in all_settings().items() if not setting.changes_results}
     config = command.get("config")
     asked = config if isinstance(config, Mapping) else {}
     kept = {name: value for name, value in command.items() if name != "distributions"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from anyio import to_thread
 
-from karenina_core.config import adapter_named, settings
+from karenina_core.config import all_settings, find_adapter
 from karenina_core.version import __version__
 from karenina_engine.calls.digests import json_digest, recordings_digest
 from karenina_engine.calls.replies import as_bytes
@@ -103,7 +103,7 @@ class Fingerprints:
 
     def _model(self, model: ModelConfig) -> bytes:
         if id(model) not in self._models:
-            offered = adapter_named(self._plugins, model.interface)
+            offered = find_adapter(self._plugins, model.interface)
             identity = model.model_dump(mode="json", exclude=_OF_NO_RESULT, exclude_none=True)
             if offered.spec.extra is not None:
                 identity["extra"] = offered.spec.extra.model_validate(model.extra).model_dump(mode="json")
@@ -128,6 +128,6 @@ def question_digest(question: Question) -> bytes:
 def _settings(config: VerificationConfig) -> dict[str, Any]:
     return {
         name: config.setting(name)
-        for name, setting in settings().items()
+        for name, setting in all_settings().items()
         if name not in _OF_THE_MATRIX and setting.changes_results and config.has(name)
     }

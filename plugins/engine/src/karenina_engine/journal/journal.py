@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.errors import describe_error
-from karenina_core.models.ports import ErrorCategory, NotReplayed, PortError
+from karenina_core.models.ports import ErrorCategory, NoRecordedReply, PortError
 from karenina_engine.calls.calls import Made
 from karenina_engine.journal import file as journal_file
 from karenina_engine.journal import user_state
@@ -484,17 +484,17 @@ def _digest(line: bytes) -> bytes:
     return hashlib.sha256(line).digest()[:16]
 
 
-def _missing(path: Path, call: CallRecord, *, damaged: bool) -> NotReplayed:
+def _missing(path: Path, call: CallRecord, *, damaged: bool) -> NoRecordedReply:
     info, model = call.info, call.target.model
     stage = f" of stage {info.stage}" if info.stage else ""
     who = f"{model.id!r} ({model.display_string})" if call.of_model else f"the service {model.id!r}"
     whose = f"{f' ({info.task})' if info.task else ''} for question {info.question_id!r}, replicate {info.replicate}"
     if damaged:
-        return NotReplayed(
+        return NoRecordedReply(
             f"the journal {path} is damaged: its reply of {who} to this call{stage}{whose} cannot be read; "
             f"`karenina journal repair {path}` keeps what can be read, and a run without --replay asks again"
         )
-    return NotReplayed(
+    return NoRecordedReply(
         f"the journal {path} holds no reply of {who} to this call{stage}{whose}, and "
         "a replay asks nobody: what is sent now was not sent then (another prompt, model, parameter or version), or "
         "the run did not get so far; run without --replay to ask"

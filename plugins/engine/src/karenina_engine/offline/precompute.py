@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.data.result import VerificationResult
-from karenina_core.errors import Unfinished
+from karenina_core.errors import ItemInterrupt
 from karenina_engine.calls.calls import Tally
 from karenina_engine.cost.ledger import Count, Ledger
 from karenina_engine.journal.continuing import Continuing
@@ -45,7 +45,7 @@ _IN_VAIN: Final = 4
 """Shares one after another, most answers of which lack a reply, after which the rest is not looked at."""
 
 
-class ReplyMissing(Unfinished):
+class ReplyMissing(ItemInterrupt):
     """A call whose reply is not in the journal. No error of the item's: it is left to the run, which may ask."""
 
 

@@ -15,7 +15,7 @@ from karenina_core.errors import PluginError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, LLMReply, Message, ParserReply
 from karenina_core.models.prompts import PromptTask
-from karenina_core.stages.stage import offered_stages
+from karenina_core.stages.stage import registered_stages
 from karenina_core.stages.state import Item, State
 from karenina_engine.calls.ports import PortHub
 from karenina_engine.offline.schema_example import example_for_schema
@@ -91,7 +91,7 @@ def declared_tasks(plugins: Plugins) -> list[OwnedTask]:
     """Every prompt task that the stages in force declare, each once, in the order of slots and names."""
     found: dict[PromptTask, list[tuple[str, str]]] = {}
     by_place = sorted(
-        offered_stages(plugins),
+        registered_stages(plugins),
         key=lambda one: (one.stage.slot.value if one.stage.slot is not None else 0, one.stage.name),
     )
     for offered in by_place:

@@ -22,7 +22,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import VerificationResultRubric
 from karenina_core.errors import ConfigError
-from karenina_core.models.ports import ErrorCategory, NotReplayed, PortError
+from karenina_core.models.ports import ErrorCategory, NoRecordedReply, PortError
 from karenina_engine.calls.labels import ModelLabel
 from karenina_engine.journal.journal import Journal
 from karenina_engine.journal.request import RunRequest
@@ -310,7 +310,7 @@ class _Replies:
     async def _found(self, call: CallRecord) -> Made | None:
         *others, last = self._as_noted(call)
         for one in others:
-            with suppress(NotReplayed):
+            with suppress(NoRecordedReply):
                 kept = await self._kept(one)
                 if kept is not None:
                     return kept

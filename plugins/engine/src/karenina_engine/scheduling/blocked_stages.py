@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from karenina_core.artifacts.slots import SLOT_RULES, STAGE_HOOKS
 from karenina_core.catalog import CORE
-from karenina_core.config import settings
-from karenina_core.config.names import settings_models
+from karenina_core.config import all_settings
+from karenina_core.config.setting_owners import settings_models
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import active_plugins
 from karenina_core.stages import hookspecs
@@ -43,9 +43,9 @@ def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Ite
 
     Settings of stages are not among them: whether a stage has an effect depends on the question.
     """
-    of_stages = {one.value.settings for one in active_plugins().named("stage")}
+    of_stages = {one.value.settings for one in active_plugins().of_kind("stage")}
     used = {model for model, _ in settings_models(plugins)} | of_stages
-    owned = settings()
+    owned = all_settings()
     for name, value in config.given().items():
         if owned[name].model not in used and owned[name].owner != CORE and value != owned[name].default:
             yield f"{name} has no effect: {plugins.why_absent(owned[name].owner)}"
@@ -73,7 +73,7 @@ def _name(stage: object) -> str:
 def _asking(stage: Stage, config: VerificationConfig, question: Question) -> list[str]:
     """Return the stage's own settings without which it would not be in the plan."""
     own = stage.settings.model_fields if stage.settings is not None else {}
-    defaults = {name: setting.default for name, setting in settings().items() if name in own}
+    defaults = {name: setting.default for name, setting in all_settings().items() if name in own}
     given = {name: value for name, value in config.given().items() if name in defaults and value != defaults[name]}
     if not given or not _includes(stage, config, question):
         return []

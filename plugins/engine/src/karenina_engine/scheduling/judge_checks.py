@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core.errors import ConfigError
-from karenina_core.stages.stage import Stage, offered_stages
+from karenina_core.stages.stage import Stage, registered_stages
 from karenina_engine.scheduling.stage_checks import ports_lacking, ports_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def check_judges(prepared: PreparedRun, questions: Sequence[Question]) -> None:
     """
     config, plugins = prepared.config, prepared.plugins
     judges = config.core.parsing_models
-    wanted = frozenset[str]().union(*(one.stage.judge_ports for one in offered_stages(plugins)))
+    wanted = frozenset[str]().union(*(one.stage.judge_ports for one in registered_stages(plugins)))
     if judges and all(wanted <= set(ports_of(plugins, judge)) for judge in judges):
         return
     asking: dict[str, tuple[Stage, list[str]]] = {}

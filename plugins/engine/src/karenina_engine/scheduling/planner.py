@@ -11,7 +11,7 @@ from weakref import ref
 from karenina_core.artifacts.slots import SLOT_RULES
 from karenina_core.pipeline import Pipeline
 from karenina_core.planning.plan import Plan, PlanError, make_plan
-from karenina_core.stages.stage import Skip, Stage, offered_stages
+from karenina_core.stages.stage import Skip, Stage, registered_stages
 from karenina_engine.scheduling.blocked_stages import asked_although_blocked, blocked_stages
 from karenina_engine.scheduling.observers import NO_OBSERVERS, Observers
 from karenina_engine.scheduling.settings import EngineSettings
@@ -45,7 +45,7 @@ class Planner:
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, observers: Observers = NO_OBSERVERS) -> None:
         self._config = config
-        self._offered = offered_stages(plugins)
+        self._offered = registered_stages(plugins)
         self._observers = observers
         self._plans: dict[frozenset[tuple[str, str]], Plan] = {}
         self._pipelines: dict[int, Pipeline] = {}
@@ -104,7 +104,7 @@ class Planner:
                     if type(stage).before_run is not Stage.before_run
                 ]
             for stage, places in looking[pipeline]:
-                if stage.looks_at(self._config, question):
+                if stage.checks_question(self._config, question):
                     places.append(place)
             with_traits += bool(question.rubric) or bool(question.dynamic_rubric)
         return Survey(found, with_traits)

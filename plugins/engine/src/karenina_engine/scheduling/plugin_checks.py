@@ -81,7 +81,7 @@ def loaded_distributions(plugins: Plugins) -> dict[str, str]:
 def _unmet(plugins: Plugins, name: str) -> list[str]:
     """Return why the plugin or distribution `name` is not there, or not wholly; nothing if it is."""
     found = plugins.describe()
-    named = [info for info in found if info.among([name])]
+    named = [info for info in found if info.is_named_in([name])]
     if not named:
         hint = did_you_mean(name, {one for info in found for one in (info.name, info.distribution)})
         owner = canonical(name)

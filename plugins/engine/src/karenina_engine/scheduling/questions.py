@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, overload
 
-from karenina_core.config import settings
+from karenina_core.config import all_settings
 from karenina_core.errors import ConfigError
 from karenina_core.models.from_files import stays_below
 from karenina_core.text import did_you_mean
@@ -26,7 +26,7 @@ def with_workspace_root(benchmark: QuestionSource, config: VerificationConfig) -
     configuration sets the settings; otherwise the user trusts it (`check_restricted_values`).
     """
     root = benchmark.workspace_root
-    owned = settings().items()
+    owned = all_settings().items()
     following = [name for name, setting in owned if setting.follows == "workspace_root" and config.has(name)]
     if root is None or not following:
         return config

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from karenina_core.config import adapter_named
+from karenina_core.config import find_adapter
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import CallInfo
 from karenina_engine.scheduling.settings import EngineSettings
@@ -32,7 +32,7 @@ def check_recordings(prepared: PreparedRun, benchmark: QuestionSource) -> None:
     config, questions = prepared.config, prepared.matrix.questions
     problems: list[str] = []
     for model in config.core.answering_models:
-        mismatches = adapter_named(prepared.plugins, model.interface).spec.mismatches
+        mismatches = find_adapter(prepared.plugins, model.interface).spec.mismatches
         if mismatches is not None:
             problems += mismatches(model, _infos(questions, config.core.replicate_count), _others(benchmark, questions))
     if not problems:

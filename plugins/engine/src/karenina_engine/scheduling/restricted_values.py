@@ -17,14 +17,14 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_core import to_jsonable_python
 
 from karenina_core import plugins as plugin_room
-from karenina_core.config import adapter_named, settings
+from karenina_core.config import all_settings, find_adapter
 from karenina_core.data.rubrics import LLMRubricTrait, Rubric, trait_kinds
 from karenina_core.data.rubrics.llm import owned_trait_fields
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.from_files import FromFiles, is_plain_name, mark_of, restricted_fields, stays_below
 from karenina_core.models.model import SECRECY, ModelConfig
-from karenina_core.stages.stage import offered_stages
+from karenina_core.stages.stage import registered_stages
 from karenina_engine.journal.trust_store import stored_trust
 from karenina_template.questions import primitive_kinds, primitives_in
 
@@ -167,7 +167,7 @@ class _Finder:
         self.found: dict[tuple[str, str], RestrictedValue] = {}
         self._folder = folder
         self._plugins = plugin_room.active_plugins()
-        self._slots = settings()
+        self._slots = all_settings()
         self._trait_fields = _trait_fields()
         self._primitives = _restricting_primitives()
 
@@ -272,7 +272,7 @@ class _Finder:
 
     def _adapter(self, interface: object) -> AdapterSpec | None:
         try:
-            return adapter_named(self._plugins, str(interface)).spec
+            return find_adapter(self._plugins, str(interface)).spec
         except PluginError:
             return None
 
@@ -320,7 +320,7 @@ def _restricting_primitives() -> frozenset[str]:
 
 def _trait_fields() -> dict[str, type[BaseModel]]:
     """Return the fields of traits that installed plugins own, each with the model that declares it."""
-    models = (one.stage.trait_settings for one in offered_stages(plugin_room.active_plugins()))
+    models = (one.stage.trait_settings for one in registered_stages(plugin_room.active_plugins()))
     return {name: model for model in models if model is not None for name in model.model_fields}
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from karenina_core.config import adapter_named, offered_adapters
+from karenina_core.config import find_adapter, registered_adapters
 from karenina_core.errors import ConfigError
 from karenina_engine.calls.ports import check_models
 from karenina_engine.cost.prices import picodollars
@@ -125,9 +125,9 @@ def _warn_of_traits(config: VerificationConfig, questions: int, with_traits: int
 
 def _refuse_live(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
     """Refuse models that would be asked in a run that only judges answers of earlier. Raises `ConfigError`."""
-    live = [model for model in models if not adapter_named(plugins, model.interface).spec.recorded]
+    live = [model for model in models if not find_adapter(plugins, model.interface).spec.recorded]
     if live:
-        recorded = ", ".join(sorted(one.spec.interface for one in offered_adapters(plugins) if one.spec.recorded))
+        recorded = ", ".join(sorted(one.spec.interface for one in registered_adapters(plugins) if one.spec.recorded))
         raise ConfigError(
             [
                 f"parsing_only is true, and the answering model {model.id!r} would be asked: its interface "

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
-from karenina_core.config import adapter_named, offered_adapters
+from karenina_core.config import find_adapter, registered_adapters
 from karenina_core.errors import ConfigError
-from karenina_core.stages.stage import ModelNeed, ServiceNeed, Stage, offered_stages
+from karenina_core.stages.stage import ModelNeed, ServiceNeed, Stage, registered_stages
 from karenina_engine.calls.ports import check_models
 from karenina_engine.scheduling.planner import Asked
 
@@ -27,7 +27,7 @@ def check_any_run(plugins: Plugins, config: VerificationConfig) -> None:
     Raises `ConfigError` with all problems.
     """
     problems: list[str] = []
-    for offered in offered_stages(plugins):
+    for offered in registered_stages(plugins):
         if offered.stage.before_any_run is Stage.before_any_run:
             continue
         try:
@@ -102,11 +102,11 @@ def ports_lacking(role: str, model: ModelConfig, stage: str, plugins: Plugins, p
 
 def ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
     """Return the names of the ports of the model's adapter."""
-    return adapter_named(plugins, model.interface).spec.ports
+    return find_adapter(plugins, model.interface).spec.ports
 
 
 def _who_has(plugins: Plugins, port: str) -> str:
     able = sorted(
-        one.spec.interface for one in offered_adapters(plugins) if port in one.spec.ports and not one.spec.recorded
+        one.spec.interface for one in registered_adapters(plugins) if port in one.spec.ports and not one.spec.recorded
     )
     return f"; these have it: {', '.join(able)}" if able else "; no installed adapter has it"

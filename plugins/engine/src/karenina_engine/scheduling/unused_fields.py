@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.config import adapter_named
+from karenina_core.config import find_adapter
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.models.model import ModelConfig
 from karenina_engine.calls.labels import ModelLabel
@@ -34,12 +34,12 @@ def warn_of_unused_fields(plugins: Plugins, config: VerificationConfig, needs: S
     core = config.core
     for model in core.answering_models:
         if not isinstance(model, ModelLabel):
-            spec = adapter_named(plugins, model.interface).spec
+            spec = find_adapter(plugins, model.interface).spec
             _warn("answering model", model, [*_unknown_to(spec, model), *_without_agent(spec, model)])
     agents = [need.model for need in needs if "agent" in need.ports]
     for judge in core.parsing_models:
         if not isinstance(judge, ModelLabel) and judge not in core.answering_models:
-            spec = adapter_named(plugins, judge.interface).spec
+            spec = find_adapter(plugins, judge.interface).spec
             is_agent = any(judge is model for model in agents)
             _warn("judge", judge, [*_unknown_to(spec, judge), *_of_judge(judge, is_agent=is_agent)])
 

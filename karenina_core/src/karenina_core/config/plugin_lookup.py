@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from karenina_core.catalog import describe_missing_adapter
 from karenina_core.errors import PluginError
-from karenina_core.models.adapters import OfferedAdapter
+from karenina_core.models.adapters import RegisteredAdapter
 from karenina_core.plugins import Selection, active_plugins, installed_plugins
 from karenina_core.plugins.hookspecs import karenina_prompt_instructions
 
@@ -23,18 +23,18 @@ def plugins_of(config: VerificationConfig) -> Plugins:
     return installed_plugins(Selection.of(chosen.block, chosen.only, chosen.pick))
 
 
-def offered_adapters(plugins: Plugins) -> tuple[OfferedAdapter, ...]:
+def registered_adapters(plugins: Plugins) -> tuple[RegisteredAdapter, ...]:
     """Return all adapters that are offered, sorted by interface and distribution."""
-    return tuple(OfferedAdapter(one.value, one.distribution, one.version) for one in plugins.named("adapter"))
+    return tuple(RegisteredAdapter(one.value, one.distribution, one.version) for one in plugins.of_kind("adapter"))
 
 
-def adapter_named(plugins: Plugins, interface: str) -> OfferedAdapter:
+def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
     """Return the adapter of that interface name.
 
     Raises `PluginError` if there is none (with the distribution that has it, or the nearest name), if it failed to
     load, and if two distributions offer it.
     """
-    offered = offered_adapters(plugins)
+    offered = registered_adapters(plugins)
     found = [one for one in offered if one.spec.interface == interface]
     if len(found) == 1:
         return found[0]

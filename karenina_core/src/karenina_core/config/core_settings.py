@@ -7,16 +7,16 @@ from typing import ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
-from karenina_core.artifacts.slots import EvaluationMode, Slot, slot_named
+from karenina_core.artifacts.slots import EvaluationMode, Slot, find_slot
 from karenina_core.models.from_files import FromFiles
 from karenina_core.models.model import MAX_REPLY_BYTES, STREAM_TIMEOUT, ModelConfig
-from karenina_core.models.strict import Strict
+from karenina_core.models.strict_settings import StrictSettings
 from karenina_core.text import did_you_mean
 
 _NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"changes_results": False, "from_files": "never"}
 
 
-class PluginSelection(Strict):
+class PluginSelection(StrictSettings):
     """The `[plugins]` table: which plugins may be loaded."""
 
     block: tuple[str, ...] = Field(default=(), description="Plugins or distributions to leave out.")
@@ -97,7 +97,7 @@ class CoreSettings(BaseModel):
     @classmethod
     def _slots_exist(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         for name in value:
-            if slot_named(name) is None:
+            if find_slot(name) is None:
                 raise ValueError(f"there is no slot {name!r}{did_you_mean(name, [slot.config_name for slot in Slot])}")
         return value
 

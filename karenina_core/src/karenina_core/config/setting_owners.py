@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from karenina_core.catalog import CORE, read_catalog
-from karenina_core.config.core import CoreSettings
+from karenina_core.config.core_settings import CoreSettings
 from karenina_core.errors import ConfigError
 from karenina_core.models.from_files import FromFiles, mark_of
 from karenina_core.plugins import Plugins, active_plugins
@@ -75,7 +75,7 @@ class Setting:
         return self.info.description or ""
 
 
-def settings() -> dict[str, Setting]:
+def all_settings() -> dict[str, Setting]:
     """All configuration names of the core and of the plugins in force.
 
     Raises `ConfigError` where two settings models own one name.
@@ -100,7 +100,7 @@ def settings() -> dict[str, Setting]:
 def settings_models(plugins: Plugins) -> list[tuple[type[BaseModel], str]]:
     """Return the settings models of no stage, of stages and of owners of hooks, each with its distribution."""
     found = [(offer.value, offer.distribution) for offer in plugins.offers(karenina_settings)]
-    found += [(one.value.settings, one.distribution) for one in plugins.named("stage") if one.value.settings]
+    found += [(one.value.settings, one.distribution) for one in plugins.of_kind("stage") if one.value.settings]
     return [*found, *plugins.settings.items()]
 
 
@@ -110,7 +110,7 @@ def prompt_tasks() -> frozenset[str]:
     Tasks of the plugins in force, and of members of this project that are not installed: instructions for a stage that
     is not there do no more harm than those for one that is switched off.
     """
-    tasks = [task for one in active_plugins().named("stage") for task in one.value.prompts]
+    tasks = [task for one in active_plugins().of_kind("stage") for task in one.value.prompts]
     families = {task.family for task in tasks if task.family is not None}
     return frozenset({*read_catalog()["prompts"], *(task.name for task in tasks), *families})
 

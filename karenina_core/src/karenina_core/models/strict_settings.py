@@ -10,7 +10,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from karenina_core.text import did_you_mean
 
 
-class Strict(BaseModel):
+class StrictSettings(BaseModel):
     """The base of settings in tables: an unknown name is an error, with the nearest name that there is."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
