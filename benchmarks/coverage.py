@@ -45,7 +45,7 @@ from typing import Any
 
 import numpy as np
 
-from karenina_engine.results.summary import effective_size, wilson
+from karenina_engine.results.rates import effective_size, wilson
 from karenina_report.estimators.paired import mean_difference
 from karenina_report.estimators.sign_flip import sign_flip
 

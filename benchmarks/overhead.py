@@ -41,7 +41,7 @@ def run_karenina(file: Path, url: str, *, journal: bool) -> None:
     from karenina import Benchmark, VerificationConfig
     from karenina_engine.execution import carry_out
     from karenina_engine.journal.request import RunRequest
-    from karenina_engine.results.totals import Totals
+    from karenina_engine.results.aggregate import Totals
     from karenina_engine.scheduling.blocking import run_blocking
     from karenina_engine.scheduling.prepare import open_run
 

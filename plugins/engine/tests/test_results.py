@@ -15,8 +15,9 @@ from karenina_core.data.sections import (
     VerificationResultRubric,
     VerificationResultTemplate,
 )
+from karenina_engine.results.aggregate import summarize
+from karenina_engine.results.rates import rate, wilson
 from karenina_engine.results.result_set import ResultFileError, VerificationResultSet
-from karenina_engine.results.summary import rate, summarize, wilson
 
 JSON = st.recursive(
     st.none()
@@ -166,7 +167,7 @@ def test_the_interval_is_wilsons(hits: int, out_of: int, low: float, high: float
 
 @pytest.mark.parametrize(("hits", "out_of"), [(-1, 3), (4, 3), (0, 0)])
 def test_no_proportion_has_no_interval(hits: int, out_of: int) -> None:
-    with pytest.raises(ValueError, match="is no proportion"):
+    with pytest.raises(ValueError, match="is not a proportion"):
         wilson(hits, out_of)
 
 

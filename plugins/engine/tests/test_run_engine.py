@@ -24,8 +24,8 @@ from karenina_core.models.ports import NO_INFO, CallInfo, ErrorCategory, LLMRepl
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.execution import collect
 from karenina_engine.journal.request import RunRequest
+from karenina_engine.results.aggregate import OutcomeTally, summarize
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_engine.results.summary import OutcomeTally, summarize
 from karenina_engine.scheduling.blocking import run_blocking
 from karenina_engine.scheduling.events import RunFinished
 from karenina_engine.scheduling.prepare import prepare_session

@@ -13,7 +13,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
-from karenina_engine.results.summary import wilson
+from karenina_engine.results.rates import wilson
 from karenina_report import describe
 from karenina_report.commands import commands
 from karenina_report.estimators.variance_components import BOTH, BOTH_AND_REST, JUDGE, REST

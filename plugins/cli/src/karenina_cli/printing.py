@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     from karenina_core.data.result import VerificationResult
     from karenina_core.models.ports import Usage
+    from karenina_engine.results.aggregate import Summary
     from karenina_engine.results.failure_counts import Failure
-    from karenina_engine.results.summary import Rate, Summary
+    from karenina_engine.results.rates import Rate
     from karenina_engine.results.trait_summary import TraitSummary
 
 STYLES: Final[Mapping[Outcome, str]] = {

@@ -18,7 +18,7 @@ from karenina_cli.screen import Screen, clean, screen_of
 
 if TYPE_CHECKING:
     from karenina_engine.offline.rescoring import Change, Rescored
-    from karenina_engine.results.summary import Summary
+    from karenina_engine.results.aggregate import Summary
 
 MOST_ROWS = 200
 """How many changes a table shows at most; `--json` has all."""

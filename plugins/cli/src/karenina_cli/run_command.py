@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.result import VerificationResult
     from karenina_engine.journal.request import RunRequest
-    from karenina_engine.results.totals import Totals
+    from karenina_engine.results.aggregate import Totals
     from karenina_engine.scheduling.session import RunSession
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from karenina_core.data.result import VerificationResult
 from karenina_engine.journal.command import same_run
 from karenina_engine.offline.precompute import precompute_results
+from karenina_engine.results.aggregate import Totals
 from karenina_engine.results.header import header_line
 from karenina_engine.results.result_file import ResultFile, make_room
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_engine.results.totals import Totals
 
 if TYPE_CHECKING:
     from karenina_engine.scheduling.session import Computed, RunSession

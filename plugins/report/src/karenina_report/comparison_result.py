@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from karenina_engine.results.summary import Summary
+from karenina_engine.results.aggregate import Summary
 
 
 class ReportModel(BaseModel):

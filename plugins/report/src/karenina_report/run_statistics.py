@@ -8,7 +8,7 @@ from itertools import combinations
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
-from karenina_engine.results.summary import Clusters
+from karenina_engine.results.rates import Clusters
 from karenina_report.benchmark_questions import BenchmarkQuestions, read_benchmark_questions
 from karenina_report.clusters import Units, assign_units
 from karenina_report.columns import find_column
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from karenina_benchmark import Benchmark
     from karenina_core.data.result import VerificationResult
-    from karenina_engine.results.summary import Rate
+    from karenina_engine.results.rates import Rate
     from karenina_report.judge_names import JudgeNamer
 
 MAX_K: Final = 10

@@ -15,13 +15,13 @@ from karenina_core.errors import ConfigError
 from karenina_engine.cost.ledger import Count, summed
 from karenina_engine.journal.file import JournalError
 from karenina_engine.journal.view import JournalView
+from karenina_engine.results.aggregate import Totals
 from karenina_engine.results.result_file import default_journal
 from karenina_engine.results.result_set import read_results
-from karenina_engine.results.totals import Totals
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Usage
-    from karenina_engine.results.summary import Summary
+    from karenina_engine.results.aggregate import Summary
 
 Source = str | Path | Iterable[VerificationResult]
 """A result file, a journal, or results."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from karenina_engine.results.summary import Rate, Summary
+from karenina_engine.results.aggregate import Summary
+from karenina_engine.results.rates import Rate
 from karenina_report.comparison_result import ReportModel
 
 

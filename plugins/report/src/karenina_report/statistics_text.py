@@ -9,7 +9,7 @@ from karenina_report.comparison_text import percent
 from karenina_report.layout import clean, format_facts, format_table
 
 if TYPE_CHECKING:
-    from karenina_engine.results.summary import Rate
+    from karenina_engine.results.rates import Rate
     from karenina_report.statistics_result import Agreement, Coefficient, RunStatistics
 
 

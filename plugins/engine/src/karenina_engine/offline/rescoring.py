@@ -28,9 +28,9 @@ from karenina_engine.journal.journal import Journal
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.journal.rows import damaged
 from karenina_engine.journal.view import JournalView
+from karenina_engine.results.aggregate import OutcomeTally, Summary
 from karenina_engine.results.header import header_line
 from karenina_engine.results.result_file import lines_file, make_room
-from karenina_engine.results.summary import OutcomeTally, Summary
 from karenina_engine.scheduling.plugin_checks import loaded_distributions
 from karenina_engine.scheduling.process_pool import ProcessPool, Work, can_fork
 from karenina_engine.scheduling.settings import EngineSettings

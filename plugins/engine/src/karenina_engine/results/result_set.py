@@ -15,10 +15,9 @@ from pydantic_core import from_json
 from karenina_core.data.result import SCHEMA_VERSION, VerificationResult
 from karenina_core.errors import KareninaError
 from karenina_core.models.ports import Usage
+from karenina_engine.results.aggregate import Summary, Totals
 from karenina_engine.results.failure_counts import Failure
 from karenina_engine.results.header import is_header
-from karenina_engine.results.summary import Summary
-from karenina_engine.results.totals import Totals
 from karenina_toolkit import bounded_files
 
 _SQLITE: Final = b"SQLite format 3\0"

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.stages.context import Item
     from karenina_engine.calls.calls import Call
-    from karenina_engine.results.summary import Summary
+    from karenina_engine.results.aggregate import Summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from karenina_engine.cost.ledger import Ledger
 from karenina_engine.journal.continuing import Continuing, ResultStore
 from karenina_engine.journal.fingerprint import Fingerprints
 from karenina_engine.journal.rows import UnstorableRow
-from karenina_engine.results.summary import OutcomeTally
+from karenina_engine.results.aggregate import OutcomeTally
 from karenina_engine.scheduling.events import RunFinished, RunStarted
 from karenina_engine.scheduling.indexed_result import IndexedResult
 from karenina_engine.scheduling.item_runner import ItemRunner

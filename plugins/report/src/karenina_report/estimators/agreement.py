@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_engine.results.summary import Z95, Clusters, Rate
+from karenina_engine.results.rates import Z95, Clusters, Rate
 
 if TYPE_CHECKING:
     import numpy as np

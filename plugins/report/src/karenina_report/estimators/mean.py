@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from fractions import Fraction
 
-from karenina_engine.results.summary import effective_size, wilson
+from karenina_engine.results.rates import effective_size, wilson
 
 
 def mean_interval(values: Iterable[tuple[Hashable, Fraction]]) -> tuple[float, float, float]:

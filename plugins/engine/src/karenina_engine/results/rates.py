@@ -1,0 +1,155 @@
+"""Rates with confidence intervals that account for several items of one question."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from fractions import Fraction
+from math import sqrt
+
+from pydantic import BaseModel, ConfigDict
+
+Z95 = 1.959963984540054
+"""The 97.5% quantile of the normal distribution: two-sided 95%."""
+ROUGH = 20
+"""The number of questions below which an interval is rough."""
+
+
+class Rate(BaseModel):
+    """A proportion: `hits` of `out_of`, its value, and the bounds of its 95% interval (None if `out_of` is 0).
+
+    `clusters` is the number of questions that the items are about. Several items of one question (replicates, models,
+    judges) are not independent; the more alike they are, the wider the interval.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    hits: int
+    out_of: int
+    value: float | None
+    low: float | None
+    high: float | None
+    clusters: int = 0
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether there are so few questions that the interval covers only roughly 95%."""
+        return self.clusters < ROUGH
+
+
+def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:
+    """Return the bounds of the score interval of `hits` in `out_of`; both may be fractions (effective sizes are).
+
+    Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927).
+    Raises `ValueError` unless 0 <= hits <= out_of and out_of > 0.
+    """
+    if out_of <= 0 or not 0 <= hits <= out_of:
+        raise ValueError(f"{hits} of {out_of} is not a proportion")
+    share = hits / out_of
+    spread = z * z / out_of
+    middle = (share + spread / 2) / (1 + spread)
+    half = z * sqrt(share * (1 - share) / out_of + spread / (4 * out_of)) / (1 + spread)
+    low = 0.0 if hits == 0 else max(0.0, middle - half)
+    high = 1.0 if hits == out_of else min(1.0, middle + half)
+    return low, high
+
+
+class Clusters:
+    """Hits of items that belong to questions, counted one at a time: the sums that a `Rate` needs.
+
+    Two numbers are held for each question that is still open; `fold` adds those of a complete one to the sums.
+    """
+
+    __slots__ = ("_folded", "_hits_hits", "_hits_size", "_open", "_size_size", "hits", "items")
+
+    def __init__(self) -> None:
+        self.hits = 0
+        self.items = 0
+        self._open: dict[Hashable, list[int]] = {}
+        self._folded = 0
+        self._hits_hits = self._hits_size = self._size_size = 0
+
+    def add(self, question: Hashable, *, hit: bool) -> None:
+        """Count one item."""
+        count = self._open.setdefault(question, [0, 0])
+        count[0] += hit
+        count[1] += 1
+        self.hits += hit
+        self.items += 1
+
+    def fold(self, question: Hashable) -> None:
+        """Release the memory of a question that has no further items."""
+        count = self._open.pop(question, None)
+        if count is not None:
+            self._folded += 1
+            self._hits_hits += count[0] * count[0]
+            self._hits_size += count[0] * count[1]
+            self._size_size += count[1] * count[1]
+
+    def rate(self) -> Rate:
+        """Return the rate of the items so far, and its interval, as the function `rate` does."""
+        items, hits = self.items, self.hits
+        if not items:
+            return Rate(hits=0, out_of=0, value=None, low=None, high=None)
+        share = hits / items
+        size = self.effective_size()
+        low, high = wilson(share * size, size)
+        return Rate(hits=hits, out_of=items, value=share, low=low, high=high, clusters=self.questions)
+
+    @property
+    def questions(self) -> int:
+        """The number of questions that the items are about."""
+        return self._folded + len(self._open)
+
+    def effective_size(self) -> float:
+        """Return the effective size of this sample, as the function `effective_size` does."""
+        still = self._open.values()
+        return effective_size(
+            self.questions,
+            self.items,
+            self.hits,
+            self._hits_hits + sum(count[0] * count[0] for count in still),
+            self._hits_size + sum(count[0] * count[1] for count in still),
+            self._size_size + sum(count[1] * count[1] for count in still),
+        )
+
+
+def effective_size(
+    questions: int,
+    items: int,
+    hits: int | Fraction,
+    hits_hits: int | Fraction,
+    hits_size: int | Fraction,
+    size_size: int,
+    *,
+    graded: bool = False,
+) -> float:
+    """Return the size of an independent sample whose share of hits is as certain as that of these items.
+
+    The last three are sums over questions: of squared hits, of hits times items, and of squared items. The variance is
+    the ratio estimator's (W. G. Cochran, Sampling Techniques, 3rd ed., 1977, section 3.12), with two half
+    pseudo-questions of average size added, one with only hits and one with none: without them, intervals near 0 and 1
+    are too narrow (`benchmarks/coverage.py`). The result is at least 1, and at most the number of items, unless hits
+    are `graded`: values between 0 and 1 vary less than hits.
+    """
+    if questions == items and not graded:
+        return items
+    size = Fraction(items, questions)
+    everything = items + size
+    share = (hits + size / 2) / everything
+    spread = hits_hits - 2 * share * hits_size + share * share * size_size
+    spread += size * size / 2 * ((1 - share) ** 2 + share * share)
+    variance = Fraction(questions + 1, questions) * spread / (everything * everything)
+    effect = variance * everything / (share * (1 - share))
+    found = float(items / effect)
+    return max(1.0, found if graded else min(items, found))
+
+
+def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
+    """Return the rate of items, each given as its question and whether it is a hit, and its interval.
+
+    If every item has a question of its own, the interval is Wilson's; otherwise it is Wilson's at the `effective_size`.
+    """
+    clusters = Clusters()
+    for question, hit in hits:
+        clusters.add(question, hit=hit)
+    return clusters.rate()
