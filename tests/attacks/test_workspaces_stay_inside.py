@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from servers import recording_server
 
-from karenina_agentic.folders import WorkspaceError, copy_folder
-from karenina_agentic.own_folder import NotOurs, OwnFolder
+from karenina_agentic.workspace_copy import copy_folder
+from karenina_agentic.workspace_paths import WorkspaceError
+from karenina_agentic.workspace_removal import CreatedFolder, FolderReplaced
 from karenina_core.models.ports import Message, ToolCall
 from karenina_core.models.source_folder import SourceFolder
 from karenina_toolkit.source_digest import digest_of
@@ -266,7 +267,7 @@ def test_a_file_of_a_terabyte_fills_no_disk(site: Site, root: Path) -> None:
 
 def test_a_tree_too_deep_for_any_path_is_refused_and_removed(root: Path) -> None:
     """Attack: folders in folders, which no path can name and on which a recursive removal fails."""
-    folder = OwnFolder.make(root / "deep")
+    folder = CreatedFolder.make(root / "deep")
     here = os.open(folder.path, os.O_RDONLY)
     for _ in range(6000):
         os.mkdir("a", dir_fd=here)
@@ -302,7 +303,7 @@ def test_what_took_the_place_of_a_workspace_is_not_removed(root: Path, tmp_path:
     mine = tmp_path / "documents"
     mine.mkdir()
     (mine / "thesis.txt").write_text("mine")
-    workspace = OwnFolder.make(root / "task_run_x")
+    workspace = CreatedFolder.make(root / "task_run_x")
     workspace.path.rename(root / "aside")
     if replaced_by == "a link":
         workspace.path.symlink_to(mine)
@@ -311,7 +312,7 @@ def test_what_took_the_place_of_a_workspace_is_not_removed(root: Path, tmp_path:
     else:
         (mine / "thesis.txt").rename(workspace.path)
 
-    with pytest.raises(NotOurs, match="left alone"):
+    with pytest.raises(FolderReplaced, match="left alone"):
         workspace.remove()
     kept = {"a link": mine / "thesis.txt", "another folder": workspace.path / "thesis.txt"}
     assert kept.get(replaced_by, workspace.path).read_text() == "mine"
@@ -335,12 +336,12 @@ def test_a_folder_that_claims_to_be_left_by_a_killed_run_is_not_removed(site: Si
 
 def test_a_workspace_behind_a_link_is_not_emptied(root: Path, tmp_path: Path) -> None:
     """Attack: the agent moves its workspace to a folder of the user, and leaves a link to it in its place."""
-    workspace = OwnFolder.make(root / "task_run_x")
+    workspace = CreatedFolder.make(root / "task_run_x")
     workspace.path.rename(tmp_path / "documents")
     (tmp_path / "documents/thesis.txt").write_text("mine")
     workspace.path.symlink_to(tmp_path / "documents")
 
-    with pytest.raises(NotOurs, match="left alone"):
+    with pytest.raises(FolderReplaced, match="left alone"):
         workspace.remove()
     assert (tmp_path / "documents/thesis.txt").read_text() == "mine"
 
@@ -349,14 +350,14 @@ def test_a_folder_that_was_there_before_is_not_taken_for_a_workspace(root: Path)
     """Attack: have a folder of the user at the place where a workspace is to be made."""
     (root / "mine").mkdir()
     with pytest.raises(FileExistsError):
-        OwnFolder.make(root / "mine")
+        CreatedFolder.make(root / "mine")
 
 
 def test_links_in_a_removed_workspace_are_removed_and_not_followed(root: Path, tmp_path: Path) -> None:
     """Attack: links to folders of the user, at every level, in a workspace that the run removes."""
     (tmp_path / "documents/deep").mkdir(parents=True)
     (tmp_path / "documents/deep/thesis.txt").write_text("mine")
-    workspace = OwnFolder.make(root / "task_run_x")
+    workspace = CreatedFolder.make(root / "task_run_x")
     (workspace.path / "a/b").mkdir(parents=True)
     for place in (".", "a", "a/b"):
         (workspace.path / place / "link").symlink_to(tmp_path / "documents")

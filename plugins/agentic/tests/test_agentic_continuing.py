@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from karenina_agentic.folders import fresh_name
-from karenina_agentic.prepare import PrepareWorkspace
+from karenina_agentic.prepare_workspace import PrepareWorkspace
+from karenina_agentic.workspace_paths import unique_name
 from karenina_core import Question, VerificationConfig
 from karenina_core.models.source_folder import SourceFolder
 from karenina_toolkit.source_digest import digest_of
@@ -42,7 +42,7 @@ def test_a_folder_beside_it_that_a_link_leads_to_decides_the_result_too(root: Pa
 def test_copies_that_other_runs_make_in_it_change_nothing(root: Path, kind: str) -> None:
     (source,) = folders_of(root)
     before = digest_of(source)
-    (root / "one" / fresh_name("inner", kind, 1)).mkdir()  # type: ignore[arg-type]  # a table of its two values
+    (root / "one" / unique_name("inner", kind, 1)).mkdir()  # type: ignore[arg-type]  # a table of its two values
     assert digest_of(source) == before
 
 

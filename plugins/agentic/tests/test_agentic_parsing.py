@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from agentic_models import ANSWER, TRUTH, Looking, parsed_before, question
 
-from karenina_agentic.parse import AgenticParseTemplate
+from karenina_agentic.parse_template import AgenticParseTemplate
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, VerificationConfig
 from karenina_core import plugins as plugin_room

@@ -12,7 +12,7 @@ import pytest
 from agentic_models import ANSWER, Looking, parsed_before, question
 from pydantic import BaseModel
 
-from karenina_agentic.rubric import AgenticRubricEvaluation
+from karenina_agentic.trait_evaluation import AgenticRubricEvaluation
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import VerificationConfig
 from karenina_core.data.rubrics import AgenticRubricTrait, DynamicRubric, Rubric

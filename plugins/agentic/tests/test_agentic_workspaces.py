@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from agentic_models import question
 
-from karenina_agentic.folders import WorkspaceError, copy_folder
-from karenina_agentic.own_folder import OwnFolder
-from karenina_agentic.prepare import PrepareWorkspace
+from karenina_agentic.prepare_workspace import PrepareWorkspace
+from karenina_agentic.workspace_copy import copy_folder
+from karenina_agentic.workspace_paths import WorkspaceError
+from karenina_agentic.workspace_removal import CreatedFolder
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question
 from karenina_core.data.rubrics import AgenticRubricTrait, LLMRubricTrait, Rubric
@@ -288,10 +289,10 @@ def test_it_is_in_the_plan_where_an_agent_judges(
 
 
 def test_a_copy_is_bounded_in_depth_and_in_links_and_the_deepest_folder_can_be_removed(tmp_path: Path) -> None:
-    from karenina_agentic.folders import DEEPEST, MOST_LINKED
+    from karenina_agentic.workspace_copy import DEEPEST, MOST_LINKED
 
     source = tmp_path / "deep"
-    own = OwnFolder.make(source)
+    own = CreatedFolder.make(source)
     here = os.open(source, os.O_RDONLY)
     for _ in range(5000):
         os.mkdir("a", dir_fd=here)

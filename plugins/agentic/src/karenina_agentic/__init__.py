@@ -14,7 +14,7 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_extra_stages() -> Sequence[type[Stage]]:
         """Workspaces, between slots 1 and 2."""
-        from karenina_agentic.prepare import PrepareWorkspace
+        from karenina_agentic.prepare_workspace import PrepareWorkspace
 
         return [PrepareWorkspace]
 
@@ -22,7 +22,7 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_parse_template() -> Sequence[type[Stage]]:
         """Slot 7."""
-        from karenina_agentic.parse import AgenticParseTemplate
+        from karenina_agentic.parse_template import AgenticParseTemplate
 
         return [AgenticParseTemplate]
 
@@ -30,6 +30,6 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_rubric_evaluation() -> Sequence[type[Stage]]:
         """Slot 11."""
-        from karenina_agentic.rubric import AgenticRubricEvaluation
+        from karenina_agentic.trait_evaluation import AgenticRubricEvaluation
 
         return [AgenticRubricEvaluation]

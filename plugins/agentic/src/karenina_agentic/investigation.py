@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from karenina_agentic.folders import WorkspaceError, copy_folder, existing_root, fresh_name, shown
-from karenina_agentic.prepare import made_folder, removal, to_the_end
+from karenina_agentic.prepare_workspace import create_folder, make_cleanup, run_to_completion
 from karenina_agentic.settings import AgenticSettings
+from karenina_agentic.workspace_copy import copy_folder
+from karenina_agentic.workspace_paths import WorkspaceError, printable_path, resolve_root, unique_name
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import ModelConfig, VerificationContext
 from karenina_core.models.ports import AgentOptions, Message, PortError
@@ -33,7 +34,7 @@ class InvestigationFailed(Exception):
 
 
 @asynccontextmanager
-async def own_copy(context: VerificationContext) -> AsyncIterator[Path]:
+async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
     """A copy of the answer's workspace for one judge, as long as the block lasts.
 
     The answering agent may have made what cannot be copied (a virtual environment has links that leave the workspace
@@ -49,22 +50,24 @@ async def own_copy(context: VerificationContext) -> AsyncIterator[Path]:
     gone = workspace.is_symlink() or not workspace.is_dir()
     if gone and not settings.workspace_copy:
         raise WorkspaceError(f"the answer's workspace {workspace} is gone")
-    root = existing_root(settings.workspace_root)
+    root = resolve_root(settings.workspace_root)
 
     def left_out(place: Path, why: str) -> None:
-        context.log.warning("%s %s and is not shown to the judge", shown(place), why)
+        context.log.warning("%s %s and is not shown to the judge", printable_path(place), why)
 
-    folder = made_folder(workspace.parent / fresh_name(workspace.name, "judge", None))
+    folder = create_folder(workspace.parent / unique_name(workspace.name, "judge", None))
     try:
         if gone:
             context.log.warning("the answering agent removed its workspace %s: the judge gets an empty one", workspace)
         else:
             most = settings.workspace_max_bytes
-            await to_the_end(context, lambda: copy_folder(workspace, folder.path, root, left_out, most_bytes=most))
+            await run_to_completion(
+                context, lambda: copy_folder(workspace, folder.path, root, left_out, most_bytes=most)
+            )
         yield folder.path
     finally:
         await context.leave_workspace(folder.path)
-        await removal(context, folder)()
+        await make_cleanup(context, folder)()
 
 
 async def investigate(

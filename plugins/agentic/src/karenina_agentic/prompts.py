@@ -58,32 +58,32 @@ def investigation_request(
         f"Question: {question}",
         f"Fields to establish, as a JSON Schema:\n{json.dumps(schema, ensure_ascii=False, indent=1)}",
     ]
-    return "\n\n".join(parts + _hinted(hints) + _shown(response, workspace, None))
+    return "\n\n".join(parts + _hint_lines(hints) + _visible_parts(response, workspace, None))
 
 
 def extraction_request(question: str, hints: Mapping[str, str], report: str) -> str:
     """The question, hints on the fields, and the fenced report."""
     shown = f"Report to extract from:\n{fence(report, 'report')}"
-    return "\n\n".join([f"Question: {question}", *_hinted(hints), shown])
+    return "\n\n".join([f"Question: {question}", *_hint_lines(hints), shown])
 
 
 def trait_request(
     trait: AgenticRubricTrait, question: str, *, response: str | None, workspace: bool, file: str | None
 ) -> str:
     """The quality with its scale, the question, and what the agent may see; `file` holds the response, if given."""
-    return "\n\n".join([_described(trait), f"Question: {question}", *_shown(response, workspace, file)])
+    return "\n\n".join([_describe_trait(trait), f"Question: {question}", *_visible_parts(response, workspace, file)])
 
 
 def scoring_request(trait: AgenticRubricTrait, question: str, report: str) -> str:
     """The quality with its scale, the question, and the fenced report."""
-    return f"{_described(trait)}\n\nQuestion: {question}\n\nReport:\n{fence(report, 'report')}"
+    return f"{_describe_trait(trait)}\n\nQuestion: {question}\n\nReport:\n{fence(report, 'report')}"
 
 
-def _hinted(hints: Mapping[str, str]) -> list[str]:
+def _hint_lines(hints: Mapping[str, str]) -> list[str]:
     return ["Hints:\n" + "\n".join(f"- {name}: {hint}" for name, hint in hints.items())] if hints else []
 
 
-def _shown(response: str | None, workspace: bool, file: str | None) -> list[str]:
+def _visible_parts(response: str | None, workspace: bool, file: str | None) -> list[str]:
     parts = [_FOLDER] if workspace else []
     if file is not None:
         parts.append(f"The response is in the file {file} there.")
@@ -92,6 +92,6 @@ def _shown(response: str | None, workspace: bool, file: str | None) -> list[str]
     return parts
 
 
-def _described(trait: AgenticRubricTrait) -> str:
+def _describe_trait(trait: AgenticRubricTrait) -> str:
     about = trait.description or trait.summary or "as its name says"
     return f'Quality "{trait.name}": {about}\nScore: {describe_scale(trait, show_template=True)}'

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
-from karenina_agentic.folders import MOST_BYTES
+from karenina_agentic.workspace_copy import MOST_BYTES
 from karenina_core import Slot
 from karenina_core.config import find_adapter, plugins_of
 from karenina_core.data.rubrics import AgenticRubricTrait
@@ -75,13 +75,13 @@ def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, boo
         yield from ((trait, True) for trait in question.dynamic_rubric.agentic_traits)
 
 
-def parses_agentically(config: VerificationConfig) -> bool:
+def uses_agentic_parsing(config: VerificationConfig) -> bool:
     """Whether templates are parsed by an agent: as `[slots]` says, else as `agentic_parsing` does."""
     named = config.core.slots.get(Slot.PARSE_TEMPLATE.config_name)
     return PARSING_STAGE in named if named is not None else config.section(AgenticSettings).agentic_parsing
 
 
-def works_in_folders(config: VerificationConfig, model: ModelConfig) -> bool:
+def is_file_agent(config: VerificationConfig, model: ModelConfig) -> bool:
     """Whether a model is itself an agent with tools for files, so that it wants the question's folder to answer."""
     try:
         spec = find_adapter(plugins_of(config), model.interface).spec
@@ -90,11 +90,11 @@ def works_in_folders(config: VerificationConfig, model: ModelConfig) -> bool:
     return spec.tier is AgentTier.DEEP_AGENT and not spec.recorded
 
 
-def looks_into_workspace(config: VerificationConfig, question: Question) -> bool:
+def needs_workspace(config: VerificationConfig, question: Question) -> bool:
     """Whether some judge of the question's answers will look into its workspace."""
     settings = config.section(AgenticSettings)
     mode = config.core.evaluation_mode
-    parses = parses_agentically(config) and mode != "rubric_only" and settings.agentic_judge_context != "trace_only"
+    parses = uses_agentic_parsing(config) and mode != "rubric_only" and settings.agentic_judge_context != "trace_only"
     scores = mode != "template_only" and any(
         trait.context_mode != "trace_only" for trait, _ in agentic_traits(question)
     )

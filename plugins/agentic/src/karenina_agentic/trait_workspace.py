@@ -9,17 +9,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from karenina_agentic.folders import WorkspaceError, fresh_name, slug
-from karenina_agentic.investigation import own_copy
-from karenina_agentic.own_folder import OwnFolder
-from karenina_agentic.prepare import removal
+from karenina_agentic.investigation import judge_copy
+from karenina_agentic.prepare_workspace import make_cleanup
+from karenina_agentic.workspace_paths import WorkspaceError, make_slug, unique_name
+from karenina_agentic.workspace_removal import CreatedFolder
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import VerificationContext
 from karenina_core.data.rubrics import AgenticRubricTrait
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TraitWorkspace:
     """The `folder` of an agent, the name of the trace's `file` in it, and the path of the copy that is kept."""
 
     folder: Path | None = None
@@ -28,30 +28,30 @@ class Place:
 
 
 @asynccontextmanager
-async def place_for(
+async def open_trait_workspace(
     trait: AgenticRubricTrait, response: str | None, context: VerificationContext
-) -> AsyncIterator[Place]:
+) -> AsyncIterator[TraitWorkspace]:
     """The place of one trait's agent, as long as the block lasts. Raises `WorkspaceError`."""
     as_file = trait.materialize_trace and response is not None
     if trait.context_mode == "trace_only" and not as_file:
-        yield Place()
+        yield TraitWorkspace()
         return
-    async with own_copy(context) if trait.context_mode != "trace_only" else _empty_folder(context) as folder:
+    async with judge_copy(context) if trait.context_mode != "trace_only" else _empty_folder(context) as folder:
         if not as_file:
-            yield Place(folder)
+            yield TraitWorkspace(folder)
             return
         file = _free_name(folder)
         _write(folder / file, response or "")
-        yield Place(folder, file, _keep(trait, response or "", context) if trait.persist_trace else None)
+        yield TraitWorkspace(folder, file, _keep(trait, response or "", context) if trait.persist_trace else None)
 
 
 @asynccontextmanager
 async def _empty_folder(context: VerificationContext) -> AsyncIterator[Path]:
-    folder = OwnFolder.temporary("karenina_judge_")
+    folder = CreatedFolder.temporary("karenina_judge_")
     try:
         yield folder.path
     finally:
-        await removal(context, folder)()
+        await make_cleanup(context, folder)()
 
 
 def _free_name(folder: Path) -> str:
@@ -66,8 +66,8 @@ def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     folder = workspace.parent if workspace is not None else Path(tempfile.mkdtemp(prefix="karenina_trace_"))
     # The mark of what is made here keeps the trace out of later copies, also beside an original workspace.
-    base = fresh_name(workspace.name, "judge", None) if workspace is not None else slug(context.question.id)
-    file = folder / f"{base}_trace_{slug(trait.name)}_{secrets.token_hex(4)}.txt"
+    base = unique_name(workspace.name, "judge", None) if workspace is not None else make_slug(context.question.id)
+    file = folder / f"{base}_trace_{make_slug(trait.name)}_{secrets.token_hex(4)}.txt"
     _write(file, response)
     return str(file)
 

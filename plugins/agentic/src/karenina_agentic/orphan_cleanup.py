@@ -19,8 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_agentic.folders import is_made_here, shown
-from karenina_agentic.own_folder import NotOurs, OwnFolder
+from karenina_agentic.workspace_paths import is_created_name, printable_path
+from karenina_agentic.workspace_removal import CreatedFolder, FolderReplaced
 from karenina_toolkit.state_folder import (
     MOST_BYTES,
     UserStateError,
@@ -39,17 +39,17 @@ def _folder() -> Path:
     return state_folder() / "workspaces"
 
 
-class FolderNotes:
+class CleanupList:
     """The note of the folders that this process has made and has to remove."""
 
     def __init__(self) -> None:
-        self._begin()
-        os.register_at_fork(after_in_child=self._begin_in_child)
+        self._reset()
+        os.register_at_fork(after_in_child=self._reset_in_child)
 
-    def add(self, folder: OwnFolder) -> None:
+    def add(self, folder: CreatedFolder) -> None:
         """Note a folder. If that fails, it stays if the process is killed, and a warning says so."""
         with self._lock:
-            self._made.add(folder.path)
+            self._paths.add(folder.path)
             self._write(
                 {
                     "path": os.fspath(folder.path),
@@ -59,30 +59,30 @@ class FolderNotes:
                 }
             )
 
-    def discard(self, folder: OwnFolder) -> None:
+    def discard(self, folder: CreatedFolder) -> None:
         """Note that a folder was removed."""
         with self._lock:
-            if folder.path not in self._made:
+            if folder.path not in self._paths:
                 return
-            self._made.discard(folder.path)
+            self._paths.discard(folder.path)
             if self._handle is None:
                 return
-            if self._made:
+            if self._paths:
                 self._write({"removed": os.fspath(folder.path)})
             else:
                 self._close()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._made: set[Path] = set()
+        self._paths: set[Path] = set()
         self._handle: int | None = None
         self._file: Path | None = None
         self._warned = False
 
-    def _begin_in_child(self) -> None:
+    def _reset_in_child(self) -> None:
         if self._handle is not None:
             os.close(self._handle)  # the lock stays with the parent
-        self._begin()
+        self._reset()
 
     def _write(self, line: Mapping[str, Any]) -> None:
         try:
@@ -119,10 +119,10 @@ class FolderNotes:
         self._handle = self._file = None
 
 
-NOTES: Final = FolderNotes()
+CLEANUP_LIST: Final = CleanupList()
 
 
-def remove_left_folders(root: Path) -> None:
+def remove_orphans(root: Path) -> None:
     """Remove the folders below `root`, a resolved path, that processes noted and left because they were killed.
 
     What cannot be removed is logged as a warning.
@@ -137,14 +137,14 @@ def remove_left_folders(root: Path) -> None:
         return
     for file in files:
         try:
-            _remove_noted(file, root)
+            _clean_up_list(file, root)
         except FileNotFoundError:
             continue  # its process has ended meanwhile
         except OSError as error:
             logger.warning("the workspaces that %s notes are not removed: %s", file, error)
 
 
-def _remove_noted(file: Path, root: Path) -> None:
+def _clean_up_list(file: Path, root: Path) -> None:
     handle = os.open(file, _READ_AND_WRITE)
     with os.fdopen(handle, "r+b") as opened:
         flaw = flaw_of_file(os.fstat(handle))
@@ -155,7 +155,7 @@ def _remove_noted(file: Path, root: Path) -> None:
         except BlockingIOError:
             return  # the process lives
         lines = opened.read(MOST_BYTES).splitlines()
-        left = [noted for noted in _noted(lines) if not _removed(noted, root)]
+        left = [noted for noted in _read_entries(lines) if not _remove_orphan(noted, root)]
         if not left:
             file.unlink(missing_ok=True)
             return
@@ -164,7 +164,7 @@ def _remove_noted(file: Path, root: Path) -> None:
         opened.write("".join(json.dumps(noted) + "\n" for noted in left).encode())
 
 
-def _noted(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
     """Return the folders that were made and not removed; a line that was cut off is left out."""
     found: dict[str, dict[str, Any]] = {}
     for line in lines:
@@ -179,20 +179,20 @@ def _noted(lines: Iterable[bytes]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _removed(noted: Mapping[str, Any], root: Path) -> bool:
+def _remove_orphan(noted: Mapping[str, Any], root: Path) -> bool:
     """Remove a folder if it is one of a killed run below `root`. Return whether its note is of no more use."""
     path = Path(noted["path"])
-    if noted.get("machine") != platform.node() or not is_made_here(path.name):
+    if noted.get("machine") != platform.node() or not is_created_name(path.name):
         return False
     try:
         if not path.parent.resolve().is_relative_to(root):
             return False
-        OwnFolder(path, noted["device"], noted["inode"]).remove()
-    except NotOurs as error:
-        logger.warning("the workspace %s of a killed run is not removed: %s", shown(path), error)
+        CreatedFolder(path, noted["device"], noted["inode"]).remove()
+    except FolderReplaced as error:
+        logger.warning("the workspace %s of a killed run is not removed: %s", printable_path(path), error)
     except (OSError, ValueError, RuntimeError) as error:
-        logger.warning("the workspace %s of a killed run could not be removed: %s", shown(path), error)
+        logger.warning("the workspace %s of a killed run could not be removed: %s", printable_path(path), error)
         return False
     else:
-        logger.info("the workspace %s of a killed run is removed", shown(path))
+        logger.info("the workspace %s of a killed run is removed", printable_path(path))
     return True

@@ -11,17 +11,17 @@ from karenina_core.data.rubrics import AgenticRubricTrait
 from karenina_core.errors import ConfigError
 
 
-class Overrides:
+class ModelOverrides:
     """Makes each model once: the run keeps one connection for each `ModelConfig` object."""
 
     def __init__(self) -> None:
-        self._made: dict[str, ModelConfig] = {}
+        self._models: dict[str, ModelConfig] = {}
 
-    def of(self, trait: AgenticRubricTrait) -> ModelConfig:
+    def model_for(self, trait: AgenticRubricTrait) -> ModelConfig:
         """The model of `trait.model_override`; its `id` is the trait's name where it has none. Raises `ConfigError`."""
         fields = {"id": trait.name, **(trait.model_override or {})}
         key = json.dumps(fields, sort_keys=True)
-        if key not in self._made:
+        if key not in self._models:
             try:
                 made = ModelConfig.model_validate(fields)
             except ValidationError as error:
@@ -31,8 +31,8 @@ class Overrides:
                     [f"{where}: {'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems]
                 ) from None
             _check_programs(made, trait.name)
-            self._made[key] = made
-        return self._made[key]
+            self._models[key] = made
+        return self._models[key]
 
 
 def _check_programs(model: ModelConfig, trait: str) -> None:

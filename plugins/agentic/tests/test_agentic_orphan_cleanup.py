@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from karenina_agentic.folders import fresh_name
-from karenina_agentic.left_folders import NOTES, FolderNotes, remove_left_folders
-from karenina_agentic.own_folder import OwnFolder
+from karenina_agentic.orphan_cleanup import CLEANUP_LIST, CleanupList, remove_orphans
+from karenina_agentic.workspace_paths import unique_name
+from karenina_agentic.workspace_removal import CreatedFolder
 
 KILLED = """
 import os, sys
 from pathlib import Path
-from karenina_agentic.folders import fresh_name
-from karenina_agentic.prepare import made_folder
+from karenina_agentic.workspace_paths import unique_name
+from karenina_agentic.prepare_workspace import create_folder
 for name in sys.argv[2:]:
-    folder = made_folder(Path(sys.argv[1]) / (name if name == "data" else fresh_name(name, "run", None)))
+    folder = create_folder(Path(sys.argv[1]) / (name if name == "data" else unique_name(name, "run", None)))
     (folder.path / "inside").mkdir()
     print(folder.path, flush=True)
 os.kill(os.getpid(), 9)
@@ -54,34 +54,34 @@ def test_folders_of_a_killed_process_are_removed_with_their_notes(root: Path, st
     first, second = killed(root, "one", "two")
     assert first.is_dir()
     assert second.is_dir()
-    remove_left_folders(root)
+    remove_orphans(root)
     assert list(root.iterdir()) == []
     assert list(state.iterdir()) == []
 
 
 def test_folders_of_a_living_process_stay(root: Path, state: Path) -> None:
-    folder = OwnFolder.make(root / fresh_name("one", "run", None))
-    NOTES.add(folder)
+    folder = CreatedFolder.make(root / unique_name("one", "run", None))
+    CLEANUP_LIST.add(folder)
     try:
-        remove_left_folders(root)
+        remove_orphans(root)
         assert folder.path.is_dir()
     finally:
-        NOTES.discard(folder)
+        CLEANUP_LIST.discard(folder)
     assert list(state.iterdir()) == []
 
 
 def test_folders_of_a_forked_worker_are_noted_by_itself(root: Path, state: Path) -> None:
-    mine = OwnFolder.make(root / fresh_name("one", "run", None))
-    NOTES.add(mine)
+    mine = CreatedFolder.make(root / unique_name("one", "run", None))
+    CLEANUP_LIST.add(mine)
     worker = os.fork()
     if worker == 0:
-        NOTES.add(OwnFolder.make(root / fresh_name("two", "run", None)))
+        CLEANUP_LIST.add(CreatedFolder.make(root / unique_name("two", "run", None)))
         os.kill(os.getpid(), 9)
     os.waitpid(worker, 0)
     assert len(list(state.iterdir())) == 2
-    remove_left_folders(root)
+    remove_orphans(root)
     assert list(root.iterdir()) == [mine.path]
-    NOTES.discard(mine)
+    CLEANUP_LIST.discard(mine)
 
 
 def another_folder(left: Path) -> None:
@@ -103,7 +103,7 @@ def test_what_took_the_place_of_a_folder_stays(
     (left,) = killed(root, "one")
     replace(left)
     with caplog.at_level(logging.WARNING, "karenina"):
-        remove_left_folders(root)
+        remove_orphans(root)
     assert (left / "mine").exists()
     assert f"the workspace {left} of a killed run is not removed" in caplog.text
 
@@ -112,23 +112,23 @@ def test_folders_outside_of_the_root_stay_until_a_run_has_that_root(root: Path, 
     (tmp_path / "elsewhere").mkdir()
     (inside,) = killed(root, "one")
     (outside,) = killed(tmp_path / "elsewhere", "one")
-    remove_left_folders(root)
+    remove_orphans(root)
     assert (inside.exists(), outside.exists()) == (False, True)
-    remove_left_folders(tmp_path.resolve())
+    remove_orphans(tmp_path.resolve())
     assert not outside.exists()
 
 
 def test_a_folder_without_a_name_of_karenina_stays(root: Path, state: Path) -> None:
     (left,) = killed(root, "data")
-    remove_left_folders(root)
+    remove_orphans(root)
     assert left.exists()
 
 
 def test_a_folder_that_is_named_alike_and_not_noted_stays(root: Path, state: Path) -> None:
     killed(root, "one")
-    other = root / fresh_name("two", "run", None)
+    other = root / unique_name("two", "run", None)
     other.mkdir()
-    remove_left_folders(root)
+    remove_orphans(root)
     assert list(root.iterdir()) == [other]
 
 
@@ -146,7 +146,7 @@ def test_a_note_that_others_may_have_written_is_not_used(
     else:
         (tmp_path / "note").hardlink_to(note)
     with caplog.at_level(logging.WARNING, "karenina"):
-        remove_left_folders(root)
+        remove_orphans(root)
     assert left.exists()
     assert f"the workspaces that {note} notes are not removed" in caplog.text
 
@@ -157,7 +157,7 @@ def test_a_state_folder_that_others_can_write_is_not_used(
     (left,) = killed(root, "one")
     state.chmod(0o777)
     with caplog.at_level(logging.WARNING, "karenina"):
-        remove_left_folders(root)
+        remove_orphans(root)
     assert left.exists()
     assert "can be written by others" in caplog.text
 
@@ -167,7 +167,7 @@ def test_a_broken_note_is_passed_over(root: Path, state: Path) -> None:
     (note,) = state.iterdir()
     good = note.read_text()
     note.write_text(f'no JSON\n[]\n{{"path": "relative", "device": 1, "inode": 1}}\n{good}{{"path": "/cut')
-    remove_left_folders(root)
+    remove_orphans(root)
     assert not left.exists()
 
 
@@ -176,8 +176,8 @@ def test_a_state_folder_that_cannot_be_written_costs_a_warning(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("KARENINA_STATE_HOME", str(tmp_path / "file"))
-    folder = OwnFolder.make(root / fresh_name("one", "run", None))
-    notes = FolderNotes()
+    folder = CreatedFolder.make(root / unique_name("one", "run", None))
+    notes = CleanupList()
     with caplog.at_level(logging.WARNING, "karenina"):
         notes.add(folder)
         notes.discard(folder)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from karenina_agentic.folders import WorkspaceError
-from karenina_agentic.investigation import Investigation, InvestigationFailed, investigate, own_copy
+from karenina_agentic.investigation import Investigation, InvestigationFailed, investigate, judge_copy
 from karenina_agentic.prompts import EXTRACTION, INVESTIGATION, extraction_request, investigation_request
 from karenina_agentic.settings import PARSING_STAGE, AgenticSettings
+from karenina_agentic.workspace_paths import WorkspaceError
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
@@ -71,7 +71,7 @@ class AgenticParseTemplate(ParsingStage):
         context.set_artifact(Keys.DEEP_JUDGMENT_PERFORMED, False)
         bound = context.get_artifact(ANSWER_CLASS)
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
-        shown = self._shown_response(context, bound)
+        shown = self._visible_response(context, bound)
         if context.error is not None:
             return
         only_trace = _settings(context).agentic_judge_context == "trace_only"
@@ -93,7 +93,7 @@ class AgenticParseTemplate(ParsingStage):
         await self._extract(context, bound, found.report)
 
     @staticmethod
-    def _shown_response(context: VerificationContext, bound: BoundTemplate) -> str | None:
+    def _visible_response(context: VerificationContext, bound: BoundTemplate) -> str | None:
         """The answer as the agent may see it; None where it may not. An answer that cannot be shown ends the item."""
         if _settings(context).agentic_judge_context == "workspace_only" or not bound.judge_fields:
             context.offer_result_field("used_full_trace", False)
@@ -122,7 +122,7 @@ class AgenticParseTemplate(ParsingStage):
         )
         if not in_workspace:
             return await investigate(context, judge, messages, options, _TURNS)
-        async with own_copy(context) as folder:
+        async with judge_copy(context) as folder:
             return await investigate(context, judge, messages, replace(options, workspace=folder), _TURNS)
 
     @staticmethod

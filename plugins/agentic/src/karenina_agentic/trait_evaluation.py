@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from karenina_agentic.investigation import Investigation, InvestigationFailed, investigate
-from karenina_agentic.overrides import Overrides
+from karenina_agentic.model_overrides import ModelOverrides
 from karenina_agentic.prompts import SCORING, TRAIT, scoring_request, trait_request
-from karenina_agentic.scoring import Verdict, read_verdict, scoring_schema
 from karenina_agentic.settings import AgenticSettings, agentic_traits
-from karenina_agentic.trait_folder import Place, place_for
+from karenina_agentic.trait_verdict import Verdict, read_verdict, scoring_schema
+from karenina_agentic.trait_workspace import TraitWorkspace, open_trait_workspace
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import ModelConfig, Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.rubrics import AgenticRubricTrait, RubricTrait
@@ -26,7 +26,7 @@ from karenina_toolkit.structured import ask
 
 
 @dataclass(frozen=True, slots=True)
-class _Scored:
+class _TraitOutcome:
     """What became of one trait: a verdict or an error, and the investigation as far as it came."""
 
     name: str
@@ -69,7 +69,7 @@ class AgenticRubricEvaluation(Stage):
     usage_key = "agentic_rubric"
 
     def __init__(self) -> None:
-        self._overrides = Overrides()
+        self._overrides = ModelOverrides()
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Where the question has agentic traits."""
@@ -93,7 +93,7 @@ class AgenticRubricEvaluation(Stage):
         needed = frozenset({"agent", "parser"})
         judges = [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
         needs = []
-        for trait in _different(trait for question in questions for trait, _ in agentic_traits(question)):
+        for trait in _unique(trait for question in questions for trait, _ in agentic_traits(question)):
             if trait.model_override is None and not judges:
                 raise ValueError(
                     f"the agentic trait {trait.name!r} needs a judge, and there is none: set parsing_models (--judge "
@@ -102,7 +102,9 @@ class AgenticRubricEvaluation(Stage):
             if trait.model_override is None:
                 needs += judges
             else:
-                needs.append(ModelNeed(f"model_override of trait {trait.name!r}", self._overrides.of(trait), needed))
+                needs.append(
+                    ModelNeed(f"model_override of trait {trait.name!r}", self._overrides.model_for(trait), needed)
+                )
         return needs
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
@@ -132,29 +134,33 @@ class AgenticRubricEvaluation(Stage):
 
     async def _score(
         self, context: VerificationContext, trait: AgenticRubricTrait, dynamic: bool, shown: JudgeInput | None
-    ) -> _Scored:
+    ) -> _TraitOutcome:
         """Investigate and score one trait; whatever fails is its error alone."""
         if trait.context_mode != "workspace_only" and shown is not None and shown.error is not None:
-            return _Scored(trait.name, error=shown.error)
+            return _TraitOutcome(trait.name, error=shown.error)
         response = shown.text if shown is not None and trait.context_mode != "workspace_only" else None
         kept: str | None = None
         trace: str | None = None
         try:
-            model = self._overrides.of(trait) if trait.model_override is not None else context.parsing_model
-            async with place_for(trait, response, context) as place:
+            model = self._overrides.model_for(trait) if trait.model_override is not None else context.parsing_model
+            async with open_trait_workspace(trait, response, context) as place:
                 kept = place.kept_file
                 found = await self._investigate(context, trait, model, response, place)
             trace = found.trace
             verdict = await self._verdict(context, trait, model, found.report, dynamic)
         except InvestigationFailed as failure:
-            return _Scored(trait.name, trace=failure.trace, error=str(failure), kept_file=kept)
+            return _TraitOutcome(trait.name, trace=failure.trace, error=str(failure), kept_file=kept)
         except Exception as error:  # a failure of one trait must not take the others along
-            return _Scored(trait.name, trace=trace, error=describe_error(error), kept_file=kept)
-        return _Scored(trait.name, verdict, trace, kept_file=kept)
+            return _TraitOutcome(trait.name, trace=trace, error=describe_error(error), kept_file=kept)
+        return _TraitOutcome(trait.name, verdict, trace, kept_file=kept)
 
     @staticmethod
     async def _investigate(
-        context: VerificationContext, trait: AgenticRubricTrait, model: ModelConfig, response: str | None, place: Place
+        context: VerificationContext,
+        trait: AgenticRubricTrait,
+        model: ModelConfig,
+        response: str | None,
+        place: TraitWorkspace,
     ) -> Investigation:
         request = trait_request(
             trait,
@@ -189,8 +195,8 @@ class AgenticRubricEvaluation(Stage):
     def _record(
         context: VerificationContext,
         traits: Sequence[tuple[AgenticRubricTrait, bool]],
-        scored: Sequence[_Scored],
-        absent: Sequence[_Scored],
+        scored: Sequence[_TraitOutcome],
+        absent: Sequence[_TraitOutcome],
     ) -> None:
         """The result fields beside the artifacts."""
         verdicts = {one.name: one.verdict for one in scored if one.verdict is not None}
@@ -219,7 +225,7 @@ class AgenticRubricEvaluation(Stage):
                 context.set_result_field(field, values)
 
 
-def _different(traits: Iterable[AgenticRubricTrait]) -> list[AgenticRubricTrait]:
+def _unique(traits: Iterable[AgenticRubricTrait]) -> list[AgenticRubricTrait]:
     """The traits without repetitions: a global trait is that of every question."""
     found: list[AgenticRubricTrait] = []
     seen: set[int] = set()

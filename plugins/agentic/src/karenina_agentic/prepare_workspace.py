@@ -8,25 +8,24 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVarTuple, cast
 
-from karenina_agentic.folders import (
-    WorkspaceError,
-    check_links,
-    copy_folder,
-    existing_root,
-    folder_in,
-    fresh_name,
-    is_made_here,
-    slug,
-)
-from karenina_agentic.left_folders import NOTES, remove_left_folders
-from karenina_agentic.own_folder import OwnFolder
+from karenina_agentic.orphan_cleanup import CLEANUP_LIST, remove_orphans
 from karenina_agentic.settings import (
     AgenticSettings,
     agentic_traits,
-    looks_into_workspace,
-    parses_agentically,
-    works_in_folders,
+    is_file_agent,
+    needs_workspace,
+    uses_agentic_parsing,
 )
+from karenina_agentic.workspace_copy import check_links, copy_folder
+from karenina_agentic.workspace_paths import (
+    WorkspaceError,
+    is_created_name,
+    make_slug,
+    resolve_folder,
+    resolve_root,
+    unique_name,
+)
+from karenina_agentic.workspace_removal import CreatedFolder
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
@@ -59,11 +58,11 @@ class PrepareWorkspace(Stage):
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Where an agent judges (agentic parsing, agentic traits), or answers a question that names a folder."""
-        if _is_for_judges(config, question):
+        if _judges_need_workspace(config, question):
             return True
         if question.workspace_path is None:
             return Skip("agentic_parsing is off, and the question has neither agentic traits nor a workspace")
-        if any(works_in_folders(config, model) for model in config.core.answering_models):
+        if any(is_file_agent(config, model) for model in config.core.answering_models):
             return True
         return Skip("agentic_parsing is off, the question has no agentic traits, and no answering model is an agent")
 
@@ -73,8 +72,8 @@ class PrepareWorkspace(Stage):
         if question.workspace_path is None or not settings.workspace_copy:
             return ()
         try:
-            root = existing_root(settings.workspace_root)
-            return (SourceFolder(folder_in(root, question.workspace_path), within=root, ignores=is_made_here),)
+            root = resolve_root(settings.workspace_root)
+            return (SourceFolder(resolve_folder(root, question.workspace_path), within=root, ignores=is_created_name),)
         except WorkspaceError:
             return ()
 
@@ -83,15 +82,15 @@ class PrepareWorkspace(Stage):
     ) -> Iterable[ModelNeed]:
         """Remove the copies that killed runs have left in the workspace root."""
         with suppress(WorkspaceError):  # each item says what is wrong with the root
-            remove_left_folders(existing_root(config.section(AgenticSettings).workspace_root))
+            remove_orphans(resolve_root(config.section(AgenticSettings).workspace_root))
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
         """Find, copy, and see to the removal."""
         settings = cast("AgenticSettings", context.settings)
         question = context.question
-        unasked = question.workspace_path is None and not looks_into_workspace(context.config, question)
-        if (settings.workspace_root is None and unasked) or not self._is_for(context):
+        unasked = question.workspace_path is None and not needs_workspace(context.config, question)
+        if (settings.workspace_root is None and unasked) or not self._is_needed(context):
             context.set_artifact(Keys.WORKSPACE_PATH, None)
             return
         try:
@@ -102,53 +101,55 @@ class PrepareWorkspace(Stage):
         context.set_artifact(Keys.WORKSPACE_PATH, workspace)
 
     @staticmethod
-    def _is_for(context: VerificationContext) -> bool:
+    def _is_needed(context: VerificationContext) -> bool:
         """Whether the answer wants a workspace: for its judges, or for who gives it."""
         config = context.config
-        return _is_for_judges(config, context.question) or works_in_folders(config, context.answering_model)
+        return _judges_need_workspace(config, context.question) or is_file_agent(config, context.answering_model)
 
     async def _workspace(self, context: VerificationContext, settings: AgenticSettings) -> Path:
-        root = existing_root(settings.workspace_root)
+        root = resolve_root(settings.workspace_root)
         replicate = context.replicate if context.config.core.replicate_count > 1 else None
         path = context.question.workspace_path
         if path is None:
-            return self._made(context, settings, root / fresh_name(slug(context.question.id), "run", replicate))
-        source = folder_in(root, path)
+            return self._create(context, settings, root / unique_name(make_slug(context.question.id), "run", replicate))
+        source = resolve_folder(root, path)
         if not settings.workspace_copy:
             await context.in_thread(check_links, source, root)
             return source
-        workspace = self._made(context, settings, source.parent / fresh_name(source.name, "run", replicate))
-        await to_the_end(context, lambda: copy_folder(source, workspace, root, most_bytes=settings.workspace_max_bytes))
+        workspace = self._create(context, settings, source.parent / unique_name(source.name, "run", replicate))
+        await run_to_completion(
+            context, lambda: copy_folder(source, workspace, root, most_bytes=settings.workspace_max_bytes)
+        )
         return workspace
 
     @staticmethod
-    def _made(context: VerificationContext, settings: AgenticSettings, path: Path) -> Path:
+    def _create(context: VerificationContext, settings: AgenticSettings, path: Path) -> Path:
         """Make the folder, and have it removed after the last judge: also where copying into it is cut short."""
-        folder = made_folder(path, noted=settings.workspace_cleanup)
+        folder = create_folder(path, noted=settings.workspace_cleanup)
         if settings.workspace_cleanup:
-            context.at_end(removal(context, folder))
+            context.at_end(make_cleanup(context, folder))
         else:
             context.log.info("the workspace %s is kept", path)
         return path
 
 
-def made_folder(path: Path, *, noted: bool = True) -> OwnFolder:
+def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
     """A new folder, which is `noted` if a later run has to remove it after a kill. Raises `WorkspaceError`."""
     try:
-        folder = OwnFolder.make(path)
+        folder = CreatedFolder.make(path)
     except OSError as error:
         raise WorkspaceError(f"the workspace {path} cannot be made: {error.strerror}") from None
     if noted:
-        NOTES.add(folder)
+        CLEANUP_LIST.add(folder)
     return folder
 
 
-def _is_for_judges(config: VerificationConfig, question: Question) -> bool:
-    parsing = parses_agentically(config) or config.section(AgenticSettings).agentic_parsing
+def _judges_need_workspace(config: VerificationConfig, question: Question) -> bool:
+    parsing = uses_agentic_parsing(config) or config.section(AgenticSettings).agentic_parsing
     return parsing or any(agentic_traits(question))
 
 
-async def to_the_end(context: VerificationContext, work: Callable[[*Ts], None], *arguments: *Ts) -> None:
+async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], None], *arguments: *Ts) -> None:
     """Work on files in a thread. Who is cancelled meanwhile waits for it: what it makes could not be removed else."""
     thread = asyncio.ensure_future(context.in_thread(work, *arguments))
     try:
@@ -158,15 +159,15 @@ async def to_the_end(context: VerificationContext, work: Callable[[*Ts], None], 
         raise
 
 
-def removal(context: VerificationContext, folder: OwnFolder) -> Callable[[], Awaitable[None]]:
+def make_cleanup(context: VerificationContext, folder: CreatedFolder) -> Callable[[], Awaitable[None]]:
     """What removes a folder that was made; if that fails, a warning is logged and nothing else happens."""
 
     async def clean_up() -> None:
         try:
-            await to_the_end(context, folder.remove)
+            await run_to_completion(context, folder.remove)
         except OSError as error:
             context.log.warning("the workspace %s could not be removed: %s", folder.path, error)
         else:
-            NOTES.discard(folder)
+            CLEANUP_LIST.discard(folder)
 
     return clean_up

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import re
-import secrets
 import stat
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
-from typing import Final, Literal
+from pathlib import Path
+from typing import Final
 
-from karenina_core.errors import KareninaError
+from karenina_agentic.workspace_paths import WorkspaceError, is_created_name, printable_path
 from karenina_toolkit.nofollow_files import FOLDER, file_at, opened_folder
 
 DEEPEST: Final = 100
@@ -23,82 +20,16 @@ MOST_BYTES: Final = 10_000_000_000
 """Bytes of all files that one copy takes, as `workspace_max_bytes` has it if it is not set."""
 MOST_ENTRIES: Final = 1_000_000
 """Files and folders that one copy takes."""
-LONGEST_BASE: Final = 80
-"""Characters of a folder's own name that its copies keep."""
-
 _CHUNK: Final = 2**20
 _CHANGED: Final = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EXDEV)
 """Errors of a path that is no longer what it was when it was looked at."""
 
-_MADE_HERE = re.compile(r"_(run|judge)_\d{8}T\d{6}_pid\d+(_rep\d+)?_[0-9a-f]{8}(_trace_.*\.txt)?$")
-
-LeftOut = Callable[[Path, str], None]
+OnSkipped = Callable[[Path, str], None]
 """Told of what is not copied, and why."""
 
 
-class WorkspaceError(KareninaError, ValueError):
-    """A workspace that cannot be had. The message says which, why, and what to do."""
-
-
-def existing_root(root: Path | None) -> Path:
-    """The workspace root with its links resolved. Raises `WorkspaceError`."""
-    if root is None:
-        raise WorkspaceError(
-            "there is no workspace root: set workspace_root in the configuration, or benchmark.workspace_root"
-        )
-    try:
-        found = root.resolve()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise WorkspaceError(f"the workspace root {root} cannot be used: {error}") from None
-    if not found.is_dir():
-        raise WorkspaceError(f"the workspace root {root} is no folder: make it, or set workspace_root to another")
-    return found
-
-
-def folder_in(root: Path, path: str) -> Path:
-    """The folder that `path` names below `root`, links resolved. Raises `WorkspaceError`.
-
-    `..`, absolute paths, the root itself, and links that lead out of the root are refused.
-    """
-    wanted = PurePosixPath(path)
-    if wanted.is_absolute() or ".." in wanted.parts or "\0" in path:
-        raise WorkspaceError(f"workspace_path {path!r} is refused: give a path relative to the root, without '..'")
-    try:
-        found = (root / wanted).resolve()
-        exists = found.is_dir()
-    except (OSError, RuntimeError) as error:
-        raise WorkspaceError(f"workspace_path {path!r} cannot be used: {error}") from None
-    if not found.is_relative_to(root):
-        raise WorkspaceError(f"workspace_path {path!r} is refused: it is a link that leaves the workspace root {root}")
-    if found == root:
-        raise WorkspaceError(f"workspace_path {path!r} is the workspace root itself: name a folder in it")
-    if not exists:
-        raise WorkspaceError(
-            f"there is no folder {path!r} in the workspace root {root}: make it, or mend the question's workspace_path"
-        )
-    return found
-
-
-def fresh_name(base: str, kind: Literal["run", "judge"], replicate: int | None) -> str:
-    """A name that no other run, process, replicate or judge uses: `{base}_{kind}_{time}_pid{pid}[_rep{n}]_{random}`."""
-    time = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    repetition = f"_rep{replicate}" if replicate is not None else ""
-    own = _MADE_HERE.sub("", base)[:LONGEST_BASE]
-    return f"{own}_{kind}_{time}_pid{os.getpid()}{repetition}_{secrets.token_hex(4)}"
-
-
-def is_made_here(name: str) -> bool:
-    """Whether a file or folder of that name was made by a run, and belongs to no workspace that a copy is made of."""
-    return _MADE_HERE.search(name) is not None
-
-
-def slug(text: str) -> str:
-    """`text` as the name of a folder: letters, digits, dots, dashes and underscores."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:LONGEST_BASE] or "question"
-
-
 def copy_folder(
-    source: Path, target: Path, root: Path, left_out: LeftOut | None = None, *, most_bytes: int = MOST_BYTES
+    source: Path, target: Path, root: Path, left_out: OnSkipped | None = None, *, most_bytes: int = MOST_BYTES
 ) -> None:
     """Copy `source`, below `root`, to `target`, which must not exist or be empty. Links are replaced by their targets.
 
@@ -108,13 +39,13 @@ def copy_folder(
     `most_bytes` raises `WorkspaceError`.
     """
     if not source.is_relative_to(root):
-        raise WorkspaceError(f"the workspace {shown(source)} lies outside the workspace root {root}")
+        raise WorkspaceError(f"the workspace {printable_path(source)} lies outside the workspace root {root}")
     try:
         target.mkdir(exist_ok=True)
         with opened_folder(root, source) as opened:
             _Copying(root, left_out or _refuse, most_bytes).folder(opened, source, target, (source,))
     except OSError as error:
-        raise WorkspaceError(f"the workspace {shown(source)} cannot be copied: {error}") from None
+        raise WorkspaceError(f"the workspace {printable_path(source)} cannot be copied: {error}") from None
 
 
 def check_links(folder: Path, root: Path) -> None:
@@ -122,14 +53,9 @@ def check_links(folder: Path, root: Path) -> None:
     for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):
             place = Path(parent, name)
-            why = _wrong_link(place, root, ()) if place.is_symlink() else None
+            why = _find_link_problem(place, root, ()) if place.is_symlink() else None
             if why is not None:
                 _refuse(place, why)
-
-
-def shown(place: Path) -> str:
-    """`place` for a message: quoted if it holds a line break or another character that cannot be printed."""
-    return str(place) if str(place).isprintable() else ascii(str(place))
 
 
 class _Copying:
@@ -139,7 +65,7 @@ class _Copying:
     at work in the original.
     """
 
-    def __init__(self, root: Path, left_out: LeftOut, most_bytes: int) -> None:
+    def __init__(self, root: Path, left_out: OnSkipped, most_bytes: int) -> None:
         self._root = root
         self._left_out = left_out
         self._most_bytes = most_bytes
@@ -151,7 +77,7 @@ class _Copying:
         """Copy `source`, a folder that is `opened` and has the folders `inside` above it, into the folder `target`."""
         with os.scandir(opened) as entries:
             for entry in entries:
-                if not is_made_here(entry.name):
+                if not is_created_name(entry.name):
                     self._count_entry()
                     self._entry(opened, source / entry.name, target / entry.name, inside)
         # The copy must be one that can be worked in and removed, whatever the original allows.
@@ -170,7 +96,7 @@ class _Copying:
             self._left_out(place, "was changed while it was copied")
 
     def _link(self, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        why = _wrong_link(place, self._root, inside)
+        why = _find_link_problem(place, self._root, inside)
         if why is not None:
             self._left_out(place, why)
             return
@@ -241,7 +167,7 @@ class _Copying:
             raise WorkspaceError(f"the workspace holds more than {MOST_ENTRIES} files and folders and is not copied")
 
 
-def _wrong_link(link: Path, root: Path, inside: tuple[Path, ...]) -> str | None:
+def _find_link_problem(link: Path, root: Path, inside: tuple[Path, ...]) -> str | None:
     """Why a link cannot be followed from within the folders `inside`; None where it can."""
     try:
         target = link.resolve()
@@ -257,5 +183,5 @@ def _wrong_link(link: Path, root: Path, inside: tuple[Path, ...]) -> str | None:
 
 def _refuse(place: Path, why: str) -> None:
     raise WorkspaceError(
-        f"{shown(place)} {why} and cannot be copied: remove it, or replace it by an ordinary file or folder"
+        f"{printable_path(place)} {why} and cannot be copied: remove it, or replace it by an ordinary file or folder"
     )

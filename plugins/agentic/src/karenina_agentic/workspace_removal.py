@@ -14,12 +14,12 @@ from typing import Self
 from karenina_toolkit.nofollow_files import FOLDER
 
 
-class NotOurs(OSError):
+class FolderReplaced(OSError):
     """What is found in the place of a folder is not the folder that was made."""
 
 
 @dataclass(frozen=True, slots=True)
-class OwnFolder:
+class CreatedFolder:
     """A folder that this process made, known by its device and inode.
 
     No name, link or file that somebody else can write decides what is removed: only what `make` made is, at the path
@@ -34,22 +34,22 @@ class OwnFolder:
     def make(cls, path: Path) -> Self:
         """Make the folder. Raises `OSError`, also if there is something already."""
         path.mkdir()
-        return cls._known(path)
+        return cls._identify(path)
 
     @classmethod
     def temporary(cls, prefix: str) -> Self:
         """Make a folder among the system's temporary ones. Raises `OSError`."""
-        return cls._known(Path(tempfile.mkdtemp(prefix=prefix)))
+        return cls._identify(Path(tempfile.mkdtemp(prefix=prefix)))
 
     @classmethod
-    def _known(cls, path: Path) -> Self:
+    def _identify(cls, path: Path) -> Self:
         found = path.lstat()
         return cls(path, found.st_dev, found.st_ino)
 
     def remove(self) -> None:
         """Remove the folder with all that is in it, and follow no link; one that is gone already is not an error.
 
-        Raises `NotOurs` for a link or another folder in its place, and `OSError`.
+        Raises `FolderReplaced` for a link or another folder in its place, and `OSError`.
         """
         with suppress(FileNotFoundError):
             parent = os.open(self.path.parent, FOLDER & ~os.O_NOFOLLOW)
@@ -62,11 +62,11 @@ class OwnFolder:
         try:
             folder = os.open(self.path.name, FOLDER, dir_fd=parent)
         except NotADirectoryError:  # also for a link
-            raise NotOurs("something else is in its place, and is left alone") from None
+            raise FolderReplaced("something else is in its place, and is left alone") from None
         try:
             found = os.fstat(folder)
             if (found.st_dev, found.st_ino) != (self.device, self.inode):
-                raise NotOurs("another folder is in its place, and is left alone")
+                raise FolderReplaced("another folder is in its place, and is left alone")
             _empty(folder)
         finally:
             os.close(folder)
