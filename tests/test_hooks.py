@@ -28,7 +28,7 @@ from karenina_core.plugins import Plugins, use_plugins
 from karenina_core.stages.finalize import plugin as core_plugin
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.tool_sessions import tool_sources
-from karenina_engine.cost.pricing import price_sources
+from karenina_engine.cost.price_table import price_sources
 from karenina_engine.scheduling.executor import AsyncioExecutor
 from karenina_engine.scheduling.executor_selection import executors
 from karenina_engine.scheduling.find_observers import observers

@@ -36,7 +36,7 @@ from karenina_core.planning.selection import SelectedStage
 from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item, State
 from karenina_core.stages.finalize import FinalizeResult
-from karenina_engine.calls.ports import PortHub
+from karenina_engine.calls.port_factory import PortFactory
 from karenina_engine.scheduling.find_observers import observers
 from karenina_testing import ScriptedModels, run_stage
 
@@ -61,7 +61,7 @@ def run(*stages: type[Stage], judges: int = 1, models: ScriptedModels | None = N
         config = VerificationConfig()
 
     async def work() -> list[VerificationResult]:
-        hub = PortHub(plugins, 5)
+        hub = PortFactory(plugins, 5)
         pipeline = Pipeline(
             order_stages([SelectedStage(one(), f"dist-of-{one.name}", "1.2") for one in (*stages, FinalizeResult)]),
             observers(plugins),
@@ -507,7 +507,7 @@ def test_a_prompt_has_the_tasks_the_plugins_and_the_users_instructions_before_th
     greeter = stage("Greeter", greet)
 
     async def work() -> None:
-        hub = PortHub(plugins, 5)
+        hub = PortFactory(plugins, 5)
         item = Item(Question(question="Which?"), models.model("a"), models.model("j"), 1, config, hub, Trust())
         plan = order_stages([SelectedStage(greeter(), "d", "1")])
         await Pipeline(plan, observers(plugins)).run_stages(plan.stages, State(item))
@@ -559,7 +559,13 @@ def test_a_finalizer_that_fails_still_leaves_a_result() -> None:
     async def work() -> VerificationResult:
         pipeline = Pipeline(order_stages([SelectedStage(Broken(), "d", "1")]), observers(plugins))
         item = Item(
-            Question(question="Which?"), models.model("a"), models.model("j"), 1, config, PortHub(plugins, 5), Trust()
+            Question(question="Which?"),
+            models.model("a"),
+            models.model("j"),
+            1,
+            config,
+            PortFactory(plugins, 5),
+            Trust(),
         )
         return await pipeline.judge(await pipeline.answer(item), item)
 

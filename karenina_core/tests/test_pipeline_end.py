@@ -14,7 +14,7 @@ from karenina_core.planning.plan import order_stages
 from karenina_core.planning.selection import SelectedStage
 from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item
-from karenina_engine.calls.ports import PortHub
+from karenina_engine.calls.port_factory import PortFactory
 from karenina_engine.scheduling.find_observers import observers
 from karenina_testing import ScriptedModels
 
@@ -39,7 +39,7 @@ def test_an_answer_that_is_cancelled_while_it_is_made_has_an_end() -> None:
         parsing_model=None,
         replicate=1,
         config=config,
-        ports=PortHub(plugins, 1.0),
+        ports=PortFactory(plugins, 1.0),
         trust=Trust(),
     )
 

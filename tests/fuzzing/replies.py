@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from karenina_core.models.ports import AgentReply, LLMReply, ParserReply
-from karenina_engine.calls.replies import reply_of, reply_text
+from karenina_engine.calls.reply_json import reply_of, reply_text
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyTooLarge
 from karenina_toolkit.reply_sanitizer import checked_agent_reply, checked_llm_reply, checked_parser_reply
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from karenina_core import ModelConfig
 from karenina_core.models.ports import CallNotes, ErrorCategory, PortError
-from karenina_engine.calls.limits import Bounds, Limits, refuses
+from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits, refuses
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.scheduling.worker_pool import WorkerPool
 
@@ -141,7 +141,7 @@ def run(server: Server, questions: int, fixed: int | None = None) -> Outcome:
 async def _run(server: Server, questions: int, bounds: Bounds) -> Outcome:
     loop = asyncio.get_running_loop()
     policy = RetryPolicy()
-    limits = Limits(lambda _model: bounds, clock=loop.time, patience=policy.patience)
+    limits = ConcurrencyLimits(lambda _model: bounds, clock=loop.time, patience=policy.patience)
     places = limits.of(MODEL)
     failed = 0
     ended = asyncio.Event()

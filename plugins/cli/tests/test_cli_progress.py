@@ -14,10 +14,10 @@ from karenina_core import ModelConfig
 from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import CallInfo, Usage
 from karenina_core.plugins import Plugins
-from karenina_engine.calls.calls import Call, Target
-from karenina_engine.calls.limits import Bounds, Limits
+from karenina_engine.calls.call import Call, Endpoint
+from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits
 from karenina_engine.cost.ledger import Ledger
-from karenina_engine.cost.pricing import Prices
+from karenina_engine.cost.price_table import PriceTable
 
 MODEL = ModelConfig(id="m", interface="scripted", model_name="gpt")
 
@@ -32,9 +32,9 @@ class Clock:
         return self.now
 
 
-def busy() -> Limits:
+def busy() -> ConcurrencyLimits:
     """A server with 3 of 8 calls under way, and 2 that wait to be made again."""
-    limits = Limits(lambda _model: Bounds(8, 8))
+    limits = ConcurrencyLimits(lambda _model: Bounds(8, 8))
     server = limits.of(MODEL)
     for _ in range(3):
         server.take()
@@ -92,7 +92,7 @@ def test_the_time_left_is_told_in_fitting_units(seconds: float, words: str) -> N
     ],
 )
 def test_a_cost_that_nobody_knows_is_said_to_be_unknown(costs: list[int | None], words: str | None) -> None:
-    ledger = Ledger(Prices(Plugins()))
+    ledger = Ledger(PriceTable(Plugins()))
     for cost in costs:
-        ledger.line(Call(Target("llm", MODEL, "a", {}), (), CallInfo())).made.add(Usage(calls=1), cost)
+        ledger.line(Call(Endpoint("llm", MODEL, "a", {}), (), CallInfo())).made.add(Usage(calls=1), cost)
     assert spent_in_words(ledger) == words

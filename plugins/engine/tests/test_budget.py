@@ -18,36 +18,37 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, LLMReply, Message, ParserReply, Usage
 from karenina_core.plugins import Plugins
-from karenina_engine.calls.calls import Call, Calls, Target
-from karenina_engine.calls.limits import Bounds, Limits
+from karenina_engine.calls.call import Call, Endpoint
+from karenina_engine.calls.call_runner import CallRunner
+from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits
 from karenina_engine.cost.budget import Budget, OverBudget
 from karenina_engine.cost.ledger import Ledger
-from karenina_engine.cost.prices import OwnPrice, dollars
-from karenina_engine.cost.pricing import Prices
+from karenina_engine.cost.price_source import OwnPrice, dollars
+from karenina_engine.cost.price_table import PriceTable
 from karenina_testing import ScriptedModels
 
 MODEL = ModelConfig(id="m", interface="scripted", model_name="m", max_tokens=100)
 PRICE = OwnPrice(input=1, output=1)
 
 
-def calls_of(budget: int, places: int) -> Calls:
+def calls_of(budget: int, places: int) -> CallRunner:
     plugins = Plugins()
     plugins.register(ScriptedModels())
-    ledger = Ledger(Prices(plugins, {"m": PRICE}))
-    return Calls(Limits(lambda _: Bounds(places, places)), ledger=ledger, budget=Budget(budget, ledger))
+    ledger = Ledger(PriceTable(plugins, {"m": PRICE}))
+    return CallRunner(ConcurrencyLimits(lambda _: Bounds(places, places)), ledger=ledger, budget=Budget(budget, ledger))
 
 
-def budget_of(calls: Calls) -> Budget:
+def budget_of(calls: CallRunner) -> Budget:
     assert isinstance(calls.budget, Budget)
     return calls.budget
 
 
 def call(order: int, *, begins: bool = False) -> Call:
     info = CallInfo(str(order), order=order, stage="S", shared=begins)
-    return Call(Target("llm", MODEL, "scripted 1", {}), [Message.user("Which gene?")], info)
+    return Call(Endpoint("llm", MODEL, "scripted 1", {}), [Message.user("Which gene?")], info)
 
 
-async def make(calls: Calls, one: Call, output: int) -> bool:
+async def make(calls: CallRunner, one: Call, output: int) -> bool:
     async def ask() -> LLMReply:
         assert budget_of(calls).reserved > 0
         await asyncio.sleep(0)
@@ -103,11 +104,13 @@ def test_when_it_is_spent_answers_are_judged_as_far_as_it_reaches_and_none_begin
         calls = calls_of(260 * 10**6, 1)
         calls.budget = Budget(260 * 10**6, calls.ledger, spent=100 * 10**6)  # type: ignore[arg-type] # it has one
         dear = ModelConfig(id="m", interface="scripted", model_name="m", max_tokens=9000)
-        first = Call(Target("llm", dear, "scripted 1", {}), [Message.user("?")], CallInfo("1", order=1, stage="T"))
+        first = Call(Endpoint("llm", dear, "scripted 1", {}), [Message.user("?")], CallInfo("1", order=1, stage="T"))
         small = MODEL.model_copy(update={"max_tokens": 5})
-        judged = Call(Target("llm", small, "scripted 1", {}), [Message.user("?")], CallInfo("2", order=2, stage="J"))
+        judged = Call(Endpoint("llm", small, "scripted 1", {}), [Message.user("?")], CallInfo("2", order=2, stage="J"))
         begun = Call(
-            Target("llm", small, "scripted 1", {}), [Message.user("?")], CallInfo("3", order=3, stage="G", shared=True)
+            Endpoint("llm", small, "scripted 1", {}),
+            [Message.user("?")],
+            CallInfo("3", order=3, stage="G", shared=True),
         )
         return await asyncio.gather(*(make(calls, one, 1) for one in (first, begun, judged)))
 

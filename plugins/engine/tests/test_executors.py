@@ -19,7 +19,7 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import Plugins
-from karenina_engine.calls.limits import Concurrency
+from karenina_engine.calls.concurrency_limits import Concurrency
 from karenina_engine.execution import collect
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.scheduling.executor import Executor

@@ -14,7 +14,7 @@ import pytest
 from karenina_core.errors import KareninaError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, CallNotes, LLMReply, PortError, Usage
-from karenina_engine.calls.calls import Call, Made, Target
+from karenina_engine.calls.call import Call, CallOutcome, Endpoint
 from karenina_engine.journal.file import open_to_write
 from karenina_engine.journal.journal import Journal, JournalError
 from karenina_engine.journal.rows import UnstorableRow
@@ -26,12 +26,14 @@ INSERT = "INSERT INTO meta VALUES (?, ?)"
 
 
 def call(question: str, model: str = "m") -> Call:
-    target = Target("llm", ModelConfig(id=model, interface="scripted", model_name=model), "scripted", {}, by_item=True)
+    target = Endpoint(
+        "llm", ModelConfig(id=model, interface="scripted", model_name=model), "scripted", {}, by_item=True
+    )
     return Call(target, (), CallInfo(question_id=question))
 
 
-def made(text: str = "BCL2", usage: Usage = Usage(7, 3, calls=1), finish: Any = "stop") -> Made:  # noqa: B008
-    return Made(LLMReply(text, usage, finish), None, CallNotes())
+def made(text: str = "BCL2", usage: Usage = Usage(7, 3, calls=1), finish: Any = "stop") -> CallOutcome:  # noqa: B008
+    return CallOutcome(LLMReply(text, usage, finish), None, CallNotes())
 
 
 def questions(journal: Path) -> list[str]:
@@ -50,7 +52,7 @@ def questions(journal: Path) -> list[str]:
     ],
     ids=["2^63 tokens", "text for a count", "half a pair", "list", "2^70"],
 )
-def test_reply_that_no_journal_can_hold_costs_its_own_call(tmp_path: Path, odd: Made) -> None:
+def test_reply_that_no_journal_can_hold_costs_its_own_call(tmp_path: Path, odd: CallOutcome) -> None:
     async def stored(journal: Journal) -> list[BaseException | None]:
         replies = (("a", made()), ("odd", odd), ("b", made()))
         tasks = (journal.store(call(question), reply) for question, reply in replies)

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from karenina_core import ModelConfig
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_engine.calls.limits import Bounds, Concurrency, Limits, Places, refuses
+from karenina_engine.calls.concurrency_limits import Bounds, Concurrency, ConcurrencyLimits, ServerLimiter, refuses
 from karenina_testing.virtual_time import run_in_virtual_time
 
 MODEL = ModelConfig(id="m", interface="scripted", model_name="m")
 
 
-def places(start: int, ceiling: int = 100, *, fixed: bool = False, most: float = float("inf")) -> Places:
-    return Limits(lambda _model: Bounds(start, ceiling, fixed), most).of(MODEL)
+def places(start: int, ceiling: int = 100, *, fixed: bool = False, most: float = float("inf")) -> ServerLimiter:
+    return ConcurrencyLimits(lambda _model: Bounds(start, ceiling, fixed), most).of(MODEL)
 
 
-async def taken(server: Places, order: int = 0) -> int:
+async def taken(server: ServerLimiter, order: int = 0) -> int:
     return server.take() or await server.wait(order)
 
 
@@ -162,7 +162,7 @@ def test_of_calls_that_wait_those_of_earlier_items_go_first() -> None:
 
 def test_all_servers_together_keep_to_the_most_and_the_earliest_item_goes_first() -> None:
     async def work() -> None:
-        limits = Limits(lambda _model: Bounds(10, 10), most=2)
+        limits = ConcurrencyLimits(lambda _model: Bounds(10, 10), most=2)
         one, other = (limits.of(MODEL.model_copy(update={"model_name": name})) for name in ("x", "y"))
         assert (one.take(), other.take(), one.take(), other.take()) == (1, 1, 0, 0)
 
@@ -180,7 +180,7 @@ def test_all_servers_together_keep_to_the_most_and_the_earliest_item_goes_first(
 
 def test_models_of_one_server_share_its_places_and_the_narrowest_bounds_hold() -> None:
     bounds = Concurrency(models={"a": 7}).bounds
-    limits = Limits(lambda model: bounds(model, None))
+    limits = ConcurrencyLimits(lambda model: bounds(model, None))
     a, b = (MODEL.model_copy(update={"id": id}) for id in ("a", "b"))
     limits.prepare([b, a])
 

@@ -16,8 +16,8 @@ from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Usage
 from karenina_core.plugins import Plugins
-from karenina_engine.cost.prices import FREE, OwnPrice, PriceSource, Rates, Tariff, dollars, in_words, picodollars
-from karenina_engine.cost.pricing import Prices
+from karenina_engine.cost.price_source import FREE, OwnPrice, PriceSource, Rates, Tariff, dollars, in_words, picodollars
+from karenina_engine.cost.price_table import PriceTable
 
 MILLION = 10**6
 
@@ -135,10 +135,10 @@ def model(interface: str, name: str = "m", **fields: Any) -> ModelConfig:
     return ModelConfig(id="mine", interface=interface, model_name=name, **fields)
 
 
-def priced(*lists: PriceSource, own: dict[str, OwnPrice] | None = None) -> Prices:
+def priced(*lists: PriceSource, own: dict[str, OwnPrice] | None = None) -> PriceTable:
     plugins = Plugins()
     plugins.register(Offers(*lists))
-    return Prices(plugins, own or {})
+    return PriceTable(plugins, own or {})
 
 
 OWN = {"mine": OwnPrice(input=3, output=4)}

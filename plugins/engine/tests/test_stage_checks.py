@@ -28,7 +28,7 @@ from karenina_core.models.ports import (
 )
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import ModelNeed
-from karenina_engine.calls.ports import PortHub
+from karenina_engine.calls.port_factory import PortFactory
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.scheduling.prepared_run import PreparedRun
 from karenina_engine.scheduling.run_checks import make_prepared_run
@@ -279,6 +279,6 @@ async def ask(port: Fails) -> AgentReply:
 
     plugins = Plugins()
     plugins.register(Offer())
-    hub = PortHub(plugins, 1.0, policy=QUICK)
+    hub = PortFactory(plugins, 1.0, policy=QUICK)
     model = ModelConfig(id="m", interface="fails", model_name="m")
     return await hub.agent(model).run([Message.user("?")], AgentOptions())

@@ -16,7 +16,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import AgentOptions, ErrorCategory, Message, PortError, Tool
 from karenina_core.plugins import Plugins
-from karenina_engine.calls.ports import PortHub, check_models
+from karenina_engine.calls.port_factory import PortFactory, check_models
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_testing import ScriptedModels
 from karenina_toolkit.tool_sources import ToolSource
@@ -75,14 +75,14 @@ class Hills:
         self.closed.append(workspace)
 
 
-def hub_with(source: Hills, models: ScriptedModels) -> PortHub:
+def hub_with(source: Hills, models: ScriptedModels) -> PortFactory:
     plugins = Plugins()
     plugins.register(models)
     plugins.register(source)
-    return PortHub(plugins, 10.0, AT_ONCE)
+    return PortFactory(plugins, 10.0, AT_ONCE)
 
 
-async def ask(hub: PortHub, model: ModelConfig, workspace: Path | None = None) -> None:
+async def ask(hub: PortFactory, model: ModelConfig, workspace: Path | None = None) -> None:
     await hub.agent(model).run([Message.user("Look!")], AgentOptions(workspace=workspace))
 
 

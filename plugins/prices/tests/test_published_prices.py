@@ -11,8 +11,8 @@ from genai_prices.data_snapshot import get_snapshot
 
 from karenina_core.models.ports import Usage
 from karenina_core.plugins import active_plugins
-from karenina_engine.cost.prices import FREE, dollars
-from karenina_engine.cost.pricing import price_sources
+from karenina_engine.cost.price_source import FREE, dollars
+from karenina_engine.cost.price_table import price_sources
 from karenina_prices.published import PublishedPrices
 
 THEN = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -19,7 +19,7 @@ from karenina_engine.execution import collect
 from karenina_engine.journal.journal import Journal
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.scheduling.prepare import prepare_session
-from karenina_ray.foreman import ExecutorError
+from karenina_ray.scheduler import ExecutorError
 
 TOWN = str(Path(__file__).parent / "town")
 

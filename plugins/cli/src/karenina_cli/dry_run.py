@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from karenina_cli.screen import clean
-from karenina_engine.cost.prices import in_words
+from karenina_engine.cost.price_source import in_words
 
 if TYPE_CHECKING:
     from karenina_cli.screen import Screen
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     """Print what the run would ask and cost. Nothing is asked, and nothing is written."""
     from karenina_core.config import plugins_of
-    from karenina_engine.cost.pricing import Prices
+    from karenina_engine.cost.price_table import PriceTable
     from karenina_engine.offline.estimate import estimate
     from karenina_engine.scheduling.questions import select_questions, with_workspace_root
     from karenina_engine.scheduling.restricted_values import require_trust
@@ -32,7 +32,7 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
         select_questions(request.benchmark, config, request.question_ids),
         config,
         plugins,
-        Prices(plugins, config.section(EngineSettings).prices),
+        PriceTable(plugins, config.section(EngineSettings).prices),
         trust=trust,
         journal=None if request.fresh else request.journal,
     )

@@ -41,7 +41,7 @@ def status(
     screen = screen_of(ctx)
     with screen.report_errors():
         from karenina_cli.money import ledger_table
-        from karenina_engine.cost.ledger import spent_json, summed
+        from karenina_engine.cost.ledger import make_spending_report, sum_counts
         from karenina_engine.journal.view import JournalView
 
         journal = journal_at(screen, journal)
@@ -49,12 +49,12 @@ def status(
             found = view.status()
         if as_json:
             facts = asdict(replace(found, spent=()))
-            screen.json({"journal": str(journal), **facts, "spent": spent_json(found.spent)})
+            screen.json({"journal": str(journal), **facts, "spent": make_spending_report(found.spent)})
             return
         for line in _lines(journal, found):
             screen.out.print(clean(line), markup=False, soft_wrap=True)
         if found.spent:
-            screen.out.print(ledger_table(found.spent, summed(line.made for line in found.spent)))
+            screen.out.print(ledger_table(found.spent, sum_counts(line.made for line in found.spent)))
 
 
 def resume(

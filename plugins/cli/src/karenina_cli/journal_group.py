@@ -11,7 +11,7 @@ import typer
 from karenina_cli.screen import screen_of
 
 if TYPE_CHECKING:
-    from karenina_engine.journal.repair import Repaired
+    from karenina_engine.journal.repair import RepairReport
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -52,7 +52,7 @@ def repair(
             screen.out.print(line, markup=False, soft_wrap=True)
 
 
-def _as_json(found: Repaired) -> dict[str, object]:
+def _as_json(found: RepairReport) -> dict[str, object]:
     return {
         "journal": str(found.journal),
         "repaired": str(found.repaired) if found.repaired is not None else None,
@@ -62,7 +62,7 @@ def _as_json(found: Repaired) -> dict[str, object]:
     }
 
 
-def _lines(found: Repaired) -> Iterator[str]:
+def _lines(found: RepairReport) -> Iterator[str]:
     if found.repaired is None:
         yield f"{found.journal} is not damaged, and is left as it is."
         return

@@ -9,15 +9,15 @@ from rich.table import Table
 from rich.text import Text
 
 from karenina_cli.screen import clean
-from karenina_engine.cost.ledger import UNKNOWN, Count, summed
-from karenina_engine.cost.prices import dollars, in_words
+from karenina_engine.cost.ledger import UNKNOWN_COST, SpendCounts, sum_counts
+from karenina_engine.cost.price_source import dollars, in_words
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console
 
-    from karenina_engine.cost.ledger import Ledger, Line
+    from karenina_engine.cost.ledger import Ledger, LedgerLine
     from karenina_engine.scheduling.session import RunSession
 
 
@@ -47,7 +47,7 @@ def print_ledger(console: Console, ledger: Ledger) -> None:
         console.print(Text(clean(f"Price of {name}: {price['from']}"), style="dim"), soft_wrap=True)
 
 
-def ledger_table(lines: Iterable[Line], total: Count) -> Table:
+def ledger_table(lines: Iterable[LedgerLine], total: SpendCounts) -> Table:
     """A row for each line of a ledger, and their sum."""
     table = Table("Model", "Stage", "Judge")
     for name in ("Calls", "Tokens in", "from cache", "out", "Cost"):
@@ -65,16 +65,16 @@ def spent_in_words(ledger: Ledger) -> str | None:
     if not total.calls:
         return None
     words = total.in_words()
-    return "cost unknown" if words == UNKNOWN else f"{words} spent"
+    return "cost unknown" if words == UNKNOWN_COST else f"{words} spent"
 
 
-def spent_for(files: Sequence[Path]) -> list[Line] | None:
+def spent_for(files: Sequence[Path]) -> list[LedgerLine] | None:
     """What the runs spent that wrote these result files, from the journals beside them; None where one has none."""
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView
     from karenina_engine.results.result_file import default_journal
 
-    found: list[Line] = []
+    found: list[LedgerLine] = []
     for file in files:
         try:
             with JournalView(default_journal(file)) as view:
@@ -87,14 +87,14 @@ def spent_for(files: Sequence[Path]) -> list[Line] | None:
     return found
 
 
-def cost_in_words(lines: Sequence[Line] | None) -> str:
+def cost_in_words(lines: Sequence[LedgerLine] | None) -> str:
     """What was spent, and by which model, in one line."""
     if lines is None:
-        return f"{UNKNOWN}: the journal of the run does not stand beside its results (`karenina status JOURNAL`)"
-    total = summed(line.made for line in lines)
-    by_model: dict[str, Count] = {}
+        return f"{UNKNOWN_COST}: the journal of the run does not stand beside its results (`karenina status JOURNAL`)"
+    total = sum_counts(line.made for line in lines)
+    by_model: dict[str, SpendCounts] = {}
     for line in lines:
-        by_model.setdefault(line.model, Count()).merge(line.made)
+        by_model.setdefault(line.model, SpendCounts()).merge(line.made)
     each = ", ".join(f"{clean(model)} {count.in_words()}" for model, count in sorted(by_model.items()))
     return f"{total.in_words()} for {total.calls:,} calls in all runs of the journal" + (f": {each}" if each else "")
 
@@ -106,6 +106,6 @@ def how_to_raise(run: RunSession) -> str:
     return f"More than {in_words(run.budget.limit)} goes on from here: {where}; no call that was paid is made twice."
 
 
-def _cells(count: Count) -> tuple[str, ...]:
+def _cells(count: SpendCounts) -> tuple[str, ...]:
     numbers = (count.calls, count.input_tokens, count.cached_tokens, count.output_tokens)
     return (*(f"{number:,}" for number in numbers), count.in_words())

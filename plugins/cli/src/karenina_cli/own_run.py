@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_cli.configuring import anchored, section_of
 from karenina_core.errors import ConfigError
-from karenina_engine.calls.labels import Labels, run_line
+from karenina_engine.calls.journal_labels import JournalLabels, make_run_line
 from karenina_engine.journal.command import same_benchmark_config, trusted_content, with_secrets
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.journal.user_state import own_command
@@ -51,7 +51,7 @@ def resumed_run(screen: Screen, journal: Path) -> RunRequest:
     try:
         values = with_secrets(command["config"], secrets_now(benchmark, command))
     except ConfigError as error:
-        raise ConfigError([*error.problems, f"  {run_line(labels, path)}"]) from error
+        raise ConfigError([*error.problems, f"  {make_run_line(labels, path)}"]) from error
     output = Path(command["output"])
     check_output(output)
     return RunRequest(
@@ -67,7 +67,7 @@ def resumed_run(screen: Screen, journal: Path) -> RunRequest:
     )
 
 
-def look_up(journal: Path) -> tuple[Labels, dict[str, Any] | None]:
+def look_up(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
     """Return what a journal states of its last run, and the user's own command for it, if there is one.
 
     Raises `JournalError`, and `ConfigError` for a journal without a run and for a state file that cannot be used.
@@ -76,11 +76,11 @@ def look_up(journal: Path) -> tuple[Labels, dict[str, Any] | None]:
         told, id = view.command(), view.id()
     if told is None:
         raise ConfigError([f"no run has begun in the journal {journal}: give a `karenina run` command"])
-    labels = Labels.read(told)
+    labels = JournalLabels.read(told)
     try:
         return labels, own_command(id, journal)
     except UserStateError as error:
-        line = f"The journal describes this command; read it before you give it:\n  {run_line(labels, journal)}"
+        line = f"The journal describes this command; read it before you give it:\n  {make_run_line(labels, journal)}"
         raise ConfigError([*error.problems, line]) from error
 
 
@@ -129,9 +129,9 @@ def _still_trusted(screen: Screen, benchmark: Benchmark, command: Mapping[str, A
     return False
 
 
-def _not_yours(labels: Labels, journal: Path) -> str:
+def _not_yours(labels: JournalLabels, journal: Path) -> str:
     return (
         f"you have not run the journal {journal} at this place, so nothing was started: a journal may be anybody's, "
         "and resume goes by the commands that you gave yourself. It describes this one; read it, mend its paths and "
-        f"models, and give it to go on from the journal:\n  {run_line(labels, journal)}"
+        f"models, and give it to go on from the journal:\n  {make_run_line(labels, journal)}"
     )

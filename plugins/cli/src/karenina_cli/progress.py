@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from karenina_core.data.result import VerificationResult
-    from karenina_engine.calls.limits import Limits
+    from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
 
 _MOST_LINES = 20
 _LONGEST_SILENCE = 30.0  # seconds between two lines, where items end at all
@@ -41,7 +41,7 @@ class RunProgress:
         console: Console,
         total: int,
         *,
-        limits: Limits | None = None,
+        limits: ConcurrencyLimits | None = None,
         quiet: bool = False,
         cost: Callable[[], str | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,

@@ -14,7 +14,7 @@ from karenina_cli.own_run import enter_folder, look_up, secrets_now, still_there
 from karenina_core.config import VerificationConfig
 from karenina_core.config import all_settings as owned_settings
 from karenina_core.errors import ConfigError
-from karenina_engine.calls.labels import Labels, plain_name
+from karenina_engine.calls.journal_labels import JournalLabels, plain_name
 from karenina_engine.journal.command import LEFT_OUT, MODEL_ROLES, with_secrets
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in stored if name not in MODEL_ROLES and value != LEFT_OUT}
 
 
-def _free_settings(screen: Screen, labels: Labels) -> dict[str, Any]:
+def _free_settings(screen: Screen, labels: JournalLabels) -> dict[str, Any]:
     """Return the settings of a journal that data may set, and name the others that change results."""
     free, others = labels.free_settings()
     owned = owned_settings()
@@ -112,7 +112,7 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
     return found
 
 
-def _asked(labels: Labels, live: Sequence[Any]) -> list[Any]:
+def _asked(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
     """Return the judges of the run as they are to be asked, paired by id. Raises `ConfigError` if one is lacking."""
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
     wanted = [str(entry.get("id")) for entry in labels.judges]

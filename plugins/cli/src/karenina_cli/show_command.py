@@ -32,7 +32,7 @@ def show(
         from karenina_cli.run_command import result_json, summary_json
         from karenina_core.errors import ConfigError
         from karenina_core.text import did_you_mean
-        from karenina_engine.cost.ledger import spent_json
+        from karenina_engine.cost.ledger import make_spending_report
         from karenina_engine.results.result_set import VerificationResultSet, read_results
 
         everything = VerificationResultSet(result for file in files for result in read_results(file))
@@ -52,7 +52,7 @@ def show(
                     "results": [result_json(one) for one in results],
                     **summary_json(results.totals()),
                     "output": str(files[0]) if len(files) == 1 else [str(file) for file in files],
-                    "money": spent_json(spent) if spent is not None else None,
+                    "money": make_spending_report(spent) if spent is not None else None,
                 }
             )
             return

@@ -9,7 +9,7 @@ from karenina_otel.conventions import Value, plain, server_of
 from karenina_otel.messages import input_messages, output_messages
 
 if TYPE_CHECKING:
-    from karenina_engine.calls.calls import Call, Made
+    from karenina_engine.calls.call import Call, CallOutcome
 
 
 def asked(call: Call, *, content: bool) -> tuple[str, dict[str, Value]]:
@@ -43,7 +43,7 @@ def asked(call: Call, *, content: bool) -> tuple[str, dict[str, Value]]:
     return (operation if operation == "invoke_agent" else f"{operation} {model.model_name}"), plain(attributes)
 
 
-def became(call: Call, made: Made, *, content: bool) -> dict[str, Value]:
+def became(call: Call, made: CallOutcome, *, content: bool) -> dict[str, Value]:
     """The attributes that a call has when it has ended.
 
     Tokens stand once: at an agent's turns where those are calls of their own, and not at the whole of them too.

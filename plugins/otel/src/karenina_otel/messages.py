@@ -10,7 +10,7 @@ from karenina_core.models.ports import AgentReply, LLMReply, Message, ParserRepl
 from karenina_core.text import replace_surrogates
 
 if TYPE_CHECKING:
-    from karenina_engine.calls.replies import Reply
+    from karenina_engine.calls.reply_json import Reply
 
 
 def input_messages(messages: Sequence[Message]) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from karenina_core import VerificationResult
     from karenina_core.data.sections import StageRecord
     from karenina_core.stages.context import Item
-    from karenina_engine.calls.calls import Made
+    from karenina_engine.calls.call import CallOutcome
     from karenina_engine.scheduling.events import (
         AnswerStarted,
         CallStarted,
@@ -240,7 +240,7 @@ class RunObserver:
         self._enter(event, self._outlet.tracer.start_span(name, kind=kind, attributes=attributes))
 
     @hookimpl
-    def karenina_call_finished(self, event: CallStarted, made: Made) -> None:
+    def karenina_call_finished(self, event: CallStarted, made: CallOutcome) -> None:
         """End the span of a call. The last one that brought an answer is what the answer's evaluations are about."""
         opened = self._open.pop(id(event), None)
         if opened is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from karenina_core import hookimpl
 
 if TYPE_CHECKING:
-    from karenina_engine.cost.prices import PriceSource
+    from karenina_engine.cost.price_source import PriceSource
 
 __all__ = ["plugin"]
 

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, TypeGuard
 
-from karenina_engine.cost.prices import FREE, Rates, Tariff, picodollars
+from karenina_engine.cost.price_source import FREE, Rates, Tariff, picodollars
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice, TieredPrices

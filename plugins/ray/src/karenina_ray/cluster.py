@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from karenina_core.errors import ConfigError
-from karenina_ray.joining import join
+from karenina_ray.cluster_join import join
 
 _QUIET: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",

@@ -39,7 +39,7 @@ class RayExecutor(Executor):
 
     def check(self, prepared: PreparedRun) -> None:
         """See that everything can be told to other processes. Raises `ConfigError`."""
-        from karenina_ray.telling import problems
+        from karenina_ray.serialization_checks import problems
 
         found = problems(prepared)
         if found:
@@ -48,10 +48,10 @@ class RayExecutor(Executor):
     async def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
         """The results, in the order in which workers bring them."""
         from karenina_ray.cluster import cluster
-        from karenina_ray.feed import Feed
-        from karenina_ray.foreman import Foreman
+        from karenina_ray.scheduler import Scheduler
+        from karenina_ray.work_queue import WorkQueue
 
-        feed = Feed(run)
+        feed = WorkQueue(run)
         while not feed.has_job:  # what the journal has already needs no worker, nor does Ray start for it
             kept = feed.turn()
             if feed.over:
@@ -65,7 +65,7 @@ class RayExecutor(Executor):
         async with cluster(wanted.ray_address, wanted.ray_workers) as ray:
             workers = _useful(run.prepared, wanted.ray_workers or max(1, int(ray.cluster_resources().get("CPU", 1))))
             async with (
-                Foreman(ray, run, feed, workers, wanted.ray_patience) as foreman,
+                Scheduler(ray, run, feed, workers, wanted.ray_patience) as foreman,
                 aclosing(foreman.results()) as results,
             ):
                 async for placed in results:

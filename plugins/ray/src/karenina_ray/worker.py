@@ -15,14 +15,14 @@ from karenina_core.data.question import Question
 from karenina_core.data.result import VerificationResult
 from karenina_core.plugins import Plugins
 from karenina_core.version import __version__
-from karenina_engine.calls.calls import Tally
+from karenina_engine.calls.call import CallCounts
 from karenina_engine.journal.tasks import AnswerTask
 from karenina_engine.scheduling.find_observers import observers
 from karenina_engine.scheduling.item_runner import ItemRunner
 from karenina_engine.scheduling.settings import EngineSettings
-from karenina_ray import wire
-from karenina_ray.keeper import FarJournal, FarLedger, FarPurse, Teller
-from karenina_ray.wire import Told
+from karenina_ray import serialization
+from karenina_ray.remote import RemoteBudget, RemoteClient, RemoteJournal, RemoteLedger
+from karenina_ray.serialization import Payload
 
 _LOOKS = 0.05  # seconds between looks at whether the last call has ended
 _REST = 0.25  # seconds after which a worker tells how it is, also where nothing has happened
@@ -38,50 +38,50 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        self._said: list[Told] = []
+        self._said: list[Payload] = []
         self._speaks = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._work: ItemRunner | None = None
         self._config: VerificationConfig | None = None
-        self._teller: Teller | None = None
+        self._teller: RemoteClient | None = None
         self._told_before: list[Any] = []
 
     async def set_up(self, data: bytes) -> bytes:
         """Make everything ready; says which plugins there are here, or what is wrong."""
-        [told] = wire.read(data)
+        [told] = serialization.read(data)
         try:
-            return wire.written([await self._ready(told)])
+            return serialization.written([await self._ready(told)])
         except Exception as error:
-            return wire.written([{"error": f"{type(error).__name__}: {error}"}])
+            return serialization.written([{"error": f"{type(error).__name__}: {error}"}])
 
-    async def _ready(self, told: Told) -> Told:
+    async def _ready(self, told: Payload) -> Payload:
         logger = logging.getLogger("karenina")
         logger.setLevel(told["level"])
         logger.propagate = False
-        logger.handlers = [_Telling(self._say)]
+        logger.handlers = [_ForwardingHandler(self._say)]
         sys.path += [folder for folder in told["path"] if folder not in sys.path]
         config = self._config = VerificationConfig(**told["config"])
         plugins, settings = plugins_of(config), config.section(EngineSettings)
-        teller = self._teller = Teller(self._say, paid=told["paid"])
-        keeper = FarJournal(teller) if told["journal"] else None
+        teller = self._teller = RemoteClient(self._say, paid=told["paid"])
+        keeper = RemoteJournal(teller) if told["journal"] else None
         concurrency = settings.concurrency().share(told["worker"], told["workers"])
         self._work = ItemRunner(
             config,
             plugins,
-            trust=wire.trust_of(told["trust"]),
-            policy=wire.policy_of(told["policy"]),
+            trust=serialization.trust_of(told["trust"]),
+            policy=serialization.policy_of(told["policy"]),
             keeper=keeper,
             concurrency=concurrency,
             observers=observers(plugins),
-            ledger=FarLedger(teller),
-            budget=FarPurse(teller) if told["paid"] else None,
+            ledger=RemoteLedger(teller),
+            budget=RemoteBudget(teller) if told["paid"] else None,
         )
         self._work.limits.prepare((*config.core.answering_models, *config.core.parsing_models))
         return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": offers(plugins)}
 
     async def give(self, data: bytes) -> None:
         """Take messages of the run."""
-        for told in wire.read(data):
+        for told in serialization.read(data):
             kind = told["kind"]
             if kind == "work":
                 self._begin(told)
@@ -101,7 +101,7 @@ class Worker:
                 pass
         self._tell_state()
         said, self._said = self._said, []
-        return wire.written(said)
+        return serialization.written(said)
 
     async def close(self) -> None:
         """Stop all work, and close ports and tools."""
@@ -109,11 +109,11 @@ class Worker:
         if self._work is not None:
             await self._work.aclose()
 
-    def _say(self, told: Told) -> None:
+    def _say(self, told: Payload) -> None:
         self._said.append(told)
         self._speaks.set()
 
-    def _begin(self, told: Told) -> None:
+    def _begin(self, told: Payload) -> None:
         assert self._config is not None
         core = self._config.core
         models = core.parsing_models or (None,)
@@ -171,16 +171,16 @@ class Worker:
         servers = [[one.limit, one.held, one.queued, one.retrying] for one in calls.limits.servers]
         state = [servers, calls.limits.could_be_under_way()]
         tally = calls.take_tally()
-        counts = wire.tally_told(tally)
-        if state != self._told_before or tally != Tally():
+        counts = serialization.tally_told(tally)
+        if state != self._told_before or tally != CallCounts():
             self._said.append({"kind": "state", "servers": servers, "room": state[1], "tally": counts})
         self._told_before = state
 
 
-class _Telling(logging.Handler):
+class _ForwardingHandler(logging.Handler):
     """Hands what is logged to the run, which logs it as its own: nothing goes into Ray's files."""
 
-    def __init__(self, say: Callable[[Told], None]) -> None:
+    def __init__(self, say: Callable[[Payload], None]) -> None:
         super().__init__()
         self._say = say
         self._loop = asyncio.get_running_loop()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
-from karenina_engine.cost.prices import dollars
+from karenina_engine.cost.price_source import dollars
 from karenina_report.benchmark_questions import BenchmarkQuestions, read_benchmark_questions
 from karenina_report.changes import find_changes
 from karenina_report.clusters import Units, assign_units

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ConfigError
-from karenina_engine.cost.ledger import Count, summed
+from karenina_engine.cost.ledger import SpendCounts, sum_counts
 from karenina_engine.journal.file import JournalError
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.aggregate import Totals
@@ -39,7 +39,7 @@ class JournalInfo:
     configuration.
     """
 
-    cost: Count | None = None
+    cost: SpendCounts | None = None
     content: str | None = None
     settings: Mapping[str, Any] | None = None
 
@@ -185,7 +185,7 @@ def _read_journal_info(source: Source) -> JournalInfo:
         if itself or command.get("output") == str(path.absolute()):
             settings, content = command.get("config"), command.get("content")
             return JournalInfo(
-                summed(line.made for line in view.spent()),
+                sum_counts(line.made for line in view.spent()),
                 content if isinstance(content, str) else None,
                 settings if isinstance(settings, dict) else None,
             )

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ItemInterrupt
 from karenina_core.models.ports import Usage
-from karenina_engine.calls.bulk import FRAME
-from karenina_engine.cost.prices import in_words
+from karenina_engine.calls.call_size import FRAME
+from karenina_engine.cost.price_source import in_words
 
 if TYPE_CHECKING:
-    from karenina_engine.calls.calls import CallRecord
-    from karenina_engine.cost.ledger import Ledger, Line
+    from karenina_engine.calls.call import CallRecord
+    from karenina_engine.cost.ledger import Ledger, LedgerLine
 
 OUTPUT: Final = 1024
 """The output tokens that a call is taken to have at the most, until some were seen, where the model has no limit."""
@@ -59,7 +59,7 @@ class Budget:
     exhausted: bool = False
     refused: int = 0
     """The most that the cheapest call that was not covered may have cost, once the budget is spent."""
-    _seen: dict[int, tuple[Line, _Seen]] = field(default_factory=dict)
+    _seen: dict[int, tuple[LedgerLine, _Seen]] = field(default_factory=dict)
     _queue: list[tuple[int, int, int, bool, asyncio.Future[None]]] = field(default_factory=list)
     _serial: int = 0
 
@@ -176,7 +176,7 @@ class Budget:
             known = self._seen[id(line)] = line, self._earlier(line)
         return known[1]
 
-    def _earlier(self, line: Line) -> _Seen:
+    def _earlier(self, line: LedgerLine) -> _Seen:
         """What earlier runs of the journal have shown of such calls: of their output twice the mean."""
         same = [one.made for one in self.ledger.before if one.names[:4] == line.names[:4]]
         calls = sum(count.calls for count in same)

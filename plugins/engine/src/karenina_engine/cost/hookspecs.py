@@ -9,7 +9,7 @@ from karenina_core.hooks import hookspec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karenina_engine.cost.prices import PriceSource
+    from karenina_engine.cost.price_source import PriceSource
 
 
 @hookspec

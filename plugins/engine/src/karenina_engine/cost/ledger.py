@@ -6,20 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_engine.cost.prices import dollars, in_words
+from karenina_engine.cost.price_source import dollars, in_words
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Usage
-    from karenina_engine.calls.calls import CallRecord
-    from karenina_engine.cost.pricing import Prices
+    from karenina_engine.calls.call import CallRecord
+    from karenina_engine.cost.price_table import PriceTable
 
 
-UNKNOWN: Final = "unknown"
+UNKNOWN_COST: Final = "unknown"
 """What is said of a cost that nobody knows: it is never nothing."""
 
 
 @dataclass(slots=True)
-class Count:
+class SpendCounts:
     """Calls that brought a reply, their tokens, and their cost in picodollars.
 
     `unpriced` of the calls have a cost that is not known, because nobody says the model's price or the server counted
@@ -48,7 +48,7 @@ class Count:
         else:
             self.cost += cost
 
-    def merge(self, other: Count) -> None:
+    def merge(self, other: SpendCounts) -> None:
         """Count what `other` counted, too."""
         for name in COUNTED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -62,7 +62,7 @@ class Count:
         """The cost as people read it: `at least` where a part of it is not known, `unknown` where all of it is."""
         if self.known:
             return in_words(self.cost)
-        return f"at least {in_words(self.cost)}" if self.unpriced < self.calls or self.cost else UNKNOWN
+        return f"at least {in_words(self.cost)}" if self.unpriced < self.calls or self.cost else UNKNOWN_COST
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values: `cost_usd` is null where all of it is unknown, and a lower bound where a part of it is."""
@@ -71,11 +71,11 @@ class Count:
         return {**values, "cost_usd": None if nothing else float(dollars(self.cost))}
 
 
-COUNTED: Final = tuple(one.name for one in fields(Count))
+COUNTED: Final = tuple(one.name for one in fields(SpendCounts))
 
 
 @dataclass(slots=True)
-class Line:
+class LedgerLine:
     """One line of a ledger: a model (the user's id, interface and name) in one stage, for one judge.
 
     `judge` is the id of the judge before whom the item was; it is empty for what is done for all judges of an answer.
@@ -88,8 +88,8 @@ class Line:
     model_name: str
     stage: str
     judge: str
-    made: Count = field(default_factory=Count)
-    kept: Count = field(default_factory=Count)
+    made: SpendCounts = field(default_factory=SpendCounts)
+    kept: SpendCounts = field(default_factory=SpendCounts)
 
     @property
     def names(self) -> tuple[str, str, str, str, str]:
@@ -101,12 +101,12 @@ class Line:
 class Ledger:
     """The ledger of a run. `before` is what earlier runs with the same journal have spent."""
 
-    prices: Prices
-    before: list[Line] = field(default_factory=list)
-    changed: dict[int, Line] = field(default_factory=dict)
+    prices: PriceTable
+    before: list[LedgerLine] = field(default_factory=list)
+    changed: dict[int, LedgerLine] = field(default_factory=dict)
     """The lines with calls that no journal holds yet, by their identity."""
-    _lines: dict[tuple[int, str, str], Line] = field(default_factory=dict)
-    _by_names: dict[tuple[str, str, str, str, str], Line] = field(default_factory=dict)
+    _lines: dict[tuple[int, str, str], LedgerLine] = field(default_factory=dict)
+    _by_names: dict[tuple[str, str, str, str, str], LedgerLine] = field(default_factory=dict)
 
     def made(self, call: CallRecord, usage: Usage) -> int | None:
         """Count a call that was made; its cost in picodollars, None where it is not known."""
@@ -130,7 +130,7 @@ class Ledger:
             return None
         return cost
 
-    def line(self, call: CallRecord) -> Line:
+    def line(self, call: CallRecord) -> LedgerLine:
         """The line that the call is counted in."""
         model, info = call.target.model, call.info
         key = (id(model), info.stage, info.judge)
@@ -139,7 +139,7 @@ class Ledger:
             line = self._lines[key] = self._named((model.id, model.interface, model.model_name, *key[1:]))
         return line
 
-    def spare(self, names: tuple[str, str, str, str, str], kept: Count) -> None:
+    def spare(self, names: tuple[str, str, str, str, str], kept: SpendCounts) -> None:
         """Count replies that another process has taken from the journal, for the line of these names."""
         self._named(names).kept.merge(kept)
 
@@ -149,45 +149,45 @@ class Ledger:
         self._lines.clear()
         self._by_names.clear()
 
-    def _named(self, names: tuple[str, str, str, str, str]) -> Line:
+    def _named(self, names: tuple[str, str, str, str, str]) -> LedgerLine:
         line = self._by_names.get(names)
         if line is None:
-            line = self._by_names[names] = Line(*names)
+            line = self._by_names[names] = LedgerLine(*names)
         return line
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[LedgerLine]:
         """All lines: by model, then as the stages came."""
         return sorted(self._by_names.values(), key=lambda line: line.model)
 
-    def total(self) -> Count:
+    def total(self) -> SpendCounts:
         """What was spent now."""
-        return summed(line.made for line in self._by_names.values())
+        return sum_counts(line.made for line in self._by_names.values())
 
     @property
-    def earlier(self) -> Count:
+    def earlier(self) -> SpendCounts:
         """What earlier runs with the same journal have spent."""
-        return summed(line.made for line in self.before)
+        return sum_counts(line.made for line in self.before)
 
-    def spared(self) -> Count:
+    def spared(self) -> SpendCounts:
         """What was kept, and not spent now."""
-        return summed(line.kept for line in self._by_names.values())
+        return sum_counts(line.kept for line in self._by_names.values())
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values, with sums by model, stage and judge."""
         return {
-            **spent_json(self.lines),
+            **make_spending_report(self.lines),
             "earlier": self.earlier.to_dict(),
             "kept": self.spared().to_dict(),
             "prices": self.prices.snapshot(),
         }
 
 
-def spent_json(lines: Sequence[Line]) -> dict[str, Any]:
+def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
     """Lines of a ledger as JSON values, with their sum, and sums by model, stage and judge."""
     return {
         "currency": "USD",
-        "spent": summed(line.made for line in lines).to_dict(),
+        "spent": sum_counts(line.made for line in lines).to_dict(),
         "lines": [
             {
                 "model": line.model,
@@ -205,18 +205,18 @@ def spent_json(lines: Sequence[Line]) -> dict[str, Any]:
     }
 
 
-def summed(counts: Iterable[Count]) -> Count:
+def sum_counts(counts: Iterable[SpendCounts]) -> SpendCounts:
     """All of them together."""
-    total = Count()
+    total = SpendCounts()
     for count in counts:
         total.merge(count)
     return total
 
 
-def _grouped(lines: Iterable[Line], name: str) -> list[dict[str, Any]]:
-    found: dict[str, Count] = {}
+def _grouped(lines: Iterable[LedgerLine], name: str) -> list[dict[str, Any]]:
+    found: dict[str, SpendCounts] = {}
     for line in lines:
-        found.setdefault(getattr(line, name), Count()).merge(line.made)
+        found.setdefault(getattr(line, name), SpendCounts()).merge(line.made)
     return [{name: key, **count.to_dict()} for key, count in found.items()]
 
 

@@ -18,7 +18,7 @@ from pydantic_core import to_jsonable_python
 
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY, ModelConfig
-from karenina_engine.calls.replies import as_bytes
+from karenina_engine.calls.reply_json import as_bytes
 from karenina_engine.journal.fingerprint import question_digest
 from karenina_toolkit.urls import MASK, shown_url
 

@@ -10,7 +10,7 @@ from anyio import to_thread
 from karenina_core.config import all_settings, find_adapter
 from karenina_core.version import __version__
 from karenina_engine.calls.digests import json_digest, recordings_digest
-from karenina_engine.calls.replies import as_bytes
+from karenina_engine.calls.reply_json import as_bytes
 from karenina_toolkit.source_digest import digests_of
 
 if TYPE_CHECKING:

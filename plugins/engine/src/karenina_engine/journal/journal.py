@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.errors import describe_error
 from karenina_core.models.ports import ErrorCategory, NoRecordedReply, PortError
-from karenina_engine.calls.calls import Made
+from karenina_engine.calls.call import CallOutcome
 from karenina_engine.journal import file as journal_file
 from karenina_engine.journal import user_state
+from karenina_engine.journal.bloom_filter import BloomFilter
 from karenina_engine.journal.command import same_run
 from karenina_engine.journal.file import REFUSED, JournalError, Sync, telling
-from karenina_engine.journal.marks import Marks
 from karenina_engine.journal.rows import (
     ItemId,
-    KeptReply,
-    KeptRun,
+    StoredReply,
+    StoredRun,
     UnstorableRow,
     kept_reply,
     reply_row,
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
     from filelock import BaseFileLock
 
-    from karenina_engine.calls.calls import CallRecord, Tally
+    from karenina_engine.calls.call import CallCounts, CallRecord
     from karenina_engine.cost.ledger import Ledger
 
-__all__ = ["GATHERING", "FinishedItem", "ItemId", "Journal", "JournalError", "KeptResult"]
+__all__ = ["GATHERING", "FinishedItem", "ItemId", "Journal", "JournalError", "StoredResult"]
 
 _REPLY: Final = (
     "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
@@ -80,7 +80,7 @@ logger = logging.getLogger("karenina")
 
 
 @dataclass(frozen=True, slots=True)
-class KeptResult:
+class StoredResult:
     """A result that the journal holds: its row, its JSON line, and whether its item has to run again."""
 
     row: int
@@ -124,7 +124,7 @@ class Journal:
         with telling(path, "read"):
             self._had_results = database.execute("SELECT 1 FROM results LIMIT 1").fetchone() is not None
             self._had_replies = database.execute("SELECT 1 FROM replies LIMIT 1").fetchone() is not None
-        self._marks = Marks() if not replaying else None
+        self._marks = BloomFilter() if not replaying else None
         self._ledger: Ledger | None = None
 
     @property
@@ -282,11 +282,11 @@ class Journal:
         last = self._last_run()
         return last.command if last is not None else None
 
-    def _last_run(self) -> KeptRun | None:
+    def _last_run(self) -> StoredRun | None:
         with telling(self.path, "read"):
             return run_in(self.path, self._database.execute(LAST_RUN).fetchone())
 
-    def end(self, tally: Tally, *, finished: bool) -> None:
+    def end(self, tally: CallCounts, *, finished: bool) -> None:
         """Store that the run has ended, or was stopped, after those calls."""
         counts = {"made": tally.made, "kept": tally.kept, "failed": tally.failed}
         tokens = {"input_tokens": tally.used.input_tokens, "output_tokens": tally.used.output_tokens}
@@ -309,7 +309,7 @@ class Journal:
         """Whether there was any reply when the journal was opened."""
         return self._had_replies
 
-    async def find(self, call: CallRecord) -> Made | None:
+    async def find(self, call: CallRecord) -> CallOutcome | None:
         """What was kept of such a call: a reply that may be used again, or None.
 
         While replaying, all that was kept, errors too; where nothing was, it raises `PortError`.
@@ -321,11 +321,11 @@ class Journal:
             raise _missing(self.path, call, damaged=damaged)
         return kept.made
 
-    def reply(self, call: CallRecord) -> KeptReply | None:
+    def reply(self, call: CallRecord) -> StoredReply | None:
         """Return what the journal holds of the call, errors too, whether it may be used again or not."""
         return self._looked_up(call)[0]
 
-    def _looked_up(self, call: CallRecord) -> tuple[KeptReply | None, bool]:
+    def _looked_up(self, call: CallRecord) -> tuple[StoredReply | None, bool]:
         """Return what the journal holds of the call, and whether that is damaged."""
         if self.broken is not None:
             raise self.broken
@@ -340,7 +340,7 @@ class Journal:
             self.warn_of_damage(f"a reply of {call.target.model.id!r} for question {call.info.question_id!r}")
         return kept, damaged
 
-    async def store(self, call: CallRecord, made: Made) -> None:
+    async def store(self, call: CallRecord, made: CallOutcome) -> None:
         """Store what became of a call. When this returns it is in the file, whatever happens to the process.
 
         Raises `PortError` if no journal can hold the reply: then only its item has no reply.
@@ -399,7 +399,7 @@ class Journal:
         """Whether there was any result when the journal was opened."""
         return self._had_results
 
-    def result(self, item: ItemId, fingerprint: bytes) -> KeptResult | None:
+    def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
         """The result that is kept for an item under this fingerprint, since before the run."""
         if not self._had_results:
             return None
@@ -413,7 +413,7 @@ class Journal:
         if not row or row[3:8] != (*item, fingerprint) or not is_intact("results", row[1:]):
             self.warn_of_damage(f"a result of question {item[0]!r}")
             return None
-        return KeptResult(row[0], row[11], bool(row[9]), row[1], row[2])
+        return StoredResult(row[0], row[11], bool(row[9]), row[1], row[2])
 
     def wrote(self, file: Path) -> bool:
         """Return whether all lines of `file` but its header are results of the last run, so that none is lost."""
@@ -458,7 +458,7 @@ class Journal:
         row = result_row(self.run_id, one.place, one.item, one.fingerprint, one.outcome, one.text, one.again)
         self._writer.add(_RESULT, row)
 
-    def seen(self, place: int, kept: KeptResult) -> None:
+    def seen(self, place: int, kept: StoredResult) -> None:
         """Note that the run that is under way has a result that was kept, at this place of its matrix."""
         if (kept.run, kept.place) != (self.run_id, place):
             self._writer.add(_SEEN, (self.run_id, place, kept.row))

@@ -47,7 +47,7 @@ _PASSING: Final = frozenset({"pid", "host"})
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
+class RepairReport:
     """What a repair has done. `kept` and `lost` count rows by table; `lost` is the least that is missing.
 
     `repaired` is the new journal, None if the file was not damaged and is left as it is. `kept_as` is the name under
@@ -61,7 +61,7 @@ class Repaired:
     lost: Mapping[str, int] = field(default_factory=dict)
 
 
-def repair(path: str | Path, output: str | Path | None = None) -> Repaired:
+def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
     """Repair the journal at `path`, or with `output` write what can be read of it to a new journal there.
 
     Journals of an earlier format are brought to this one. Raises `JournalError`, and `JournalInUse` if a process works
@@ -76,14 +76,14 @@ def repair(path: str | Path, output: str | Path | None = None) -> Repaired:
         lock.release()
 
 
-def _repair(path: Path, output: Path | None) -> Repaired:
+def _repair(path: Path, output: Path | None) -> RepairReport:
     ready = repaired_beside(path)
     copy, new = (path.with_name(f".{path.name}.{name}") for name in ("reading", "repairing"))
     if output is None and ready.exists():
         look_before_opening(ready, writing=True)
         _put_in_place(ready, path)
         _remove(copy)
-        return Repaired(path, path, None)
+        return RepairReport(path, path, None)
     if not path.exists():
         raise JournalError(f"there is no journal {path}")
     if output is not None and (output.exists() or output.is_symlink()):
@@ -91,20 +91,20 @@ def _repair(path: Path, output: Path | None) -> Repaired:
     try:
         whole, kept, lost = _read_into(path, copy, new)
         if whole and output is None:
-            return Repaired(path, None, None, kept, lost)
+            return RepairReport(path, None, None, kept, lost)
         if not any(kept.values()):
             raise JournalError(f"nothing can be read in {path}: it is not a journal, or it is damaged as a whole")
         shutil.copymode(path, new)
         if output is not None:
             new.rename(output)
-            return Repaired(path, output, None, kept, lost)
+            return RepairReport(path, output, None, kept, lost)
         aside = _kept_aside(path)
         new.rename(ready)  # from here on the repair ends with this file, whatever happens
         _put_in_place(ready, path)
     finally:
         _remove(copy)
         _remove(new)
-    return Repaired(path, path, aside, kept, lost)
+    return RepairReport(path, path, aside, kept, lost)
 
 
 def _kept_aside(path: Path) -> Path:

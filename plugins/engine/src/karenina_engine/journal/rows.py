@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
 
 from karenina_core.errors import KareninaError
 from karenina_core.models.ports import CallNotes
-from karenina_engine.calls.calls import Made
-from karenina_engine.calls.replies import error_of, error_text, reply_of, reply_text, usable_again
-from karenina_engine.cost.ledger import COUNTED, Count, Line
+from karenina_engine.calls.call import CallOutcome
+from karenina_engine.calls.reply_json import error_of, error_text, reply_of, reply_text, usable_again
+from karenina_engine.cost.ledger import COUNTED, LedgerLine, SpendCounts
 from karenina_engine.journal.file import JournalDamaged
 from karenina_engine.journal.schema import is_intact, sealed
 
 if TYPE_CHECKING:
-    from karenina_engine.calls.calls import CallRecord
+    from karenina_engine.calls.call import CallRecord
 
 ItemId = tuple[str, str, str, int]
 """Question, answering model, judge and replicate, as `VerificationResult.item` gives them."""
@@ -33,15 +33,15 @@ class UnstorableRow(KareninaError):
 
 
 @dataclass(frozen=True, slots=True)
-class KeptReply:
+class StoredReply:
     """A row of `replies` that is intact: what became of a call, and whether it may answer the same call again."""
 
-    made: Made
+    made: CallOutcome
     reusable: bool
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRun:
+class StoredRun:
     """A row of `runs`: when a run began and ended, how many items it had, and what it was started with."""
 
     id: int
@@ -51,7 +51,7 @@ class KeptRun:
     command: dict[str, Any]
 
 
-def reply_row(call: CallRecord, made: Made) -> tuple[Any, ...]:
+def reply_row(call: CallRecord, made: CallOutcome) -> tuple[Any, ...]:
     """Return the row for what became of a call. Raises `TypeError` or `ValueError` for what cannot be stored."""
     reply, notes = made.reply, made.notes
     info, model = call.info, call.target.model
@@ -80,45 +80,45 @@ def result_row(
     return sealed("results", (run, place, *item, fingerprint, outcome, int(again), time.time(), text))
 
 
-def spent_row(session: int, line: Line) -> tuple[Any, ...]:
+def spent_row(session: int, line: LedgerLine) -> tuple[Any, ...]:
     """Return the row for a line of the ledger; a sum that no journal can hold is stored as the greatest that can."""
     counts = (max(0, min(int(getattr(line.made, name)), _MOST)) for name in COUNTED)
     return sealed("spent", (session, *line.names, *counts))
 
 
-def kept_reply(row: Sequence[Any], key: bytes) -> KeptReply | None:
+def kept_reply(row: Sequence[Any], key: bytes) -> StoredReply | None:
     """Return what a row of `replies` holds for the call with this key; None if the row is damaged."""
     if row[0] != key or not is_intact("replies", row):
         return None
     port, failed, reusable, seconds, retries, waited, text = (row[at] for at in (1, 9, 10, 15, 16, 17, 19))
     try:
         notes = CallNotes(_counts(retries) if retries != _NO_RETRIES else {}, float(waited), float(seconds))
-        made = Made(None, error_of(text), notes) if failed else Made(reply_of(port, text), None, notes)
+        made = CallOutcome(None, error_of(text), notes) if failed else CallOutcome(reply_of(port, text), None, notes)
     except UNREADABLE:
         return None
-    return KeptReply(made, bool(reusable))
+    return StoredReply(made, bool(reusable))
 
 
 UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What reading a value from a journal raises if the value is not what this version, or any, has written."""
 
 
-def summed_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[Line]:
+def summed_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLine]:
     """Return what all sessions have spent, by model, stage and judge, from all rows of `spent`.
 
     Raises `JournalDamaged`.
     """
-    found: dict[tuple[str, ...], Line] = {}
+    found: dict[tuple[str, ...], LedgerLine] = {}
     for row in rows:
         if not is_intact("spent", row) or not all(type(count) is int for count in row[6:-1]):
             damaged(path, "spent", f"the row of session {row[0]} and model {row[1]!r}")
         model, interface, model_name, stage, judge = (str(name) for name in row[1:6])
-        line = Line(model, interface, model_name, stage, judge)
-        found.setdefault(line.names, line).made.merge(Count(*row[6:-1]))
+        line = LedgerLine(model, interface, model_name, stage, judge)
+        found.setdefault(line.names, line).made.merge(SpendCounts(*row[6:-1]))
     return [found[names] for names in sorted(found, key=lambda one: (one[0], one[3], one[4]))]
 
 
-def run_in(path: Path, row: Sequence[Any] | None) -> KeptRun | None:
+def run_in(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
     """Return what a row of `runs` holds; None without a row. Raises `JournalDamaged`."""
     if row is None:
         return None
@@ -131,7 +131,7 @@ def run_in(path: Path, row: Sequence[Any] | None) -> KeptRun | None:
     in_time = all(isinstance(one, float) and 0 <= one < _END_OF_TIME for one in times)
     if not (_is_command(command) and type(items) is int and 0 <= items <= _MOST and in_time):
         damaged(path, "runs", f"row {id}")
-    return KeptRun(id, began, ended, items, command)
+    return StoredRun(id, began, ended, items, command)
 
 
 def _is_command(command: object) -> TypeGuard[dict[str, Any]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.data.outcome import Outcome
-from karenina_engine.calls.replies import error_of
+from karenina_engine.calls.reply_json import error_of
 from karenina_engine.journal.file import is_held, open_to_read, telling, worker
 from karenina_engine.journal.rows import UNREADABLE, ItemId, damaged, run_in, summed_lines
 from karenina_engine.journal.schema import LAST_RUN, is_intact
@@ -19,8 +19,8 @@ from karenina_engine.journal.schema import LAST_RUN, is_intact
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from karenina_engine.cost.ledger import Line
-    from karenina_engine.journal.rows import KeptRun
+    from karenina_engine.cost.ledger import LedgerLine
+    from karenina_engine.journal.rows import StoredRun
 
 _ONE_ROW: Final = {
     "replies": "SELECT * FROM replies WHERE rowid = ?",
@@ -55,7 +55,7 @@ class Status:
     pid: int | None
     version: str
     distributions: Mapping[str, str] = field(default_factory=dict)
-    spent: Sequence[Line] = ()
+    spent: Sequence[LedgerLine] = ()
 
 
 class JournalView:
@@ -93,7 +93,7 @@ class JournalView:
         with self._damage("replies"):
             return self._status(run)
 
-    def _status(self, run: KeptRun | None) -> Status:
+    def _status(self, run: StoredRun | None) -> Status:
         found = self._all(
             "SELECT outcome, again, count(*) FROM results WHERE run = ? GROUP BY 1, 2", run.id if run is not None else 0
         )
@@ -133,7 +133,7 @@ class JournalView:
                 found[error_of(row[19]).category.value] += 1
         return dict(found)
 
-    def spent(self) -> list[Line]:
+    def spent(self) -> list[LedgerLine]:
         """Return what all runs together have spent, by model, stage and judge."""
         return summed_lines(self.path, self._all("SELECT * FROM spent"))
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karenina_core.models.ports import Usage
-from karenina_engine.cost.prices import dollars, in_words
+from karenina_engine.cost.price_source import dollars, in_words
 from karenina_engine.offline.prompt_preview import Prompt, preview_prompts
 from karenina_engine.offline.schema_example import example_for_schema
 from karenina_engine.scheduling.matrix import Matrix
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
     from karenina_core.models.model import ModelConfig
     from karenina_core.plugins import Plugins
-    from karenina_engine.cost.pricing import Prices
+    from karenina_engine.cost.price_table import PriceTable
     from karenina_engine.journal.view import JournalView
 
 
@@ -170,7 +170,7 @@ def estimate(
     questions: Sequence[Question],
     config: VerificationConfig,
     plugins: Plugins,
-    prices: Prices,
+    prices: PriceTable,
     *,
     trust: Trust,
     journal: Path | None = None,
@@ -257,7 +257,7 @@ async def _estimated(
     counted: _Counted,
     config: VerificationConfig,
     plugins: Plugins,
-    prices: Prices,
+    prices: PriceTable,
     trust: Trust,
     view: JournalView | None,
     sample: int,
@@ -299,7 +299,7 @@ async def _estimated(
 class _Lines:
     """The lines of an estimate while they are counted."""
 
-    def __init__(self, view: JournalView | None, prices: Prices) -> None:
+    def __init__(self, view: JournalView | None, prices: PriceTable) -> None:
         self._prices = prices
         self._models: dict[_Key, ModelConfig] = {}
         self._found: dict[_Key, EstimatedLine] = {}

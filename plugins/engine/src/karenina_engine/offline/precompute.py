@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ItemInterrupt
-from karenina_engine.calls.calls import Tally
-from karenina_engine.cost.ledger import Count, Ledger
-from karenina_engine.journal.continuing import Continuing
+from karenina_engine.calls.call import CallCounts
+from karenina_engine.cost.ledger import Ledger, SpendCounts
 from karenina_engine.journal.fingerprint import Fingerprints
-from karenina_engine.journal.journal import FinishedItem, ItemId, Journal, KeptResult
+from karenina_engine.journal.journal import FinishedItem, ItemId, Journal, StoredResult
+from karenina_engine.journal.resume import ResumeState
 from karenina_engine.scheduling.executor import AsyncioExecutor
 from karenina_engine.scheduling.indexed_result import IndexedResult
 from karenina_engine.scheduling.process_pool import ProcessPool, WorkerState, can_fork, cores
@@ -29,7 +29,7 @@ from karenina_engine.scheduling.session import RunSession
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karenina_engine.calls.calls import CallRecord, Made
+    from karenina_engine.calls.call import CallOutcome, CallRecord
     from karenina_engine.journal.tasks import AnswerTask
     from karenina_engine.scheduling.prepared_run import PreparedRun
 
@@ -53,17 +53,17 @@ class ReplyMissing(ItemInterrupt):
 class Counted:
     """What the answers of a share have taken from the journal."""
 
-    tally: Tally = field(default_factory=Tally)
-    lines: dict[tuple[str, str, str, str, str], Count] = field(default_factory=dict)
+    tally: CallCounts = field(default_factory=CallCounts)
+    lines: dict[tuple[str, str, str, str, str], SpendCounts] = field(default_factory=dict)
     kept: int = 0
     again: int = 0
 
-    def add(self, tally: Tally, ledger: Ledger, kept: int, again: int) -> None:
+    def add(self, tally: CallCounts, ledger: Ledger, kept: int, again: int) -> None:
         """Count an answer."""
         self.tally.kept += tally.kept
         self.tally.spared += tally.spared
         for line in ledger.lines:
-            self.lines.setdefault(line.names, Count()).merge(line.kept)
+            self.lines.setdefault(line.names, SpendCounts()).merge(line.kept)
         self.kept += kept
         self.again += again
 
@@ -77,7 +77,7 @@ class Share:
 
     results: list[tuple[int, str]] = field(default_factory=list)
     finished: list[FinishedItem] = field(default_factory=list)
-    seen: list[tuple[int, KeptResult]] = field(default_factory=list)
+    seen: list[tuple[int, StoredResult]] = field(default_factory=list)
     left: set[int] = field(default_factory=set)
     hopeless: bool = False
     counted: Counted = field(default_factory=Counted)
@@ -179,7 +179,7 @@ class _Worker:
     def __init__(self, prepared: PreparedRun, journal: Path, apart: WorkerState) -> None:
         self._journal = _RecordingJournal(Journal.open(journal, replaying=True), replaying=prepared.offline)
         fingerprints = Fingerprints(prepared.config, prepared.plugins, prepared.trust)
-        self._continuing = Continuing(self._journal, fingerprints)
+        self._continuing = ResumeState(self._journal, fingerprints)
         self._run = RunSession(prepared.without_calls(), replies=self._journal, results=self._continuing)
         self._loop = asyncio.new_event_loop()
         self._apart = apart
@@ -249,13 +249,13 @@ class _RecordingJournal:
         """Forget what was noted of the last answer."""
         self.missed = False
         self.finished: list[FinishedItem] = []
-        self.were_seen: list[tuple[int, KeptResult]] = []
+        self.were_seen: list[tuple[int, StoredResult]] = []
 
     def reading(self) -> AbstractContextManager[None]:
         """Read the file as it is at the beginning of the block."""
         return self._journal.reading()
 
-    async def find(self, call: CallRecord) -> Made | None:
+    async def find(self, call: CallRecord) -> CallOutcome | None:
         """Return what the journal holds of the call.
 
         Raises `ReplyMissing` if it has no reply, and for every call of an agent, since parts of its work may be stored.
@@ -269,7 +269,7 @@ class _RecordingJournal:
             raise ReplyMissing
         return kept.made
 
-    async def store(self, call: CallRecord, made: Made) -> None:
+    async def store(self, call: CallRecord, made: CallOutcome) -> None:
         """Store nothing: no call is made."""
 
     def leave(self, call: CallRecord) -> None:
@@ -280,7 +280,7 @@ class _RecordingJournal:
         """Whether there was any result when the journal was opened."""
         return self._journal.had_results
 
-    def result(self, item: ItemId, fingerprint: bytes) -> KeptResult | None:
+    def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
         """Return the result that the journal holds for an item under this fingerprint."""
         return self._journal.result(item, fingerprint)
 
@@ -294,6 +294,6 @@ class _RecordingJournal:
         """Note the result of an item."""
         self.finished.append(FinishedItem(place, item, fingerprint, outcome, text, again))
 
-    def seen(self, place: int, kept: KeptResult) -> None:
+    def seen(self, place: int, kept: StoredResult) -> None:
         """Note that a kept result still holds."""
         self.were_seen.append((place, kept))

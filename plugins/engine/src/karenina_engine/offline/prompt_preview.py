@@ -17,7 +17,7 @@ from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallIn
 from karenina_core.models.prompts import PromptTask
 from karenina_core.stages.stage import registered_stages
 from karenina_core.stages.state import Item, State
-from karenina_engine.calls.ports import PortHub
+from karenina_engine.calls.port_factory import PortFactory
 from karenina_engine.offline.schema_example import example_for_schema
 from karenina_engine.scheduling.planner import Planner
 
@@ -179,7 +179,7 @@ async def _once(
     core = config.core
     notes = _Notes(declared_tasks(plugins))
     pipeline = Planner(config, plugins).pipeline(question)
-    ports = _Ports(PortHub(plugins, core.request_timeout), notes, answer, no)
+    ports = _Ports(PortFactory(plugins, core.request_timeout), notes, answer, no)
     answering = core.answering_models[0] if core.answering_models else _nobody("answering")
     judge = core.parsing_models[0] if core.parsing_models else _nobody("judge")
 
@@ -223,7 +223,7 @@ def _nobody(role: str) -> ModelConfig:
 class _Ports:
     """Gives stages ports that keep what they are asked. What adapters declare about a model holds here too."""
 
-    hub: PortHub
+    hub: PortFactory
     notes: _Notes
     answer: str
     no: set[str]

@@ -23,7 +23,7 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import VerificationResultRubric
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import ErrorCategory, NoRecordedReply, PortError
-from karenina_engine.calls.labels import ModelLabel
+from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.journal.journal import Journal
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.journal.rows import damaged
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust
     from karenina_core.planning.plan import Plan
-    from karenina_engine.calls.calls import CallRecord, Made
+    from karenina_engine.calls.call import CallOutcome, CallRecord
     from karenina_engine.journal.question_source import QuestionSource
     from karenina_engine.journal.tasks import AnswerTask
 
@@ -288,7 +288,7 @@ class _Replies:
     missed: set[tuple[str, int, str]] = field(default_factory=set)
     renewed: set[tuple[str, int]] = field(default_factory=set)
 
-    async def find(self, call: CallRecord) -> Made | None:
+    async def find(self, call: CallRecord) -> CallOutcome | None:
         """What was kept of the call. Raises `PortError` where nothing was, and the call may not be made."""
         info = call.info
         try:
@@ -307,7 +307,7 @@ class _Replies:
             self.renewed.add((info.question_id, info.replicate))
         return kept
 
-    async def _found(self, call: CallRecord) -> Made | None:
+    async def _found(self, call: CallRecord) -> CallOutcome | None:
         *others, last = self._as_noted(call)
         for one in others:
             with suppress(NoRecordedReply):
@@ -316,7 +316,7 @@ class _Replies:
                     return kept
         return await self._kept(last)
 
-    async def _kept(self, call: CallRecord) -> Made | None:
+    async def _kept(self, call: CallRecord) -> CallOutcome | None:
         """What was kept of the call; one that may not be made ends as it did, in an error, too."""
         if self.journal.replaying:
             return await self.journal.find(call)
@@ -328,7 +328,7 @@ class _Replies:
         digests = self.noted.get((call.target.port, call.target.model.id), ())
         return [call.as_noted(digest) for digest in digests] or [call]
 
-    async def store(self, call: CallRecord, made: Made) -> None:
+    async def store(self, call: CallRecord, made: CallOutcome) -> None:
         """Store what became of a call, as one of the run's model of that id."""
         await self.journal.store(self._as_noted(call)[-1], made)
 

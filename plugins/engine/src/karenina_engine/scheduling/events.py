@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.stages.context import Item
-    from karenina_engine.calls.calls import Call
+    from karenina_engine.calls.call import Call
     from karenina_engine.results.aggregate import Summary
 
 

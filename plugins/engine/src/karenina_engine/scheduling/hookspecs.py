@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.data.sections import StageRecord
     from karenina_core.plugins import Plugins
-    from karenina_engine.calls.calls import Made
+    from karenina_engine.calls.call import CallOutcome
     from karenina_engine.scheduling.events import (
         AnswerStarted,
         CallStarted,
@@ -86,7 +86,7 @@ def karenina_call_started(event: CallStarted) -> None:
 
 
 @hookspec
-def karenina_call_finished(event: CallStarted, made: Made) -> None:
+def karenina_call_finished(event: CallStarted, made: CallOutcome) -> None:
     """Told what became of the call and what it took; it has neither reply nor error where it was cut off."""
 
 

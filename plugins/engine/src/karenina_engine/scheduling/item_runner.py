@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core.stages.context import Item
-from karenina_engine.calls.ports import PortHub
+from karenina_engine.calls.port_factory import PortFactory
 from karenina_engine.cost.budget import OverBudget
 from karenina_engine.scheduling.events import ItemStarted
 from karenina_engine.scheduling.observers import NO_OBSERVERS, Observers
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
     from karenina_core.models.source_folder import SourceFolder
     from karenina_core.plugins import Plugins
-    from karenina_engine.calls.calls import CallLedger, Calls, Purse, ReplyStore
-    from karenina_engine.calls.limits import Concurrency, Limits
+    from karenina_engine.calls.call import BudgetGuard, CallLedger, ReplyStore
+    from karenina_engine.calls.call_runner import CallRunner
+    from karenina_engine.calls.concurrency_limits import Concurrency, ConcurrencyLimits
     from karenina_engine.calls.retry import RetryPolicy
     from karenina_engine.journal.tasks import AnswerTask
 
@@ -55,13 +56,13 @@ class ItemRunner:
         observers: Observers = NO_OBSERVERS,
         planner: Planner | None = None,
         ledger: CallLedger | None = None,
-        budget: Purse | None = None,
+        budget: BudgetGuard | None = None,
     ) -> None:
         core, settings = config.core, config.section(EngineSettings)
         self.config = config
         self.planner = planner or Planner(config, plugins, observers)
         self._trust = trust
-        self._hub = PortHub(
+        self._hub = PortFactory(
             plugins,
             core.request_timeout,
             policy or settings.retry_policy(),
@@ -76,12 +77,12 @@ class ItemRunner:
         self._observers = observers
 
     @property
-    def calls(self) -> Calls:
+    def calls(self) -> CallRunner:
         """The calls of models."""
         return self._hub.calls
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ConcurrencyLimits:
         """The places of the models' servers, as they are now."""
         return self._hub.calls.limits
 

@@ -4,8 +4,8 @@ The order of the answers is that of the questions; all answers to one question s
 next. A judge's prompt begins alike for all of them (its instructions, the template's schema, the question), and a
 provider keeps the beginning of a prompt for some minutes: so the calls that share one follow one another. That they
 also leave in this order, whatever the answering models' speed, is because a call that waits for a place goes before
-those of later items (`karenina_engine.calls.limits`). It also ends items that were begun before it begins others: the
-first results come early.
+those of later items (`karenina_engine.calls.concurrency_limits`). It also ends items that were begun before it begins
+others: the first results come early.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.data.sections import StageRecord
     from karenina_core.stages.state import Item
-    from karenina_engine.calls.calls import Call, Made
+    from karenina_engine.calls.call import Call, CallOutcome
     from karenina_engine.scheduling.events import ItemStarted, RunFinished, RunStarted
 
 logger = logging.getLogger("karenina")
@@ -82,13 +82,13 @@ class Observers:
     def _stage_finished(self, event: StageStarted, record: StageRecord) -> None:
         self._tell("karenina_stage_finished", event=event, record=record)
 
-    def call_started(self, call: Call) -> Callable[[Made], None]:
+    def call_started(self, call: Call) -> Callable[[CallOutcome], None]:
         """Report that a model is called. What is returned reports what became of the call."""
         event = CallStarted(call)
         self._tell("karenina_call_started", event=event)
         return partial(self._call_finished, event)
 
-    def _call_finished(self, event: CallStarted, made: Made) -> None:
+    def _call_finished(self, event: CallStarted, made: CallOutcome) -> None:
         self._tell("karenina_call_finished", event=event, made=made)
 
     def _tell(self, hook: str, **arguments: object) -> None:

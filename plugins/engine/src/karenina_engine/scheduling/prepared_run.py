@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
     from karenina_core.plugins import Plugins
     from karenina_engine.calls.retry import RetryPolicy
-    from karenina_engine.cost.pricing import Prices
+    from karenina_engine.cost.price_table import PriceTable
     from karenina_engine.scheduling.matrix import Matrix
 
 
@@ -33,7 +33,7 @@ class PreparedRun:
     offline: bool
     observers: Observers
     planner: Planner
-    prices: Prices
+    prices: PriceTable
     budget: int | None
 
     def __len__(self) -> int:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from karenina_core.config import find_adapter, registered_adapters
 from karenina_core.errors import ConfigError
-from karenina_engine.calls.ports import check_models
-from karenina_engine.cost.prices import picodollars
-from karenina_engine.cost.pricing import Prices
+from karenina_engine.calls.port_factory import check_models
+from karenina_engine.cost.price_source import picodollars
+from karenina_engine.cost.price_table import PriceTable
 from karenina_engine.scheduling.executor import AsyncioExecutor
 from karenina_engine.scheduling.executor_selection import executor_of
 from karenina_engine.scheduling.find_observers import observers
@@ -69,7 +69,7 @@ def make_prepared_run(
     needs = check_stages(plugins, config, questions, trust, survey.stages, offline=offline)
     warn_of_unused_fields(plugins, config, needs)
     named = [need.model for need in needs]
-    prices = Prices(plugins, settings.prices)
+    prices = PriceTable(plugins, settings.prices)
     budget = _budget(settings, prices, [*core.answering_models, *core.parsing_models, *named]) if not offline else None
     prepared = PreparedRun(
         matrix=Matrix(questions, config),
@@ -92,7 +92,7 @@ def make_prepared_run(
     return prepared
 
 
-def _budget(settings: EngineSettings, prices: Prices, models: Sequence[ModelConfig]) -> int | None:
+def _budget(settings: EngineSettings, prices: PriceTable, models: Sequence[ModelConfig]) -> int | None:
     """Look up what the models cost, and return the budget, if there is one. Raises `ConfigError`."""
     found = {model.id: prices.of(model) for model in models}
     unknown = {id: price.why for id, price in found.items() if price.tariff is None or price.assumed}

@@ -10,11 +10,11 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from karenina_core.data.result import VerificationResult
-from karenina_engine.calls.limits import Limits
+from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
 from karenina_engine.cost.budget import Budget
 from karenina_engine.cost.ledger import Ledger
-from karenina_engine.journal.continuing import Continuing, ResultStore
 from karenina_engine.journal.fingerprint import Fingerprints
+from karenina_engine.journal.resume import ResultStore, ResumeState
 from karenina_engine.journal.rows import UnstorableRow
 from karenina_engine.results.aggregate import OutcomeTally
 from karenina_engine.scheduling.events import RunFinished, RunStarted
@@ -25,7 +25,7 @@ from karenina_engine.scheduling.settings import EngineSettings
 from karenina_engine.scheduling.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
-    from karenina_engine.calls.calls import ReplyStore, Tally
+    from karenina_engine.calls.call import CallCounts, ReplyStore
     from karenina_engine.journal.journal import Journal
     from karenina_engine.journal.tasks import AnswerTask
     from karenina_engine.scheduling.prepared_run import PreparedRun
@@ -82,7 +82,7 @@ class RunSession:
         self.command: Final = {**command, "distributions": self.distributions} if command else {}
         self.replies: Final = replies if replies is not None else journal
         if results is None and journal is not None:
-            results = Continuing(journal, Fingerprints(prepared.config, prepared.plugins, prepared.trust))
+            results = ResumeState(journal, Fingerprints(prepared.config, prepared.plugins, prepared.trust))
         self.continuing: Final = results
         self.ledger: Final = Ledger(prepared.prices)
         limit = prepared.budget
@@ -112,7 +112,7 @@ class RunSession:
         self._stopped = self._stopped or self.budget.in_words()
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> CallCounts:
         """The calls that the run has made so far, and those that were spared."""
         return self.work.calls.tally
 
@@ -121,7 +121,7 @@ class RunSession:
         return len(self.prepared.matrix)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ConcurrencyLimits:
         """The places of the models' servers, as they are now."""
         return self.work.limits
 

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, fi
 from karenina_core.models.from_files import FromFiles
 from karenina_core.models.ports import ErrorCategory
 from karenina_core.text import did_you_mean
-from karenina_engine.calls.limits import Concurrency
+from karenina_engine.calls.concurrency_limits import Concurrency
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.cost.prices import OwnPrice
+from karenina_engine.cost.price_source import OwnPrice
 
 _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
 _NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"changes_results": False, "from_files": "never"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.config import find_adapter
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.models.model import ModelConfig
-from karenina_engine.calls.labels import ModelLabel
+from karenina_engine.calls.journal_labels import ModelLabel
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

@@ -36,7 +36,7 @@ class ModelLabel(ModelConfig):
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class JournalLabels:
     """What a journal states of its last run. Anybody may have written it."""
 
     benchmark: str | None = None
@@ -48,7 +48,7 @@ class Labels:
     columns: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, command: Mapping[str, Any]) -> Labels:
+    def read(cls, command: Mapping[str, Any]) -> JournalLabels:
         """Return the labels in a command; what is not of the right type is left out."""
         config = command.get("config")
         values = config if isinstance(config, dict) else {}
@@ -79,7 +79,7 @@ class Labels:
         return {name: [_label(entry) for entry in entries] for name, entries in roles.items()}
 
 
-def run_line(labels: Labels, journal: Path) -> str:
+def make_run_line(labels: JournalLabels, journal: Path) -> str:
     """Return the `karenina run` command that a journal describes, for people to read: quoted, and on one line."""
     words = ["karenina", "run", plain_name(labels.benchmark) or "BENCHMARK"]
     left_out: list[str] = []

@@ -16,7 +16,7 @@ _PER_CHARACTER: Final = 0.5  # tokens: more than any prompt of some length has, 
 _PER_SIGN: Final = 2.0  # of texts in other scripts
 
 
-class Bulk(NamedTuple):
+class CallSize(NamedTuple):
     """`characters` that are sent, `density`, the most tokens that one of them may be, and the most `turns`, which are
     the requests that an agent makes that is asked as a whole."""
 
@@ -25,7 +25,7 @@ class Bulk(NamedTuple):
     turns: int
 
 
-def bulk_of(messages: Sequence[Message], asked: object, *, is_agent: bool) -> Bulk:
+def measure_call(messages: Sequence[Message], asked: object, *, is_agent: bool) -> CallSize:
     """Return the bulk of a call that sends `messages` and `asked`, which are JSON values or None."""
     texts = [message.content for message in messages]
     size = sum(map(len, texts)) + sum(len(message.tool_calls) * FRAME for message in messages)
@@ -34,4 +34,4 @@ def bulk_of(messages: Sequence[Message], asked: object, *, is_agent: bool) -> Bu
     turns = 1
     if is_agent and isinstance(asked, dict):
         turns = max(1, int(asked.get("max_turns", 1)))
-    return Bulk(size, _PER_CHARACTER if all(map(str.isascii, texts)) else _PER_SIGN, turns)
+    return CallSize(size, _PER_CHARACTER if all(map(str.isascii, texts)) else _PER_SIGN, turns)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from karenina_ray.errands import Errands
+from karenina_ray.background_tasks import BackgroundTasks
 
 
 def test_the_first_error_is_kept_and_told() -> None:
@@ -18,7 +18,7 @@ def test_the_first_error_is_kept_and_told() -> None:
         raise LookupError(why)
 
     async def work() -> BaseException | None:
-        errands = Errands(lambda: told.append("failed"))
+        errands = BackgroundTasks(lambda: told.append("failed"))
         await asyncio.wait([errands.go(fail(2, "second")), errands.go(fail(1, "first"))])
         return errands.failure
 
@@ -36,7 +36,7 @@ def test_at_the_end_all_is_cancelled_and_that_is_no_failure() -> None:
             ended.append("up")
 
     async def work() -> BaseException | None:
-        errands = Errands(lambda: None)
+        errands = BackgroundTasks(lambda: None)
         errands.go(for_ever())
         await asyncio.sleep(0)
         await errands.end()
@@ -51,7 +51,7 @@ def test_what_is_cancelled_before_it_began_warns_of_nothing(recwarn: pytest.Warn
         pytest.fail("it was cancelled")
 
     async def cancelled() -> None:
-        Errands(lambda: None).go(work()).cancel()
+        BackgroundTasks(lambda: None).go(work()).cancel()
         await asyncio.sleep(0.01)
 
     asyncio.run(cancelled())

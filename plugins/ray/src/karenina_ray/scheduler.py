@@ -16,18 +16,18 @@ from karenina_core.errors import KareninaError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Usage
 from karenina_engine.scheduling.question_json import question_to_json
-from karenina_ray import wire
-from karenina_ray.cashier import Cashier
-from karenina_ray.desk import Desk
-from karenina_ray.errands import Errands
-from karenina_ray.feed import Feed, Job
-from karenina_ray.hand import Hand
+from karenina_ray import serialization
+from karenina_ray.background_tasks import BackgroundTasks
+from karenina_ray.budget_server import BudgetServer
+from karenina_ray.journal_server import JournalServer
+from karenina_ray.work_queue import Job, WorkQueue
 from karenina_ray.worker import Worker, offers
+from karenina_ray.worker_handle import WorkerHandle
 
 if TYPE_CHECKING:
     from karenina_engine.scheduling.indexed_result import IndexedResult
     from karenina_engine.scheduling.session import RunSession
-    from karenina_ray.wire import Told
+    from karenina_ray.serialization import Payload
 
 AHEAD: Final = 4
 """Answers that a worker gets beyond what it has room for, so that it never waits for work."""
@@ -46,26 +46,30 @@ class ExecutorError(KareninaError):
     """The workers cannot go on. What the journal has is kept."""
 
 
-class Foreman:
+class Scheduler:
     """Works through a run with so many workers. A context: they end with it."""
 
-    def __init__(self, ray: Any, run: RunSession, feed: Feed, workers: int, patience: float) -> None:
+    def __init__(self, ray: Any, run: RunSession, feed: WorkQueue, workers: int, patience: float) -> None:
         self._ray = ray
         self._run = run
         self._prepared = run.prepared
         self._workers = workers
         self._patience = patience
         self._came = asyncio.Event()
-        self._errands = Errands(self._came.set)
-        self._desk = Desk(run.replies, Hand.tell, self._errands.go) if run.replies is not None else None
-        self._cashier = Cashier(run.budget, Hand.tell, self._errands.go) if run.budget is not None else None
-        self._hands: set[Hand] = set()
+        self._errands = BackgroundTasks(self._came.set)
+        self._desk = (
+            JournalServer(run.replies, WorkerHandle.tell, self._errands.go) if run.replies is not None else None
+        )
+        self._cashier = (
+            BudgetServer(run.budget, WorkerHandle.tell, self._errands.go) if run.budget is not None else None
+        )
+        self._hands: set[WorkerHandle] = set()
         self._feed = feed
         self._suspects: deque[list[Job]] = deque()
         self._ready: deque[IndexedResult] = deque()
         self._finishing = 0  # jobs of which the results are being kept
         self._vain = 0
-        self._models: list[tuple[Told, ModelConfig]] = []
+        self._models: list[tuple[Payload, ModelConfig]] = []
         self._stopping: float | None = None
         self._over = False
 
@@ -119,16 +123,16 @@ class Foreman:
     async def _employ(self, place: int) -> None:
         """Start a worker and hear it until it dies."""
         actor = self._ray.remote(Worker).options(num_cpus=1, scheduling_strategy="SPREAD").remote()
-        hand = Hand(actor, place)
+        hand = WorkerHandle(actor, place)
         self._hands.add(hand)
         try:
-            [facts] = wire.read(await actor.set_up.remote(wire.written([self._instructions(place)])))
+            [facts] = serialization.read(await actor.set_up.remote(serialization.written([self._instructions(place)])))
             self._see_whether_alike(facts)
             hand.ready = True
             logger.debug("Ray worker %d is process %s on %s", place, facts["pid"], facts["host"])
             self._hand_out()
             while not self._over:
-                for told in wire.read(await actor.take.remote()):
+                for told in serialization.read(await actor.take.remote()):
                     await self._hear(hand, told)
                 self._hand_out()
         except self._ray.exceptions.RayActorError as error:
@@ -137,12 +141,12 @@ class Foreman:
         except self._ray.exceptions.RayError as error:
             raise ExecutorError(f"executor ray: a worker failed: {error}") from error
 
-    def _instructions(self, place: int) -> Told:
+    def _instructions(self, place: int) -> Payload:
         run, prepared = self._run, self._prepared
         return {
-            "config": wire.config_told(prepared.config),
-            "trust": wire.trust_told(prepared.trust),
-            "policy": wire.policy_told(prepared.policy),
+            "config": serialization.config_told(prepared.config),
+            "trust": serialization.trust_told(prepared.trust),
+            "policy": serialization.policy_told(prepared.policy),
             "journal": run.replies is not None,
             "paid": run.budget is not None,
             "worker": place,
@@ -151,7 +155,7 @@ class Foreman:
             "path": [folder for folder in sys.path if folder],
         }
 
-    def _see_whether_alike(self, facts: Told) -> None:
+    def _see_whether_alike(self, facts: Payload) -> None:
         """See that a worker has the plugins of this process: another version would find out something else."""
         if "error" in facts:
             raise ExecutorError(f"executor ray: a worker cannot begin: {facts['error']}")
@@ -175,7 +179,7 @@ class Foreman:
                 f"the cluster has {has:g}, all of which others may hold; free some, or take fewer ray_workers"
             )
 
-    def _bury(self, hand: Hand, error: Exception) -> None:
+    def _bury(self, hand: WorkerHandle, error: Exception) -> None:
         """A worker has died: its jobs go on in smaller groups, and another one takes its place."""
         hand.alive = False
         self._hands.discard(hand)
@@ -250,7 +254,7 @@ class Foreman:
             for placed in self._feed.turn():
                 self._bring(placed)
 
-    def _give(self, hand: Hand, jobs: list[Job], *, suspect: bool = False) -> None:
+    def _give(self, hand: WorkerHandle, jobs: list[Job], *, suspect: bool = False) -> None:
         hand.suspect, trust = suspect, self._prepared.trust
         hand.jobs.update({job.task.order: job for job in jobs})
         questions = {str(id(job.task.question)): job.task.question for job in jobs}
@@ -267,7 +271,7 @@ class Foreman:
         model = next(at for at, one in enumerate(models) if one is task.answering_model)
         return [str(id(task.question)), model, task.replicate, task.order, job.judges]
 
-    async def _hear(self, hand: Hand, told: Told) -> None:
+    async def _hear(self, hand: WorkerHandle, told: Payload) -> None:
         """Do what a worker asks for, or take what it brings."""
         kind = told["kind"]
         if kind == "done":
@@ -282,12 +286,12 @@ class Foreman:
             logger.log(told["level"], "%s", told["message"])
         elif kind == "state":
             hand.room, hand.servers = told["room"], told["servers"]
-            self._run.tally.add(wire.tally_of(told["tally"]))
+            self._run.tally.add(serialization.tally_of(told["tally"]))
             self._mirror()
         elif kind == "model":
             hand.models[told["model"]] = self._model(told["config"])
         elif kind in ("made", "kept"):
-            call, usage = wire.call_of(told, hand.models[told["model"]]), Usage(*told["usage"])
+            call, usage = serialization.call_of(told, hand.models[told["model"]]), Usage(*told["usage"])
             if kind == "made":
                 cost = self._run.ledger.made(call, usage)
                 if self._run.budget is not None:
@@ -308,11 +312,11 @@ class Foreman:
             else:
                 self._desk.store(hand, told)
 
-    def _model(self, told: Told) -> ModelConfig:
+    def _model(self, told: Payload) -> ModelConfig:
         """The model that a worker calls: one and the same for all workers, that of the configuration if it is there."""
         core = self._prepared.config.core
         if not self._models:
-            self._models = [(wire.plain(one), one) for one in (*core.answering_models, *core.parsing_models)]
+            self._models = [(serialization.plain(one), one) for one in (*core.answering_models, *core.parsing_models)]
         known = next((model for plain, model in self._models if plain == told), None)
         if known is None:
             known = ModelConfig.model_validate(told)

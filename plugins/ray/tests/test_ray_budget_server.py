@@ -11,40 +11,42 @@ import pytest
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, Message
 from karenina_core.plugins import Plugins
-from karenina_engine.calls.calls import Call, Target
+from karenina_engine.calls.call import Call, Endpoint
 from karenina_engine.cost.budget import Budget, OverBudget
 from karenina_engine.cost.ledger import Ledger
-from karenina_engine.cost.prices import OwnPrice
-from karenina_engine.cost.pricing import Prices
-from karenina_ray.cashier import Cashier
-from karenina_ray.hand import Hand
-from karenina_ray.keeper import FarPurse, Teller
-from karenina_ray.wire import Told
+from karenina_engine.cost.price_source import OwnPrice
+from karenina_engine.cost.price_table import PriceTable
+from karenina_ray.budget_server import BudgetServer
+from karenina_ray.remote import RemoteBudget, RemoteClient
+from karenina_ray.serialization import Payload
+from karenina_ray.worker_handle import WorkerHandle
 
 MODEL = ModelConfig(id="mayor", interface="town", model_name="mayor", max_tokens=8)
 
 
 def call(order: int) -> Call:
-    return Call(Target("llm", MODEL, "town 1", {}), [Message.user("Which gene?")], CallInfo(str(order), order=order))
+    return Call(Endpoint("llm", MODEL, "town 1", {}), [Message.user("Which gene?")], CallInfo(str(order), order=order))
 
 
 class Town:
     """A budget that covers two calls at once, and two workers of one event loop with their purses."""
 
     def __init__(self) -> None:
-        self.budget = Budget(0, Ledger(Prices(Plugins(), {"mayor": OwnPrice(input=1, output=4)})))
+        self.budget = Budget(0, Ledger(PriceTable(Plugins(), {"mayor": OwnPrice(input=1, output=4)})))
         self.each = self.budget.most(call(0))
         self.budget.limit = 2 * self.each
-        self.cashier = Cashier(self.budget, self._answer, lambda work: asyncio.get_running_loop().create_task(work))
-        self.hands = [Hand(None, place, models={0: MODEL}) for place in range(2)]
-        self._tellers = [Teller(self._hearing(hand), paid=True) for hand in self.hands]
-        self.purses = [FarPurse(teller) for teller in self._tellers]
+        self.cashier = BudgetServer(
+            self.budget, self._answer, lambda work: asyncio.get_running_loop().create_task(work)
+        )
+        self.hands = [WorkerHandle(None, place, models={0: MODEL}) for place in range(2)]
+        self._tellers = [RemoteClient(self._hearing(hand), paid=True) for hand in self.hands]
+        self.purses = [RemoteBudget(teller) for teller in self._tellers]
 
-    def _answer(self, hand: Hand, told: Told) -> None:
+    def _answer(self, hand: WorkerHandle, told: Payload) -> None:
         self._tellers[hand.place].answered(told)
 
-    def _hearing(self, hand: Hand) -> Callable[[Told], None]:
-        def hear(told: Told) -> None:
+    def _hearing(self, hand: WorkerHandle) -> Callable[[Payload], None]:
+        def hear(told: Payload) -> None:
             if told["kind"] == "take":
                 self.cashier.take(hand, told)
             elif told["kind"] == "release":

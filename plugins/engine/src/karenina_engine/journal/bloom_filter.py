@@ -8,7 +8,7 @@ _BITS: Final = 1 << 25
 """4 MB, of which a million keys set one in thirty."""
 
 
-class Marks:
+class BloomFilter:
     """Keys, which are digests, each remembered by one bit: of a few that were never added it says that they may be."""
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ _VALID: Final = 32.0
 """For how many calls each measured call answers."""
 
 
-class Verdict(Enum):
+class RefusalCause(Enum):
     """What a refusal means: too many calls under way, a share that does not depend on them, or not known yet."""
 
     OVERLOAD = auto()
@@ -63,7 +63,7 @@ class _Share:
         return self.refused / self.calls > other.refused / other.calls + _CHANCE * error
 
 
-class RefusalTest:
+class OverloadDetector:
     """A comparison of the share of refused calls at two levels of concurrency, repeated as long as there are refusals.
 
     `add_call` counts each call that begins, `judge` each refusal of a call that began after the last reduction. The
@@ -93,7 +93,7 @@ class RefusalTest:
         self._calls += 1
         (self._below if level < self._level else self._above).add_call()
 
-    def judge(self, number: int, level: int) -> Verdict:
+    def judge(self, number: int, level: int) -> RefusalCause:
         """Count the refusal of the call with this number, one of `level` under way, and return what it means."""
         self._refused += 1
         self._last.append(number)
@@ -108,29 +108,29 @@ class RefusalTest:
             return True
         return len(self._last) == _STREAK and max(self._last) - min(self._last) < _AMONG
 
-    def _judge_below(self, level: int) -> Verdict:
+    def _judge_below(self, level: int) -> RefusalCause:
         if self._below.calls < _ENOUGH:
-            return Verdict.UNDECIDED
+            return RefusalCause.UNDECIDED
         if self._below.refused > _LARGEST * self._below.calls:
             return self._overload(level, certain=True)
-        return Verdict.UNDECIDED if self._certain else self._constant()
+        return RefusalCause.UNDECIDED if self._certain else self._constant()
 
-    def _judge_above(self, level: int) -> Verdict:
+    def _judge_above(self, level: int) -> RefusalCause:
         measured = self._below.calls >= _ENOUGH and self._below.refused > 0
         expired = self._level == 0 and self._calls > self._expires
         if not measured or expired:
             return self._overload(level, certain=False)
         if self._above.exceeds(self._below):
             return self._overload(level, certain=True, keep=True)
-        return self._constant() if self._level else Verdict.CONSTANT
+        return self._constant() if self._level else RefusalCause.CONSTANT
 
-    def _constant(self) -> Verdict:
+    def _constant(self) -> RefusalCause:
         self._level = 0
         self._expires = self._calls + _VALID * self._below.calls
         self._above = _Share()
-        return Verdict.CONSTANT
+        return RefusalCause.CONSTANT
 
-    def _overload(self, level: int, *, certain: bool, keep: bool = False) -> Verdict:
+    def _overload(self, level: int, *, certain: bool, keep: bool = False) -> RefusalCause:
         """Begin a new measurement below `level`; `keep` what was measured so far."""
         self._level = level
         self._certain = certain
@@ -140,4 +140,4 @@ class RefusalTest:
         self._above = _Share()
         if not keep:
             self._below = _Share()
-        return Verdict.OVERLOAD
+        return RefusalCause.OVERLOAD

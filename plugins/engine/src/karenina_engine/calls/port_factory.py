@@ -34,20 +34,12 @@ from karenina_core.models.ports import (
     TurnGuard,
 )
 from karenina_core.text import replace_surrogates, replace_surrogates_in
-from karenina_engine.calls.calls import (
-    Call,
-    CallLedger,
-    CallListener,
-    Calls,
-    PortKind,
-    Purse,
-    ReplyStore,
-    Target,
-)
+from karenina_engine.calls.call import BudgetGuard, Call, CallLedger, CallListener, Endpoint, PortKind, ReplyStore
+from karenina_engine.calls.call_runner import CallRunner
+from karenina_engine.calls.concurrency_limits import Bounds, Concurrency, ConcurrencyLimits
 from karenina_engine.calls.digests import recordings_digest
-from karenina_engine.calls.judging import ZeroFirst, at_zero
-from karenina_engine.calls.labels import ModelLabel
-from karenina_engine.calls.limits import Bounds, Concurrency, Limits
+from karenina_engine.calls.journal_labels import ModelLabel
+from karenina_engine.calls.judge_temperature import ZeroTemperatureParser, with_zero_temperature
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.calls.tool_sessions import ToolSessions, tool_problems
 from karenina_toolkit.reply_bounds import ReplyBounds
@@ -75,7 +67,7 @@ logger = logging.getLogger("karenina")
 
 
 @dataclass(slots=True)
-class PortHub:
+class PortFactory:
     """Makes, shares and closes the ports of a run. The pipeline gets them through `PortProvider`."""
 
     plugins: Plugins
@@ -87,17 +79,17 @@ class PortHub:
     observers: CallListener | None = None
     bounds: ReplyBounds = field(default_factory=ReplyBounds)
     ledger: CallLedger | None = None
-    budget: Purse | None = None
-    calls: Calls = field(init=False)
+    budget: BudgetGuard | None = None
+    calls: CallRunner = field(init=False)
     _adapters: dict[str, RegisteredAdapter] = field(default_factory=dict)
     _ports: list[Port] = field(default_factory=list)
     _by_id: dict[tuple[str, int], Port] = field(default_factory=dict)
     _instructions: dict[tuple[str, str], Sequence[str]] = field(default_factory=dict)
-    _services: dict[str, Target] = field(default_factory=dict)
+    _services: dict[str, Endpoint] = field(default_factory=dict)
     _tools: ToolSessions = field(init=False)
 
     def __post_init__(self) -> None:
-        self.calls = Calls(
+        self.calls = CallRunner(
             self._limits(),
             self.policy,
             self.keeper,
@@ -111,12 +103,12 @@ class PortHub:
         """The adapter of the model. Raises `PluginError`."""
         return self._offered(model).spec
 
-    def _limits(self) -> Limits:
+    def _limits(self) -> ConcurrencyLimits:
         def bounds(model: ModelConfig) -> Bounds:
             declared = self.spec(model).concurrency if not isinstance(model, ModelLabel) else None
             return self.concurrency.bounds(model, declared(model) if declared is not None else None)
 
-        return Limits(bounds, self.concurrency.most or inf, patience=self.policy.patience)
+        return ConcurrencyLimits(bounds, self.concurrency.most or inf, patience=self.policy.patience)
 
     def llm(self, model: ModelConfig) -> LLMPort:
         """The model's port for plain text."""
@@ -162,7 +154,7 @@ class PortHub:
 
         if service not in self._services:
             model = ModelConfig(id=service, interface="service", model_name=service)
-            self._services[service] = Target("service", model, service, {})
+            self._services[service] = Endpoint("service", model, service, {})
         reply = await self.calls.make(Call(self._services[service], [Message.user(query)], info), asked)
         return reply.text
 
@@ -201,10 +193,10 @@ class PortHub:
             self._adapters[model.interface] = find_adapter(self.plugins, model.interface)
         return self._adapters[model.interface]
 
-    def _port(self, kind: PortKind, model: ModelConfig, wrap: Callable[[Any, Calls, Target], Any]) -> Any:
+    def _port(self, kind: PortKind, model: ModelConfig, wrap: Callable[[Any, CallRunner, Endpoint], Any]) -> Any:
         key = (kind, id(model))
         if key not in self._by_id:
-            port = _Nobody(kind) if self.offline or isinstance(model, ModelLabel) else self._raw(kind, model)
+            port = _OfflinePort(kind) if self.offline or isinstance(model, ModelLabel) else self._raw(kind, model)
             self._by_id[key] = wrap(port, self.calls, self._target(kind, model))
         return self._by_id[key]
 
@@ -219,8 +211,8 @@ class PortHub:
                 category=ErrorCategory.PERMANENT,
             )
         bounded = self._bounded(model)
-        cold = at_zero(bounded, offered.spec) if kind == "parser" else bounded
-        made = factory(bounded) if cold is bounded else ZeroFirst(factory, bounded, cold)
+        cold = with_zero_temperature(bounded, offered.spec) if kind == "parser" else bounded
+        made = factory(bounded) if cold is bounded else ZeroTemperatureParser(factory, bounded, cold)
         self._ports.append(made)
         return made
 
@@ -247,20 +239,20 @@ class PortHub:
 
         return give
 
-    def _target(self, kind: PortKind, model: ModelConfig) -> Target:
+    def _target(self, kind: PortKind, model: ModelConfig) -> Endpoint:
         offered = self._offered(model)
         if isinstance(model, ModelLabel):
             by_item = offered.spec.by_item or offered.spec.recorded
-            return Target(kind, model, model.interface, {"id": model.id}, by_item, offered.spec)
+            return Endpoint(kind, model, model.interface, {"id": model.id}, by_item, offered.spec)
         if kind == "parser":
-            model = at_zero(model, offered.spec)
+            model = with_zero_temperature(model, offered.spec)
         identity = model.model_dump(mode="json", include=_CHANGES_REPLIES, exclude_none=True)
         if offered.spec.recorded:
             identity["recordings"] = recordings_digest(model)
         if offered.spec.extra is not None:
             identity["extra"] = offered.spec.extra.model_validate(model.extra).model_dump(mode="json")
         by_item = offered.spec.by_item or offered.spec.recorded
-        return Target(kind, model, f"{model.interface} {offered.version}", identity, by_item, offered.spec)
+        return Endpoint(kind, model, f"{model.interface} {offered.version}", identity, by_item, offered.spec)
 
 
 _KINDS: Final[tuple[PortKind, ...]] = ("llm", "parser", "agent")
@@ -330,12 +322,12 @@ def _address_in_name(model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
         yield f"model_name ends in the address of a server: move it to endpoint_base_url = {shown_url(url)!r}"
 
 
-class _Passing:
+class _ManagedPort:
     """A port of the run: it says what is called, and passes it on."""
 
     __slots__ = ("_calls", "_port", "_target")
 
-    def __init__(self, port: Any, calls: Calls, target: Target) -> None:
+    def __init__(self, port: Any, calls: CallRunner, target: Endpoint) -> None:
         self._port = port
         self._calls = calls
         self._target = target
@@ -349,7 +341,7 @@ class _Passing:
         """The hub closes the port itself."""
 
 
-class _LLM(_Passing):
+class _LLM(_ManagedPort):
     __slots__ = ()
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
@@ -359,7 +351,7 @@ class _LLM(_Passing):
         return await self._calls.make(Call(self._target, messages, info), ask)
 
 
-class _Parser(_Passing):
+class _Parser(_ManagedPort):
     __slots__ = ()
 
     async def parse(
@@ -371,10 +363,10 @@ class _Parser(_Passing):
         return await self._calls.make(Call(self._target, messages, info, schema), ask)
 
 
-class _Agent(_Passing):
+class _Agent(_ManagedPort):
     __slots__ = ("_give_tools",)
 
-    def __init__(self, port: Any, calls: Calls, target: Target, give_tools: _GiveTools | None) -> None:
+    def __init__(self, port: Any, calls: CallRunner, target: Endpoint, give_tools: _GiveTools | None) -> None:
         super().__init__(port, calls, target)
         self._give_tools = give_tools
 
@@ -441,7 +433,7 @@ def _asked(options: AgentOptions) -> dict[str, Any]:
     }
 
 
-class _Nobody:
+class _OfflinePort:
     """The port of a run that asks nobody: the journal answers before it is reached."""
 
     def __init__(self, kind: PortKind) -> None:

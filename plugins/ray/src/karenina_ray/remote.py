@@ -9,26 +9,26 @@ from dataclasses import astuple
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from karenina_engine.calls.calls import CallRecord, Made
-from karenina_engine.calls.replies import error_of
+from karenina_engine.calls.call import CallOutcome, CallRecord
+from karenina_engine.calls.reply_json import error_of
 from karenina_engine.cost.budget import OverBudget
-from karenina_ray import wire
-from karenina_ray.wire import Told
+from karenina_ray import serialization
+from karenina_ray.serialization import Payload
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import Usage
 
 
-class Teller:
+class RemoteClient:
     """Tells the run of calls, and asks it. `tell` sends a message; `paid` says whether the run has a budget."""
 
-    def __init__(self, tell: Callable[[Told], None], *, paid: bool) -> None:
+    def __init__(self, tell: Callable[[Payload], None], *, paid: bool) -> None:
         self.tell = tell
         self._paid = paid
         self._models: dict[int, tuple[int, ModelConfig]] = {}
         self._numbers = count()
-        self._waiting: dict[int, asyncio.Future[Told]] = {}
+        self._waiting: dict[int, asyncio.Future[Payload]] = {}
 
     def call(self, kind: str, call: CallRecord, **more: Any) -> None:
         """A message of this kind about a call. Its model is told before, once."""
@@ -36,13 +36,13 @@ class Teller:
         known = self._models.get(id(model))
         if known is None:
             known = self._models[id(model)] = len(self._models), model
-            self.tell({"kind": "model", "model": known[0], "config": wire.plain(model)})
-        self.tell({"kind": kind, **wire.call_told(call, known[0], paid=self._paid), **more})
+            self.tell({"kind": "model", "model": known[0], "config": serialization.plain(model)})
+        self.tell({"kind": kind, **serialization.call_told(call, known[0], paid=self._paid), **more})
 
-    async def ask(self, kind: str, call: CallRecord, **more: Any) -> Told:
+    async def ask(self, kind: str, call: CallRecord, **more: Any) -> Payload:
         """What the run answers to a message about a call."""
         number = next(self._numbers)
-        future: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         self.call(kind, call, number=number, **more)
         try:
@@ -50,17 +50,17 @@ class Teller:
         finally:
             del self._waiting[number]
 
-    def answered(self, told: Told) -> None:
+    def answered(self, told: Payload) -> None:
         """Take the run's answer."""
         future = self._waiting.get(told["number"])
         if future is not None and not future.done():
             future.set_result(told)
 
 
-class FarLedger:
+class RemoteLedger:
     """The ledger of the run as a worker sees it: it tells what was used, and the run knows what that costs."""
 
-    def __init__(self, teller: Teller) -> None:
+    def __init__(self, teller: RemoteClient) -> None:
         self._teller = teller
 
     def made(self, call: CallRecord, usage: Usage) -> int | None:
@@ -73,27 +73,27 @@ class FarLedger:
         self._teller.call("kept", call, usage=astuple(usage))
 
 
-class FarJournal:
+class RemoteJournal:
     """The journal of the run as the calls of a worker see it."""
 
-    def __init__(self, teller: Teller) -> None:
+    def __init__(self, teller: RemoteClient) -> None:
         self._teller = teller
 
-    async def find(self, call: CallRecord) -> Made | None:
+    async def find(self, call: CallRecord) -> CallOutcome | None:
         """What the run has of such a call. None makes this worker the one that makes it: others wait for it."""
         try:
             told = await self._teller.ask("find", call)
         except asyncio.CancelledError:
             self.leave(call)
             raise
-        return wire.made_of(told["made"], call.target.port) if told["made"] is not None else None
+        return serialization.made_of(told["made"], call.target.port) if told["made"] is not None else None
 
-    async def store(self, call: CallRecord, made: Made) -> None:
+    async def store(self, call: CallRecord, made: CallOutcome) -> None:
         """Store what became of a call: when this returns it is in the file of the run.
 
         Raises `PortError` if the run's journal cannot hold it.
         """
-        told = await self._teller.ask("store", call, made=wire.made_told(made))
+        told = await self._teller.ask("store", call, made=serialization.made_told(made))
         if "error" in told:
             raise error_of(told["error"])
 
@@ -102,10 +102,10 @@ class FarJournal:
         self._teller.tell({"kind": "leave", "key": call.key.hex()})
 
 
-class FarPurse:
+class RemoteBudget:
     """The budget of the run as the calls of a worker see it: the run covers them, and settles what they did cost."""
 
-    def __init__(self, teller: Teller) -> None:
+    def __init__(self, teller: RemoteClient) -> None:
         self._teller = teller
         self._numbers = count()
 

@@ -24,7 +24,7 @@ class Job:
     deaths: int = 0
 
 
-class Feed:
+class WorkQueue:
     """The jobs of a run, in the order of its matrix, and between them the results that its journal has already."""
 
     def __init__(self, run: RunSession) -> None:

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.models.ports import PortError
-from karenina_engine.calls.calls import Made
-from karenina_engine.calls.replies import error_text
-from karenina_ray import wire
-from karenina_ray.wire import Told
+from karenina_engine.calls.call import CallOutcome
+from karenina_engine.calls.reply_json import error_text
+from karenina_ray import serialization
+from karenina_ray.serialization import Payload
 
 if TYPE_CHECKING:
-    from karenina_engine.calls.calls import CallRecord, ReplyStore
-    from karenina_ray.hand import Hand
+    from karenina_engine.calls.call import CallRecord, ReplyStore
+    from karenina_ray.worker_handle import WorkerHandle
 
-Tell = Callable[["Hand", Told], None]
+Tell = Callable[["WorkerHandle", Payload], None]
 Go = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
@@ -29,11 +29,11 @@ class _Wanted:
     Nobody is the maker while the journal is asked for it, or keeps it.
     """
 
-    maker: Hand | None = None
-    waiting: deque[tuple[Hand, int]] = field(default_factory=deque)
+    maker: WorkerHandle | None = None
+    waiting: deque[tuple[WorkerHandle, int]] = field(default_factory=deque)
 
 
-class Desk:
+class JournalServer:
     """Answers the workers out of the one journal. `tell` sends a message to a worker, `go` starts what waits.
 
     What a worker says counts at once, in the order in which it says it: it may ask, leave and ask again in a breath.
@@ -45,13 +45,13 @@ class Desk:
         self._go = go
         self._under_way: dict[str, _Wanted] = {}
 
-    def find(self, hand: Hand, told: Told) -> None:
+    def find(self, hand: WorkerHandle, told: Payload) -> None:
         """A worker wants to make a call: it gets what is kept of it, or makes it, or waits for another who does."""
         key = told["key"]
         one = self._under_way.get(key)
         if one is None:
             one = self._under_way[key] = _Wanted()
-            self._go(self._find(key, one, wire.call_of(told, hand.models[told["model"]])))
+            self._go(self._find(key, one, serialization.call_of(told, hand.models[told["model"]])))
         one.waiting.append((hand, told["number"]))
 
     async def _find(self, key: str, one: _Wanted, call: CallRecord) -> None:
@@ -61,26 +61,26 @@ class Desk:
         else:
             self._end(key, one, kept)
 
-    def store(self, hand: Hand, told: Told) -> None:
+    def store(self, hand: WorkerHandle, told: Payload) -> None:
         """A worker has made a call. When it hears so, what became of it is in the file."""
         one = self._under_way.get(told["key"])
         if one is not None and one.maker is hand:
             one.maker = None
         self._go(self._store(hand, told))
 
-    async def _store(self, hand: Hand, told: Told) -> None:
-        made, stored = wire.made_of(told["made"], told["port"]), {"kind": "stored", "number": told["number"]}
+    async def _store(self, hand: WorkerHandle, told: Payload) -> None:
+        made, stored = serialization.made_of(told["made"], told["port"]), {"kind": "stored", "number": told["number"]}
         try:
-            await self._journal.store(wire.call_of(told, hand.models[told["model"]]), made)
+            await self._journal.store(serialization.call_of(told, hand.models[told["model"]]), made)
         except PortError as error:  # the journal cannot hold it: an error of the items that want this reply
             stored["error"] = error_text(error)
-            made = Made(None, error, made.notes)
+            made = CallOutcome(None, error, made.notes)
         self._tell(hand, stored)
         one = self._under_way.get(told["key"])
         if one is not None:
             self._end(told["key"], one, made)
 
-    def leave(self, hand: Hand, key: str) -> None:
+    def leave(self, hand: WorkerHandle, key: str) -> None:
         """A worker does not make a call after all: the first of those who wait for it does. Or it waits no longer."""
         one = self._under_way.get(key)
         if one is None:
@@ -90,7 +90,7 @@ class Desk:
         else:
             one.waiting = deque(waiter for waiter in one.waiting if waiter[0] is not hand)
 
-    def gone(self, hand: Hand) -> None:
+    def gone(self, hand: WorkerHandle) -> None:
         """A worker has died: others make what it was making."""
         for key, one in [(key, one) for key, one in self._under_way.items() if one.maker is hand]:
             self._pass_on(key, one)
@@ -106,13 +106,12 @@ class Desk:
         if self._under_way.get(key) is one:
             del self._under_way[key]
 
-    def _end(self, key: str, one: _Wanted, made: Made) -> None:
+    def _end(self, key: str, one: _Wanted, made: CallOutcome) -> None:
         if self._under_way.get(key) is one:
             del self._under_way[key]
         while one.waiting:
             self._answer(*one.waiting.popleft(), made)
 
-    def _answer(self, hand: Hand, number: int, made: Made | None) -> None:
-        self._tell(
-            hand, {"kind": "found", "number": number, "made": wire.made_told(made) if made is not None else None}
-        )
+    def _answer(self, hand: WorkerHandle, number: int, made: CallOutcome | None) -> None:
+        told = serialization.made_told(made) if made is not None else None
+        self._tell(hand, {"kind": "found", "number": number, "made": told})

@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 
 from karenina_core.config import find_adapter
 from karenina_engine.cost.hookspecs import karenina_prices
-from karenina_engine.cost.prices import FREE, OwnPrice, Tariff
+from karenina_engine.cost.price_source import FREE, OwnPrice, Tariff
 from karenina_toolkit.urls import is_loopback, shown_url
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
     from karenina_core.plugins import Plugins
-    from karenina_engine.cost.prices import PriceSource
+    from karenina_engine.cost.price_source import PriceSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def price_sources(plugins: Plugins) -> list[PriceSource]:
 
 
 @dataclass(slots=True)
-class Prices:
+class PriceTable:
     """Finds the price of each model once.
 
     `own` are the user's, by a model's id or its provider's name. What the user says comes first; recorded answers and

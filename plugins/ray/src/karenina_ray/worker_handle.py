@@ -6,16 +6,16 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from karenina_ray import wire
-from karenina_ray.wire import Told
+from karenina_ray import serialization
+from karenina_ray.serialization import Payload
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
-    from karenina_ray.feed import Job
+    from karenina_ray.work_queue import Job
 
 
 @dataclass(slots=True, eq=False)
-class Hand:
+class WorkerHandle:
     """One worker. `place` is which of the workers it is; the one that takes the place of a dead one inherits it.
 
     `jobs` are those that it has, by their order in the run; `room` is how many answers it could work on at once.
@@ -33,9 +33,9 @@ class Hand:
     jobs: dict[int, Job] = field(default_factory=dict)
     models: dict[int, ModelConfig] = field(default_factory=dict)
     servers: list[list[float]] = field(default_factory=list)
-    _outbox: list[Told] = field(default_factory=list)
+    _outbox: list[Payload] = field(default_factory=list)
 
-    def tell(self, told: Told) -> None:
+    def tell(self, told: Payload) -> None:
         """Send a message; those of one turn of the event loop go together."""
         if not self.alive:
             return
@@ -46,4 +46,4 @@ class Hand:
     def _send(self) -> None:
         outbox, self._outbox = self._outbox, []
         if self.alive:
-            self.actor.give.remote(wire.written(outbox))
+            self.actor.give.remote(serialization.written(outbox))

@@ -5,7 +5,7 @@ number of its places moves: it doubles with each round of replies until the serv
 back quickly to just below where the refusal came, and looks from there for more, one place at a time and less often
 each time that it is refused again. Many refusals of calls that were under way together are one. (The law is that of
 TCP: V. Jacobson, Congestion avoidance and control, SIGCOMM 1988; the slower and slower search is our own.) Refusals
-that do not depend on the number of places change nothing (`karenina_engine.calls.refusals`).
+that do not depend on the number of places change nothing (`karenina_engine.calls.overload_detection`).
 
 A server that takes every call but makes them wait shows nothing but that more places bring no more replies: there the
 doubling ends as well.
@@ -23,7 +23,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Self
 
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_engine.calls.refusals import RefusalTest, Verdict
+from karenina_engine.calls.overload_detection import OverloadDetector, RefusalCause
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -96,7 +96,7 @@ def _part(places: int, worker: int, workers: int) -> int:
     return max(1, (places + workers - 1 - worker) // workers)
 
 
-class Places:
+class ServerLimiter:
     """The places of one server.
 
     A call takes one (`take`, or `wait` where none is free) and gives it back with what became of it: `replied`,
@@ -127,7 +127,7 @@ class Places:
         "retrying",
     )
 
-    def __init__(self, limits: Limits, name: str, bounds: Bounds) -> None:
+    def __init__(self, limits: ConcurrencyLimits, name: str, bounds: Bounds) -> None:
         self.name = name
         """What people call the server."""
         self.limit: float = max(1, min(bounds.start, bounds.ceiling))
@@ -152,7 +152,7 @@ class Places:
         self._pausing: asyncio.TimerHandle | None = None
         self._round = _Round()
         self._reference = _Reference()
-        self._test = RefusalTest()
+        self._test = OverloadDetector()
 
     def narrow(self, bounds: Bounds) -> None:
         """Keep to `bounds` as well."""
@@ -209,10 +209,10 @@ class Places:
         if place <= self._mark:  # it was under way when another one was refused: that was one burst
             self._wall = max(self.limit, self._wall - 1)
         else:
-            verdict = Verdict.OVERLOAD if self._bounds.fixed else self._test.judge(place, under_way)
-            if verdict is Verdict.OVERLOAD:
+            verdict = RefusalCause.OVERLOAD if self._bounds.fixed else self._test.judge(place, under_way)
+            if verdict is RefusalCause.OVERLOAD:
                 self._overloaded(under_way, retry_after)
-            elif verdict is Verdict.CONSTANT:
+            elif verdict is RefusalCause.CONSTANT:
                 self._wall = inf
                 self._step = self._first_step = 1.0
         self._all.wake(self)
@@ -329,7 +329,7 @@ class Places:
 
 
 @dataclass(slots=True)
-class Limits:
+class ConcurrencyLimits:
     """The places of all servers of a run. `bounds` are those of a model's server.
 
     `most` is how many calls may be under way at all servers together. `on_change` is told when more or fewer calls
@@ -343,14 +343,14 @@ class Limits:
     held: int = 0
     clock: Callable[[], float] = time.monotonic
     patience: float = inf
-    _places: dict[Server, Places] = field(default_factory=dict)
+    _places: dict[Server, ServerLimiter] = field(default_factory=dict)
 
-    def of(self, model: ModelConfig) -> Places:
+    def of(self, model: ModelConfig) -> ServerLimiter:
         """The places of the model's server."""
         server = server_of(model)
         found = self._places.get(server)
         if found is None:
-            found = self._places[server] = Places(self, model.display_string, self.bounds(model))
+            found = self._places[server] = ServerLimiter(self, model.display_string, self.bounds(model))
         return found
 
     def prepare(self, models: Iterable[ModelConfig]) -> None:
@@ -359,7 +359,7 @@ class Limits:
             self.of(model).narrow(self.bounds(model))
 
     @property
-    def servers(self) -> Sequence[Places]:
+    def servers(self) -> Sequence[ServerLimiter]:
         """All servers that were asked for so far."""
         return tuple(self._places.values())
 
@@ -372,7 +372,7 @@ class Limits:
         """Give no more places: what is under way may end, and nothing else begins."""
         self.most = 0
 
-    def wake(self, changed: Places) -> None:
+    def wake(self, changed: ServerLimiter) -> None:
         """Give the places that are free to those who wait, the earliest items first. `changed` has a free place."""
         if self.most == inf:
             changed.wake()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from karenina_core.config import VerificationConfig
 from karenina_core.plugins import Selection, installed_plugins
 from karenina_engine.scheduling.question_json import question_to_json
-from karenina_ray import wire
+from karenina_ray import serialization
 
 if TYPE_CHECKING:
     from karenina_engine.scheduling.prepared_run import PreparedRun
@@ -37,8 +37,8 @@ def _plugin_problems(run: PreparedRun) -> list[str]:
 
 def _config_problems(config: VerificationConfig) -> list[str]:
     try:
-        told = wire.config_told(config)
-        again = wire.config_told(VerificationConfig(**json.loads(json.dumps(told))))
+        told = serialization.config_told(config)
+        again = serialization.config_told(VerificationConfig(**json.loads(json.dumps(told))))
     except ValueError as error:
         return [
             f"executor ray: a setting cannot be told to workers, which get JSON: {error}; give plain values, {_HERE}"

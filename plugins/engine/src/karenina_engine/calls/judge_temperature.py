@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 
-def at_zero(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:
+def with_zero_temperature(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:
     """Return the model as a judge: at temperature 0, unless it sets one or its adapter takes none."""
     if model.temperature is not None or spec.recorded or (spec.uses is not None and "temperature" not in spec.uses):
         return model
     return model.model_copy(update={"temperature": 0.0})
 
 
-class ZeroFirst:
+class ZeroTemperatureParser:
     """A port for JSON that asks at temperature 0, and without a temperature once the server has refused it."""
 
     def __init__(self, make: Callable[[ModelConfig], ParserPort], model: ModelConfig, cold: ModelConfig) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 
-class Errands:
+class BackgroundTasks:
     """Tasks of one event loop. The first error that comes out of one is the `failure`; `on_failure` is told of each."""
 
     def __init__(self, on_failure: Callable[[], None]) -> None:

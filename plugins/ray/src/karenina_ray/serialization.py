@@ -20,25 +20,25 @@ from karenina_core.config import VerificationConfig, all_settings
 from karenina_core.data.trust import Trust
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, CallNotes, Usage
-from karenina_engine.calls.bulk import Bulk
-from karenina_engine.calls.calls import CallRecord, Made, Tally, Target
-from karenina_engine.calls.replies import as_text, error_of, error_text, reply_of, reply_text
+from karenina_engine.calls.call import CallCounts, CallOutcome, CallRecord, Endpoint
+from karenina_engine.calls.call_size import CallSize
+from karenina_engine.calls.reply_json import as_text, error_of, error_text, reply_of, reply_text
 from karenina_engine.calls.retry import RetryPolicy
 
-_NO_BULK = Bulk(0, 0.0, 1)  # where nobody pays
+_NO_BULK = CallSize(0, 0.0, 1)  # where nobody pays
 
-Told = dict[str, Any]
+Payload = dict[str, Any]
 """One message: JSON values under names."""
 
 
-def written(told: list[Told]) -> bytes:
+def written(told: list[Payload]) -> bytes:
     """Messages as bytes."""
     return as_text(told).encode()
 
 
-def read(data: bytes) -> list[Told]:
+def read(data: bytes) -> list[Payload]:
     """The messages that `written` wrote."""
-    found: list[Told] = json.loads(data)
+    found: list[Payload] = json.loads(data)
     return found
 
 
@@ -60,9 +60,9 @@ def plain(value: Any) -> Any:
     return to_jsonable_python(value)
 
 
-def config_told(config: VerificationConfig) -> Told:
+def config_told(config: VerificationConfig) -> Payload:
     """A configuration, every value of it: workers have an environment of their own. Raises `ValueError`."""
-    told: Told = {}
+    told: Payload = {}
     for name in all_settings():
         if config.has(name):
             try:
@@ -72,34 +72,34 @@ def config_told(config: VerificationConfig) -> Told:
     return told
 
 
-def trust_told(trust: Trust) -> Told:
+def trust_told(trust: Trust) -> Payload:
     """Which sources may be executed."""
     return {"digests": sorted(trust.digests), "everything": trust.everything}
 
 
-def trust_of(told: Told) -> Trust:
+def trust_of(told: Payload) -> Trust:
     """The trust that was told."""
     return Trust(frozenset(told["digests"]), told["everything"])
 
 
-def policy_told(policy: RetryPolicy | None) -> Told | None:
+def policy_told(policy: RetryPolicy | None) -> Payload | None:
     """A policy that a program gave; None where the configuration says it."""
     return asdict(policy) if policy is not None else None
 
 
-def policy_of(told: Told | None) -> RetryPolicy | None:
+def policy_of(told: Payload | None) -> RetryPolicy | None:
     """The policy that was told."""
     return RetryPolicy(**told) if told is not None else None
 
 
 @dataclass(frozen=True, slots=True)
-class FarCall:
+class RemoteCall:
     """A `CallRecord` of a call that another process makes; that process keeps the messages to itself."""
 
-    target: Target
+    target: Endpoint
     info: CallInfo
     key: bytes
-    bulk: Bulk
+    bulk: CallSize
     lasting: bool
     parts: bool
 
@@ -108,12 +108,12 @@ class FarCall:
         """Whether a model is called, and not a service."""
         return self.target.port != "service"
 
-    def as_noted(self, target: bytes) -> FarCall:
+    def as_noted(self, target: bytes) -> RemoteCall:
         """Return the call as it is: without the messages no other key can be computed."""
         return self
 
 
-def call_told(call: CallRecord, model: int, *, paid: bool) -> Told:
+def call_told(call: CallRecord, model: int, *, paid: bool) -> Payload:
     """What a journal needs to know of a call, and where it is `paid` for, a budget. `model` is the number under which
     the model was told."""
     info = call.info
@@ -133,7 +133,7 @@ def call_told(call: CallRecord, model: int, *, paid: bool) -> Told:
     }
 
 
-def call_of(told: Told, model: ModelConfig) -> FarCall:
+def call_of(told: Payload, model: ModelConfig) -> RemoteCall:
     """The call that was told."""
     info = CallInfo(
         question_id=told["question"],
@@ -144,12 +144,12 @@ def call_of(told: Told, model: ModelConfig) -> FarCall:
         order=told.get("order", 0),
         shared=told.get("shared", False),
     )
-    target = Target(told["port"], model, "", {})
-    bulk = Bulk(*told["bulk"]) if "bulk" in told else _NO_BULK
-    return FarCall(target, info, bytes.fromhex(told["key"]), bulk, told["lasting"], told["parts"])
+    target = Endpoint(told["port"], model, "", {})
+    bulk = CallSize(*told["bulk"]) if "bulk" in told else _NO_BULK
+    return RemoteCall(target, info, bytes.fromhex(told["key"]), bulk, told["lasting"], told["parts"])
 
 
-def made_told(made: Made) -> Told:
+def made_told(made: CallOutcome) -> Payload:
     """What became of a call."""
     said = {"error": error_text(made.error)} if made.error is not None else {}
     if made.reply is not None:
@@ -157,20 +157,20 @@ def made_told(made: Made) -> Told:
     return {**said, "notes": [made.notes.retries, made.notes.waited, made.notes.seconds]}
 
 
-def made_of(told: Told, port: str) -> Made:
+def made_of(told: Payload, port: str) -> CallOutcome:
     """What became of a call through `port`, as it was told."""
     notes = CallNotes(*told["notes"])
     if "error" in told:
-        return Made(None, error_of(told["error"]), notes)
-    return Made(reply_of(port, told["reply"]), None, notes)
+        return CallOutcome(None, error_of(told["error"]), notes)
+    return CallOutcome(reply_of(port, told["reply"]), None, notes)
 
 
-def tally_told(tally: Tally) -> list[Any]:
+def tally_told(tally: CallCounts) -> list[Any]:
     """Counts of calls."""
     return [tally.made, tally.kept, tally.failed, astuple(tally.used), astuple(tally.spared)]
 
 
-def tally_of(told: list[Any]) -> Tally:
+def tally_of(told: list[Any]) -> CallCounts:
     """The counts that were told."""
     made, kept, failed, used, spared = told
-    return Tally(made, kept, failed, Usage(*used), Usage(*spared))
+    return CallCounts(made, kept, failed, Usage(*used), Usage(*spared))

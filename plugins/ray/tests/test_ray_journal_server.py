@@ -8,34 +8,34 @@ from typing import cast
 
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallNotes, ErrorCategory, LLMReply, PortError, Usage
-from karenina_engine.calls.calls import Call, Made
+from karenina_engine.calls.call import Call, CallOutcome
 from karenina_engine.journal.journal import Journal
-from karenina_ray import wire
-from karenina_ray.desk import Desk
-from karenina_ray.hand import Hand
-from karenina_ray.wire import Told
+from karenina_ray import serialization
+from karenina_ray.journal_server import JournalServer
+from karenina_ray.serialization import Payload
+from karenina_ray.worker_handle import WorkerHandle
 
-MADE = Made(LLMReply("BCL2", Usage(10, 5, calls=1)), None, CallNotes())
+MADE = CallOutcome(LLMReply("BCL2", Usage(10, 5, calls=1)), None, CallNotes())
 
 
 class Kept:
     """A journal that takes a moment for everything."""
 
-    def __init__(self, made: Made | None = None) -> None:
+    def __init__(self, made: CallOutcome | None = None) -> None:
         self.made = made
 
-    async def find(self, call: Call) -> Made | None:
+    async def find(self, call: Call) -> CallOutcome | None:
         await asyncio.sleep(0)
         return self.made
 
-    async def store(self, call: Call, made: Made) -> None:
+    async def store(self, call: Call, made: CallOutcome) -> None:
         await asyncio.sleep(0)
 
 
 class Refusing(Kept):
     """A journal that cannot hold what it is given."""
 
-    async def store(self, call: Call, made: Made) -> None:
+    async def store(self, call: Call, made: CallOutcome) -> None:
         raise PortError("no journal can hold it", category=ErrorCategory.PERMANENT)
 
 
@@ -44,16 +44,16 @@ class Office:
 
     def __init__(self, journal: Kept) -> None:
         model = ModelConfig(id="mayor", interface="town", model_name="mayor")
-        self.hands = [Hand(None, place, models={0: model}) for place in range(3)]
+        self.hands = [WorkerHandle(None, place, models={0: model}) for place in range(3)]
         self.told: list[tuple[int, int, bool]] = []
         self.errors: list[tuple[int, int, str]] = []
-        self.desk = Desk(
+        self.desk = JournalServer(
             cast("Journal", journal), self._tell, lambda work: asyncio.get_running_loop().create_task(work)
         )
 
-    def _tell(self, hand: Hand, told: Told) -> None:
+    def _tell(self, hand: WorkerHandle, told: Payload) -> None:
         if "error" in told:
-            self.errors.append((hand.place, told["number"], str(wire.error_of(told["error"]))))
+            self.errors.append((hand.place, told["number"], str(serialization.error_of(told["error"]))))
         if told["kind"] == "found":
             self.told.append((hand.place, told["number"], told["made"] is not None))
 
@@ -61,7 +61,7 @@ class Office:
         self.desk.find(self.hands[place], self._call(number))
 
     def store(self, place: int) -> None:
-        self.desk.store(self.hands[place], {**self._call(0), "made": wire.made_told(MADE)})
+        self.desk.store(self.hands[place], {**self._call(0), "made": serialization.made_told(MADE)})
 
     def leave(self, place: int) -> None:
         self.desk.leave(self.hands[place], "00")
@@ -71,8 +71,8 @@ class Office:
         self.desk.gone(self.hands[place])
 
     @staticmethod
-    def _call(number: int) -> Told:
-        names: Told = dict.fromkeys(("question", "stage", "task", "judge"), "")
+    def _call(number: int) -> Payload:
+        names: Payload = dict.fromkeys(("question", "stage", "task", "judge"), "")
         return {
             **names,
             "key": "00",

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.planning.plan import Plan
     from karenina_engine.journal.fingerprint import Fingerprints
-    from karenina_engine.journal.journal import KeptResult
+    from karenina_engine.journal.journal import StoredResult
     from karenina_engine.journal.rows import ItemId
     from karenina_engine.journal.tasks import AnswerTask
 
 
 class ResultStore(Protocol):
-    """What a run takes results from and gives them to. `kept` and `again` count as in `Continuing`."""
+    """What a run takes results from and gives them to. `kept` and `again` count as in `ResumeState`."""
 
     kept: int
     again: int
@@ -45,7 +45,7 @@ class ResultStore(Protocol):
         """
 
 
-class ResultRows(Protocol):
+class ResultJournal(Protocol):
     """The part of a journal that holds results (`karenina_engine.journal.journal.Journal`)."""
 
     @property
@@ -56,10 +56,10 @@ class ResultRows(Protocol):
     def had_results(self) -> bool:
         """Whether there was any result when the journal was opened."""
 
-    def result(self, item: ItemId, fingerprint: bytes) -> KeptResult | None:
+    def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
         """Return the result that is stored for an item under this fingerprint, since before the run."""
 
-    def seen(self, place: int, kept: KeptResult) -> None:
+    def seen(self, place: int, kept: StoredResult) -> None:
         """Note that the run has a stored result, at this place of its matrix."""
 
     def finish(
@@ -72,10 +72,10 @@ class ResultRows(Protocol):
 
 
 @dataclass(slots=True)
-class Continuing:
+class ResumeState:
     """The results of a run that its journal keeps. `kept` counts those that were there already."""
 
-    journal: ResultRows
+    journal: ResultJournal
     fingerprints: Fingerprints
     kept: int = 0
     again: int = field(default=0)

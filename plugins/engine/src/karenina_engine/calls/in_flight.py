@@ -1,0 +1,29 @@
+"""Calls in flight, which identical calls join."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from karenina_engine.calls.call import CallOutcome
+
+
+@dataclass(slots=True)
+class CallInFlight:
+    """A call that somebody makes, and that others with the same wait for. `made` stays None where it was cancelled."""
+
+    ended: asyncio.Event | None = None  # most have nobody who waits
+    made: CallOutcome | None = None
+
+    async def wait(self) -> None:
+        """Return when the call has ended."""
+        if self.ended is None:
+            self.ended = asyncio.Event()
+        await self.ended.wait()
+
+    def end(self) -> None:
+        """Wake those who wait."""
+        if self.ended is not None:
+            self.ended.set()
