@@ -46,7 +46,7 @@ from karenina_local.server import POOL, ServerSettings
 from karenina_local.store import find
 from karenina_openai.client import Client
 from karenina_openai.conversion import to_wire
-from karenina_template.parsing import EXTRACTION, parsing_request
+from karenina_template.parsing_stage import EXTRACTION, parsing_request
 from karenina_toolkit.structured import object_schema
 
 CONTENT_FREE = ("N/A", "", "[MASK]")

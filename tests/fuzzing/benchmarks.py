@@ -18,7 +18,7 @@ from karenina import Benchmark, VerificationConfig
 from karenina.templates import TemplateError
 from karenina_benchmark.errors import CheckpointError
 from karenina_core.errors import ConfigError
-from karenina_template.questions import template_of
+from karenina_template.question_template import template_of
 
 SOURCE: Final = '''"""Notes."""
 from datetime import date

@@ -11,7 +11,7 @@ from fuzzing.mutation import placed
 from karenina import Benchmark
 from karenina.templates import TemplateError
 from karenina_benchmark.errors import CheckpointError
-from karenina_template.questions import template_of
+from karenina_template.question_template import template_of
 
 COLUMNS: Final = {"question": "text", "raw_answer": "gold", "id": "id", "keywords": "words", "metadata": ["page"]}
 ANSWER: Final[dict[str, Any]] = {

@@ -11,7 +11,7 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question
 from karenina_core.artifacts.artifact import AnyKey
 from karenina_core.models.ports import AgentReply, CallInfo, Message
-from karenina_template.questions import template_of
+from karenina_template.question_template import template_of
 from karenina_template.templates import BaseAnswer, ExactMatch, VerifiedField
 from karenina_testing import ScriptedModels
 

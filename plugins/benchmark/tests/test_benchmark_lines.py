@@ -12,7 +12,7 @@ from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_engine.scheduling import questions as run_questions
 from karenina_engine.scheduling.questions import select_questions
-from karenina_template.questions import template_of, template_source_of
+from karenina_template.question_template import template_of, template_source_of
 
 GENE = {
     "id": "gene",

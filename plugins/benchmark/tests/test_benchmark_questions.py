@@ -6,7 +6,7 @@ from karenina_benchmark import Benchmark
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, LLMRubricTrait, RegexRubricTrait, Rubric
 from karenina_core.data.trust import Trust
-from karenina_template.questions import template_of, template_source_of
+from karenina_template.question_template import template_of, template_source_of
 from karenina_template.templates import BaseAnswer, ExactMatch, TemplateError, UntrustedTemplate, VerifiedField
 
 DECLARED = (

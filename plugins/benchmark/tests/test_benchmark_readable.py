@@ -4,7 +4,7 @@ import pytest
 
 from karenina_benchmark import Benchmark, CheckpointError
 from karenina_benchmark.template_declarations import DeclarationError, make_template_source
-from karenina_template.questions import template_of
+from karenina_template.question_template import template_of
 
 HEAD = "karenina: 1\nname: b\n"
 

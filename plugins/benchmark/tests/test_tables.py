@@ -9,7 +9,7 @@ import pytest
 
 from karenina_benchmark import Benchmark, CheckpointError
 from karenina_benchmark.question_ids import make_question_id
-from karenina_template.questions import template_of
+from karenina_template.question_template import template_of
 
 
 def written(folder: Path, text: str, name: str = "genes.csv") -> Path:

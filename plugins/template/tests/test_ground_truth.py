@@ -11,7 +11,7 @@ import pytest
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question
 from karenina_core.data.trust import Trust
-from karenina_template.questions import template_of
+from karenina_template.question_template import template_of
 from karenina_template.templates import (
     BaseAnswer,
     ExactMatch,
@@ -22,8 +22,8 @@ from karenina_template.templates import (
     load_template,
 )
 from karenina_template.templates.class_source import template_of_class
-from karenina_template.validate import ValidateTemplate
-from karenina_template.verify import VerifyTemplate
+from karenina_template.validate_template import ValidateTemplate
+from karenina_template.verify_template import VerifyTemplate
 from karenina_testing import StageRun, run_stage
 
 CITY = '''

@@ -6,7 +6,7 @@ from types import ModuleType
 
 from karenina_core import Question, hookimpl
 from karenina_core.plugins import Plugins
-from karenina_template.questions import template_of
+from karenina_template.question_template import template_of
 from karenina_template.templates import Primitive
 
 

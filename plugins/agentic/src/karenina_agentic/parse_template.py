@@ -17,8 +17,8 @@ from karenina_core.data.trust import Trust
 from karenina_core.errors import StructuredError
 from karenina_core.models.ports import AgentOptions
 from karenina_core.stages.stage import ModelNeed
-from karenina_template.parsing import ParsingStage, fill, shown_hints
-from karenina_template.templates.keys import ANSWER_CLASS, PARSED_ANSWER
+from karenina_template.parsing_stage import ParsingStage, fill_template, read_hints
+from karenina_template.templates.artifact_keys import ANSWER_CLASS, PARSED_ANSWER
 from karenina_toolkit.judge_input import judge_input
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class AgenticParseTemplate(ParsingStage):
         request = investigation_request(
             context.question.question,
             bound.judge_schema(),
-            shown_hints(context, bound),
+            read_hints(context, bound),
             response=shown,
             workspace=in_workspace,
         )
@@ -127,9 +127,9 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     async def _extract(context: VerificationContext, bound: BoundTemplate, report: str) -> None:
-        request = extraction_request(context.question.question, shown_hints(context, bound), report)
+        request = extraction_request(context.question.question, read_hints(context, bound), report)
         try:
-            found = await fill(context, bound, EXTRACTION, request)
+            found = await fill_template(context, bound, EXTRACTION, request)
         except StructuredError as error:
             context.mark_error(f"the extraction from the report could not be read: {error}", Outcome.PARSE_ERROR)
             return

@@ -33,7 +33,7 @@ from karenina_benchmark.strict_json import parse_object
 from karenina_benchmark.unknown_content import check_unread
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric
-from karenina_template.questions import template_source_of
+from karenina_template.question_template import template_source_of
 from karenina_template.templates.errors import TemplateError
 
 if TYPE_CHECKING:

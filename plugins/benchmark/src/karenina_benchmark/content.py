@@ -295,7 +295,7 @@ def _as_stored(question: Question) -> Question:
     """Return the question with the source of its template class, as a file would hold it."""
     if question.answer_class is None:
         return question
-    from karenina_template.questions import template_source_of
+    from karenina_template.question_template import template_source_of
     from karenina_template.templates.errors import TemplateError
 
     try:

@@ -39,7 +39,7 @@ from karenina_benchmark.yaml_writer import dump
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, trait_to_json
 from karenina_core.models.from_files import stays_below
-from karenina_template.questions import keep_template, template_source_of
+from karenina_template.question_template import keep_template, template_source_of
 from karenina_template.templates.errors import TemplateError
 from karenina_toolkit.patterns import check_pattern
 

@@ -21,7 +21,7 @@ from karenina_deep_judgment.prompts import (
 )
 from karenina_deep_judgment.search_tools import check_search_tool, find_service_needs, warn_about_unused_search_settings
 from karenina_deep_judgment.settings import DeepJudgmentSettings, settings_of
-from karenina_template.parsing import ParsingStage, fill, parsing_request, shown_hints
+from karenina_template.parsing_stage import ParsingStage, fill_template, parsing_request, read_hints
 from karenina_template.templates.schema import is_reasoning
 from karenina_toolkit.structured import ask, object_schema
 
@@ -112,7 +112,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
     ) -> BaseAnswer:
         settings = settings_of(context.config)
         schema = bound.judge_schema()
-        items = _describe_attributes(schema, shown_hints(context, bound))
+        items = _describe_attributes(schema, read_hints(context, bound))
         if settings.deep_judgment_mode == "full":
             await self._quote(context, text, items, settings, progress)
         request = reasoning_request(context.question.question, text, items, progress.excerpts)
@@ -121,8 +121,8 @@ class DeepJudgmentParseTemplate(ParsingStage):
         progress.reasoning = {name: said for name in items if (said := reasons.value.get(name))}
         progress.steps.append("reasoning")
 
-        form = parsing_request(context.question.question, schema, shown_hints(context, bound), text)
-        found = await fill(context, bound, PARAMETERS, f"{conclusion(progress.reasoning)}\n\n{form}")
+        form = parsing_request(context.question.question, schema, read_hints(context, bound), text)
+        found = await fill_template(context, bound, PARAMETERS, f"{conclusion(progress.reasoning)}\n\n{form}")
         progress.calls += found.tries
         progress.steps.append("parameters")
         return found.value

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from karenina_core.models.prompts import PromptTask, fence
-from karenina_template.parsing import EXTRACTION
+from karenina_template.parsing_stage import EXTRACTION
 
 TASK: Final = "deep_judgment"
 """The key in `prompt_config` of all tasks here; the last step of each kind also takes what stands under `parsing` or

@@ -18,7 +18,7 @@ from karenina_embedding.models import embedder
 from karenina_embedding.prompts import EMBEDDING_CHECK, EQUIVALENCE_SCHEMA, EQUIVALENT, equivalence_request
 from karenina_embedding.semantic import configured
 from karenina_embedding.settings import EmbeddingSettings
-from karenina_template.templates.keys import ANSWER_CLASS, PARSED_ANSWER
+from karenina_template.templates.artifact_keys import ANSWER_CLASS, PARSED_ANSWER
 from karenina_toolkit.structured import InvalidReply, ask
 
 if TYPE_CHECKING:

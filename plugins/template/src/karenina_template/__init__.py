@@ -14,7 +14,7 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_validate_template() -> Sequence[type[Stage]]:
         """Slot 1."""
-        from karenina_template.validate import ValidateTemplate
+        from karenina_template.validate_template import ValidateTemplate
 
         return [ValidateTemplate]
 
@@ -22,7 +22,7 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_parse_template() -> Sequence[type[Stage]]:
         """Slot 7."""
-        from karenina_template.parse import ParseTemplate
+        from karenina_template.parse_template import ParseTemplate
 
         return [ParseTemplate]
 
@@ -30,6 +30,6 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_verify_template() -> Sequence[type[Stage]]:
         """Slot 8."""
-        from karenina_template.verify import VerifyTemplate
+        from karenina_template.verify_template import VerifyTemplate
 
         return [VerifyTemplate]

@@ -118,7 +118,7 @@ def question_digest(question: Question) -> bytes:
         if said[name] is not None:  # as JSON it would say null of a number that is none
             said[name] = said[name].model_dump()
     if question.answer_class is not None:
-        from karenina_template.questions import template_of
+        from karenina_template.question_template import template_of
 
         template = template_of(question)
         said["answer_template"] = template.template_id if template is not None else None

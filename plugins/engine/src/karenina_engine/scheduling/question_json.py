@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from karenina_template.questions import standalone_source_of
+from karenina_template.question_template import standalone_source_of
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question

@@ -26,7 +26,7 @@ from karenina_core.models.from_files import FromFiles, is_plain_name, mark_of, r
 from karenina_core.models.model import SECRECY, ModelConfig
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.journal.trust_store import stored_trust
-from karenina_template.questions import primitive_kinds, primitives_in
+from karenina_template.question_template import primitive_kinds, primitives_in
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

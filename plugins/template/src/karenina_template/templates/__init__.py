@@ -39,7 +39,7 @@ from karenina_template.templates.primitives import (
     primitive_from_json,
     register_primitive,
 )
-from karenina_template.templates.regexes import RegexReport, verify_patterns
+from karenina_template.templates.regex_checks import RegexReport, verify_patterns
 from karenina_template.templates.template import BoundTemplate, Template
 
 __all__ = [

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from karenina_core.text import did_you_mean
-from karenina_template.templates.building import BUILDING
+from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.errors import TemplateError
-from karenina_template.templates.syntax import Scope, shown, value_of
+from karenina_template.templates.expressions import Scope, read_value, shorten_source
 
 SIMPLE: Final = frozenset(
     {"str", "int", "float", "bool", "date", "datetime", "time", "timedelta", "Decimal", "Any", "object", "None"}
@@ -50,17 +50,17 @@ class Annotation:
 NONE: Final = Annotation("None")
 
 
-def annotation_of(node: ast.expr, scope: Scope) -> Annotation:
+def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
     """What an annotation says; text is read as an annotation too. Raises `TemplateError` or `UntrustedTemplate`."""
     match node:
         case ast.Constant(value=None):
             return NONE
         case ast.Constant(value=str() as text):
-            return annotation_of(_parsed(text, node), scope)
+            return read_annotation(_parsed(text, node), scope)
         case ast.Name(id=name) if name in scope.classes:
             return Annotation("class", name=name)
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-            return _union((annotation_of(left, scope), annotation_of(right, scope)))
+            return _union((read_annotation(left, scope), read_annotation(right, scope)))
         case ast.Subscript(value=base, slice=inner):
             return _subscript(node, base, inner, scope)
         case ast.Name() | ast.Attribute():
@@ -72,8 +72,9 @@ def annotation_of(node: ast.expr, scope: Scope) -> Annotation:
             if meaning is None and isinstance(node, ast.Name):
                 known = [*SIMPLE, *_CONTAINERS, "Literal", "Optional", "Union", *scope.classes]
                 raise TemplateError(f"unknown annotation {node.id!r}{did_you_mean(node.id, known)}", line=node.lineno)
+    shown = shorten_source(node)
     raise scope.code(
-        node, f"the annotation `{shown(node)}` is not made of built-in types, Literal, unions and classes of this file"
+        node, f"the annotation `{shown}` is not made of built-in types, Literal, unions and classes of this file"
     )
 
 
@@ -83,22 +84,23 @@ def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scop
     if meaning == "Literal":
         return Annotation("literal", values=tuple(_option(item, scope) for item in items))
     if meaning == "Optional" and len(items) == 1:
-        return _union((annotation_of(items[0], scope), NONE))
+        return _union((read_annotation(items[0], scope), NONE))
     if meaning == "Union":
-        return _union(tuple(annotation_of(item, scope) for item in items))
+        return _union(tuple(read_annotation(item, scope) for item in items))
     kind = _CONTAINERS.get(meaning or "")
     if kind is None:
         if meaning is None and isinstance(base, ast.Name) and base.id not in scope.classes:
             hint = did_you_mean(base.id, [*_CONTAINERS, "Literal", "Optional", "Union"])
             raise TemplateError(f"unknown annotation {base.id!r}{hint}", line=node.lineno)
-        raise scope.code(node, f"the annotation `{shown(node)}` is not made of known types")
+        raise scope.code(node, f"the annotation `{shorten_source(node)}` is not made of known types")
     if kind == "tuple" and len(items) == 2 and isinstance(items[1], ast.Constant) and items[1].value is ...:
-        return Annotation(kind, (annotation_of(items[0], scope), Annotation("...")))
+        return Annotation(kind, (read_annotation(items[0], scope), Annotation("...")))
     if len(items) != _ARGUMENTS.get(kind, len(items)):
         raise TemplateError(
-            f"`{shown(node)}`: {kind} takes {_ARGUMENTS[kind]} in its brackets, not {len(items)}", line=node.lineno
+            f"`{shorten_source(node)}`: {kind} takes {_ARGUMENTS[kind]} in its brackets, not {len(items)}",
+            line=node.lineno,
         )
-    return Annotation(kind, tuple(annotation_of(item, scope) for item in items))
+    return Annotation(kind, tuple(read_annotation(item, scope) for item in items))
 
 
 def _union(parts: tuple[Annotation, ...]) -> Annotation:
@@ -107,17 +109,17 @@ def _union(parts: tuple[Annotation, ...]) -> Annotation:
 
 
 def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
-    value = value_of(node, scope)
+    value = read_value(node, scope)
     if value is not None and not isinstance(value, str | int | bool):
         raise TemplateError(
-            f"Literal takes texts, whole numbers, booleans and None, not {shown(node)}", line=node.lineno
+            f"Literal takes texts, whole numbers, booleans and None, not {shorten_source(node)}", line=node.lineno
         )
     return type(value).__name__, value
 
 
 def _parsed(text: str, node: ast.Constant) -> ast.expr:
     try:
-        with BUILDING:
+        with CLASS_BUILD_LOCK:
             parsed = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise TemplateError(f"the annotation {text!r:.200} is no annotation: {error}", line=node.lineno) from None

@@ -60,7 +60,7 @@ class AnswerKey:
         return granular(self.strategy, {name: rule.weight for name, rule in self.rules.items()}, scores)
 
 
-def checked_strategy(strategy: object, fields: Mapping[str, FieldRule]) -> Tree:
+def check_strategy(strategy: object, fields: Mapping[str, FieldRule]) -> Tree:
     """`strategy` as a tree over the verified `fields`. Raises `TemplateError` for anything else."""
     if isinstance(strategy, str):
         strategy = FieldCheck(strategy)

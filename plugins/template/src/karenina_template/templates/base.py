@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from pydantic import BaseModel, Field, PrivateAttr
 from pydantic.json_schema import SkipJsonSchema
 
-from karenina_template.templates.answer_key import AnswerKey, checked_strategy
-from karenina_template.templates.building import BUILDING
+from karenina_template.templates.answer_key import AnswerKey, check_strategy
+from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.errors import TemplateError
-from karenina_template.templates.field import VERIFICATION, FieldRule, Truths, is_verified, rule_of
-from karenina_template.templates.regexes import RegexReport, verify_patterns
+from karenina_template.templates.field import VERIFICATION, FieldRule, TruthCoercer, is_verified, rule_of
+from karenina_template.templates.regex_checks import RegexReport, verify_patterns
 
 OWN_FIELDS: Final = frozenset({"id", "correct", "regex"})
 """The fields that every answer has. They are no part of a schema, nor of what a judge fills."""
@@ -60,7 +60,7 @@ class BaseAnswer(BaseModel):
         own = cls.__dict__.get("__answer_key__")
         if isinstance(own, AnswerKey):
             return own
-        with BUILDING:
+        with CLASS_BUILD_LOCK:
             if not cls.__pydantic_complete__:
                 cls.model_rebuild()
             key = _key_of(cls)
@@ -184,7 +184,7 @@ def _clean(part: Any) -> Any:
 def _key_of(cls: type[BaseAnswer]) -> AnswerKey:
     fields = cls.model_fields
     rules: dict[str, FieldRule] = {}
-    truths = Truths(fields)
+    coercer = TruthCoercer(fields)
     for name, info in fields.items():
         try:
             rule = rule_of(info)
@@ -193,10 +193,10 @@ def _key_of(cls: type[BaseAnswer]) -> AnswerKey:
         if name in METHODS or (name in OWN_FIELDS and rule is not None):
             raise TemplateError(f"{cls.__name__} cannot have a field {name!r}: every answer has that name; rename it")
         if rule is not None:
-            rules[name] = rule.fitted(truths, name)
+            rules[name] = rule.with_coerced_truth(coercer, name)
     declared = getattr(cls, "VerificationStrategy", None)
     if declared is None:
         return AnswerKey(rules)
     if not hasattr(declared, "verify_strategy"):
         raise TemplateError(f"{cls.__name__}.VerificationStrategy lacks verify_strategy")
-    return AnswerKey(rules, checked_strategy(declared.verify_strategy, rules))
+    return AnswerKey(rules, check_strategy(declared.verify_strategy, rules))

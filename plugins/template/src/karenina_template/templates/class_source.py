@@ -12,11 +12,11 @@ from types import FunctionType
 
 from karenina_template.templates.answer_key import AnswerKey
 from karenina_template.templates.base import BaseAnswer
-from karenina_template.templates.building import BUILDING
+from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.errors import TemplateError, UntrustedTemplate
+from karenina_template.templates.expressions import is_known
 from karenina_template.templates.loading import load_template
 from karenina_template.templates.shape import Shape, shape_of_class
-from karenina_template.templates.syntax import is_known
 from karenina_template.templates.template import Template
 
 
@@ -36,7 +36,7 @@ def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | N
     template's.
     """
     try:
-        with BUILDING:
+        with CLASS_BUILD_LOCK:
             lines, start = inspect.getsourcelines(answer)
     except (OSError, TypeError, SyntaxError):
         return None
@@ -58,7 +58,7 @@ def _named_answer(source: str, name: str) -> str | None:
     if name == "Answer":
         return source
     try:
-        with BUILDING:
+        with CLASS_BUILD_LOCK:
             (cls,) = ast.parse(source).body
     except (SyntaxError, ValueError):
         return None
@@ -80,7 +80,7 @@ def _methods_stand_in(answer: type[BaseAnswer], lines: range) -> bool:
 
 
 def _stands_alone(source: str) -> bool:
-    with BUILDING:
+    with CLASS_BUILD_LOCK:
         tree = ast.parse(source)
     made = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     finder = _Names()

@@ -8,8 +8,8 @@ from typing import Final
 
 from karenina_template.templates.annotation import Annotation
 from karenina_template.templates.compose import Tree
+from karenina_template.templates.expressions import Scope
 from karenina_template.templates.field import FieldRule
-from karenina_template.templates.syntax import Scope
 
 
 class _NoDefault:

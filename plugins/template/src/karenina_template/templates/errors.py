@@ -53,7 +53,7 @@ class UntrustedTemplate(TemplateError):
         )
 
 
-def no_answer(names: Sequence[str], line: int | None = None) -> TemplateError:
+def missing_answer_class(names: Sequence[str], line: int | None = None) -> TemplateError:
     """Return the error for a source without a class `Answer`; `names` are those of its classes that are answers."""
     if not names:
         return TemplateError("there is no class Answer(BaseAnswer)", line=line)

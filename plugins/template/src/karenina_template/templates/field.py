@@ -15,7 +15,7 @@ from pydantic import Field, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from karenina_core.text import did_you_mean
-from karenina_template.templates.building import BUILDING
+from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.primitives import DateMatch, DateRange, DateTolerance, Primitive
 
@@ -75,11 +75,11 @@ class FieldRule:
             return float(self.passes(value, response))
         return self.primitive.score(value, self.truth)
 
-    def fitted(self, fit: Truths, name: str) -> FieldRule:
+    def with_coerced_truth(self, coercer: TruthCoercer, name: str) -> FieldRule:
         """The rule with its truth as a value of the field's annotation. Raises `TemplateError` where it is none."""
         if self.reads_trace or self.truth is None:
             return self
-        truth = fit.value_of(name, self.truth, self.primitive)
+        truth = coercer.coerce(name, self.truth, self.primitive)
         return self if truth is self.truth else replace(self, truth=truth)
 
 
@@ -158,7 +158,7 @@ def rule_of(info: FieldInfo) -> FieldRule | None:
     return make_rule(kept["ground_truth"], kept["verify_with"], kept["weight"], kept["extraction_hint"])
 
 
-class Truths:
+class TruthCoercer:
     """Turns ground truths into values of their fields' annotations, and refuses those that can never be matched.
 
     One object serves all templates of a shape; what pydantic builds for a field is built once, when it is needed, where
@@ -169,7 +169,7 @@ class Truths:
         self._fields = dict(fields)
         self._adapters: dict[str, TypeAdapter[Any] | None] = dict(adapters or {})
 
-    def value_of(self, name: str, truth: object, primitive: Primitive) -> object:
+    def coerce(self, name: str, truth: object, primitive: Primitive) -> object:
         """`truth` as a value of the field `name`: an enum's member for its value, a date for its ISO text.
 
         Numbers suit every numeric annotation (a whole-number field may be compared with 2.5), and a date or a number
@@ -203,7 +203,7 @@ class Truths:
         return truth if isinstance(truth, set | frozenset) and isinstance(value, list | tuple) else value
 
     def _adapter(self, name: str, info: FieldInfo) -> TypeAdapter[Any] | None:
-        with BUILDING:
+        with CLASS_BUILD_LOCK:
             if name not in self._adapters:
                 annotation: Any = info.annotation
                 for item in info.metadata:

@@ -1,4 +1,4 @@
-"""`load_template`: from source text to a template."""
+"""Load a template from its source text: declarations are rebuilt, trusted code is executed."""
 
 from __future__ import annotations
 
@@ -11,52 +11,53 @@ import typing
 import pydantic
 
 from karenina_core.data.trust import NO_TRUST, Trust, digest_of
-from karenina_template.templates import stencil
+from karenina_template.templates import source_cache
 from karenina_template.templates.answer_key import AnswerKey
 from karenina_template.templates.base import BaseAnswer
 from karenina_template.templates.compose import AllOf, AnyOf, AtLeastN, FieldCheck
 from karenina_template.templates.declaration import Declaration
 from karenina_template.templates.errors import TemplateError, UntrustedTemplate
-from karenina_template.templates.execution import executed
+from karenina_template.templates.expressions import known_names
 from karenina_template.templates.field import FieldRule, VerifiedField
-from karenina_template.templates.literals import Cut, cut
+from karenina_template.templates.literal_split import LiteralSplit, split_literals
 from karenina_template.templates.normalize import SynonymMap
 from karenina_template.templates.primitives import known_primitives
 from karenina_template.templates.shape import shape_of_declaration
-from karenina_template.templates.source import declaration_of, parsed
-from karenina_template.templates.syntax import known_in
+from karenina_template.templates.source_check import parse_source, read_declaration
 from karenina_template.templates.template import Template, template_id
+from karenina_template.templates.trusted_execution import run_trusted_source
 
 
 def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template") -> Template:
-    """The template that `source` is.
+    """Return the template that `source` defines.
 
     A source that only declares (a docstring, imports of known names, classes of annotated fields) is rebuilt from its
-    syntax tree and never executed. Any other is code, and runs only where `trust` covers it. `name` stands in errors.
+    syntax tree and never executed. Any other source is code, which is executed only if `trust` covers it. `name` is
+    the template's name in error messages.
 
-    Raises `UntrustedTemplate` for code without trust (nothing has run), and `TemplateError`, with the line where it is
-    known, for everything else that keeps the source from being a template.
+    Raises `UntrustedTemplate` for code that is not trusted, before anything of it runs, and `TemplateError`, with the
+    line if it is known, for every other reason why the source is not a valid template.
     """
-    pieces = cut(source)
-    known = stencil.filled(pieces, source) if pieces is not None else None
-    return known if known is not None else read_template(source, pieces, trust=trust, name=name)
+    split = split_literals(source)
+    found = source_cache.find_template(split, source) if split is not None else None
+    return found if found is not None else read_template(source, split, trust=trust, name=name)
 
 
 def read_template(
-    source: str, pieces: Cut | None = None, *, trust: Trust = NO_TRUST, name: str = "template"
+    source: str, split: LiteralSplit | None = None, *, trust: Trust = NO_TRUST, name: str = "template"
 ) -> Template:
-    """`load_template` where nothing is known of other sources; with `pieces`, its own, others may profit from it."""
+    """Do as `load_template` does, without using the source cache. Given the source's `split`, add it to the cache."""
     try:
-        tree = parsed(source)
+        tree = parse_source(source)
         try:
-            declaration = declaration_of(tree, digest_of(source))
+            declaration = read_declaration(tree, digest_of(source))
         except UntrustedTemplate:
             if not trust.covers(source):
                 raise
-            return _trusted(tree, source)
-        template = _declared(declaration, source)
-        if pieces is not None:
-            stencil.learn(pieces, source, tree, declaration, template)
+            return _run_trusted(tree, source)
+        template = _rebuild(declaration, source)
+        if split is not None:
+            source_cache.add_template(split, source, tree, declaration, template)
     except TemplateError as error:
         raise error.at(template=name) from error.__cause__
     except RecursionError as error:
@@ -64,7 +65,7 @@ def read_template(
     return template
 
 
-def _declared(declaration: Declaration, source: str) -> Template:
+def _rebuild(declaration: Declaration, source: str) -> Template:
     answer = declaration.answer
     try:
         shape = shape_of_declaration(declaration)
@@ -75,7 +76,7 @@ def _declared(declaration: Declaration, source: str) -> Template:
         if field.rule is None:
             continue
         try:
-            rules[field.name] = field.rule.fitted(shape.truths, field.name)
+            rules[field.name] = field.rule.with_coerced_truth(shape.coercer, field.name)
         except TemplateError as error:
             raise error.at(field.line) from error
     return Template(
@@ -88,17 +89,17 @@ def _declared(declaration: Declaration, source: str) -> Template:
     )
 
 
-def _trusted(tree: ast.Module, source: str) -> Template:
-    cls, shape = executed(tree, digest_of(source), _names())
+def _run_trusted(tree: ast.Module, source: str) -> Template:
+    cls, shape = run_trusted_source(tree, digest_of(source), _make_namespace())
     return Template.of_class(cls, shape, source)
 
 
 _MODULES = (typing, datetime, enum, decimal, pydantic)
 
 
-def _names() -> dict[str, object]:
+def _make_namespace() -> dict[str, object]:
     return {
-        **{name: getattr(module, name) for module in _MODULES for name in known_in(module.__name__)},
+        **{name: getattr(module, name) for module in _MODULES for name in known_names(module.__name__)},
         "BaseAnswer": BaseAnswer,
         "VerifiedField": VerifiedField,
         "AllOf": AllOf,

@@ -22,7 +22,7 @@ from pydantic_core import SchemaError
 
 from karenina_template.templates.annotation import Annotation
 from karenina_template.templates.base import OWN_FIELDS, BaseAnswer
-from karenina_template.templates.building import BUILDING
+from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.declaration import (
     NO_DEFAULT,
     Declaration,
@@ -31,7 +31,7 @@ from karenina_template.templates.declaration import (
     ModelDeclaration,
 )
 from karenina_template.templates.errors import TemplateError
-from karenina_template.templates.field import Truths
+from karenina_template.templates.field import TruthCoercer
 from karenina_template.templates.schema import judge_object, judge_part, judge_schema, with_description
 
 _KEPT: Final = 1024
@@ -50,12 +50,12 @@ class Shape:
     answer_class: type[BaseAnswer]
     judge_fields: tuple[str, ...]
     schema_json: str
-    truths: Truths
+    coercer: TruthCoercer
 
 
-def shared(key: Hashable, build: Callable[[], Shape]) -> Shape:
+def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
     """The shape kept under `key`, built first where it is new. The least recently used beyond 1,024 are let go."""
-    with BUILDING:
+    with CLASS_BUILD_LOCK:
         known = _shapes.get(key)
         if known is None:
             known = _shapes[key] = build()
@@ -68,7 +68,7 @@ def shared(key: Hashable, build: Callable[[], Shape]) -> Shape:
 
 def shape_of_declaration(declaration: Declaration) -> Shape:
     """The shape that `declaration` has, shared with all templates that have it too. Raises `TemplateError`."""
-    return shared(("declared", declaration.shape()), lambda: _build(declaration))
+    return get_shape(("declared", declaration.shape()), lambda: _build(declaration))
 
 
 def shape_of_class(cls: type[BaseAnswer]) -> Shape:
@@ -76,11 +76,11 @@ def shape_of_class(cls: type[BaseAnswer]) -> Shape:
     own = cls.__dict__.get("__shape__")
     if isinstance(own, Shape):
         return own
-    with BUILDING:
+    with CLASS_BUILD_LOCK:
         key = cls.answer_key()
         nullable = _nullable(cls)
         schema = judge_schema(nullable, OWN_FIELDS.union(name for name, rule in key.rules.items() if rule.reads_trace))
-        shape = Shape(nullable, tuple(schema["properties"]), json.dumps(schema), Truths(cls.model_fields))
+        shape = Shape(nullable, tuple(schema["properties"]), json.dumps(schema), TruthCoercer(cls.model_fields))
         cls.__shape__ = shape  # type: ignore[attr-defined]  # kept on the class so that it goes when the class goes
     return shape
 
@@ -132,8 +132,8 @@ def _build(declaration: Declaration) -> Shape:
         schema = judge_schema(answer_class, OWN_FIELDS.union(fields.keys() - asked))
     parts = schema["properties"]
     parts.update({name: with_description(parts[name], "") for name in declaration.descriptions() if name in parts})
-    truths = Truths(answer_class.model_fields, {name: part.adapter for name, part in plain.items()})
-    return Shape(answer_class, tuple(parts), json.dumps(schema), truths)
+    coercer = TruthCoercer(answer_class.model_fields, {name: part.adapter for name, part in plain.items()})
+    return Shape(answer_class, tuple(parts), json.dumps(schema), coercer)
 
 
 @dataclass(frozen=True, slots=True)

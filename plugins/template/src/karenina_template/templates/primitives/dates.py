@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from karenina_core.models.from_files import FromFiles
 from karenina_template.templates.primitives.base import Primitive
-from karenina_template.templates.primitives.date_text import Moment, read_date
+from karenina_template.templates.primitives.date_parser import Moment, read_date
 from karenina_template.templates.primitives.values import Number
 
 

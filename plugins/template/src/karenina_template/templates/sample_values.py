@@ -20,7 +20,7 @@ _FORMATS: Final = {
 _DEEPEST: Final = 12
 
 
-def samples(schema: Json) -> Iterator[dict[str, Any]]:
+def make_samples(schema: Json) -> Iterator[dict[str, Any]]:
     """Yield different values for all fields of a judge's `schema`; not each has to fit every constraint."""
     for turn in range(len(_TEXTS)):
         yield {name: _value(part, schema, turn, 0) for name, part in schema["properties"].items()}

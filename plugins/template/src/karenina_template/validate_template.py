@@ -10,9 +10,9 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Slot, Stage, VerificationContext
 from karenina_core.stages.stage import ModelNeed
 from karenina_core.text import join_problems
-from karenina_template.questions import template_of
+from karenina_template.question_template import template_of
 from karenina_template.templates import TemplateError
-from karenina_template.templates.keys import ANSWER_CLASS
+from karenina_template.templates.artifact_keys import ANSWER_CLASS
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -87,7 +87,7 @@ def _bound(question: Question, trust: Trust) -> BoundTemplate | None:
         return None
     bound = template.for_question(question.id)
     if template.has_code:
-        from karenina_template.templates.trial import refuse_failing
+        from karenina_template.templates.sample_check import check_samples
 
-        refuse_failing(bound)
+        check_samples(bound)
     return bound

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from karenina_core.data.trust import Trust, digest_of
 from karenina_template.templates import Template, TemplateError, UntrustedTemplate, load_template
-from karenina_template.templates.literals import cut, is_comment, prefix_before, spans, value_of_literal
+from karenina_template.templates.literal_split import (
+    is_comment,
+    literal_spans,
+    literal_value,
+    prefix_before,
+    split_literals,
+)
 from karenina_template.templates.loading import read_template
 
 # t is a text, n a number, d one of a date, c a comment; o is an option that stands several times, p a pattern after r.
@@ -134,13 +140,13 @@ def test_what_is_known_of_other_sources_changes_nothing(sources: list[str]):
 @settings(deadline=None, max_examples=300)
 def test_sources_with_the_same_rest_have_the_same_tree_but_for_constants(parts: list[str]):
     source = "".join(parts)
-    pieces = cut(source)
+    pieces = split_literals(source)
     if pieces is None:
         return
-    starts = [start for start, _ in spans(source)]
+    starts = [start for start, _ in literal_spans(source)]
     for start, literal in zip(starts, pieces.literals, strict=True):
         try:
-            is_comment(literal) or value_of_literal(literal, prefix_before(source, start))
+            is_comment(literal) or literal_value(literal, prefix_before(source, start))
         except ValueError:
             return
     rest = pieces.rest.split("\0")

@@ -12,7 +12,7 @@ from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, Verif
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import ModelNeed
-from karenina_template.templates.keys import ANSWER_CLASS, PARSED_ANSWER
+from karenina_template.templates.artifact_keys import ANSWER_CLASS, PARSED_ANSWER
 from karenina_toolkit.skipping import unless_failed
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class VerifyTemplate(Stage):
 
         Templates that cannot be read, or that need trust, are left to their items. Raises `ConfigError`.
         """
-        from karenina_template.questions import template_of
+        from karenina_template.question_template import template_of
         from karenina_template.templates import TemplateError
 
         seen: set[str] = set()

@@ -11,7 +11,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.errors import StructuredError
 from karenina_core.models.prompts import fence
 from karenina_core.stages.stage import Skip, Stage
-from karenina_template.templates.keys import ANSWER_CLASS, PARSED_ANSWER
+from karenina_template.templates.artifact_keys import ANSWER_CLASS, PARSED_ANSWER
 from karenina_toolkit.judge_input import judge_input
 from karenina_toolkit.schema_description import field_list
 from karenina_toolkit.skipping import unless_failed
@@ -108,7 +108,7 @@ class ParsingStage(Stage):
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
         """Return whether the question's template has a field for the judge; a template that cannot be read has none."""
-        from karenina_template.questions import template_of
+        from karenina_template.question_template import template_of
         from karenina_template.templates import TemplateError
 
         if not super().needs_judge(config, question, trust):
@@ -153,7 +153,7 @@ class ParsingStage(Stage):
         context.set_artifact(PARSED_ANSWER, answer)
 
 
-async def fill(
+async def fill_template(
     context: VerificationContext,
     bound: BoundTemplate,
     task: PromptTask,
@@ -181,6 +181,6 @@ def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str
     return "\n\n".join(parts)
 
 
-def shown_hints(context: VerificationContext, bound: BoundTemplate) -> Mapping[str, str]:
+def read_hints(context: VerificationContext, bound: BoundTemplate) -> Mapping[str, str]:
     """The extraction hints of the template, where the configuration lets the judge see them."""
     return bound.hints() if context.setting("include_extraction_hints") else {}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core import VerificationContext
 from karenina_core.models.prompts import PromptTask
-from karenina_template.parsing import EXTRACTION, ParsingStage, fill, parsing_request, shown_hints
+from karenina_template.parsing_stage import EXTRACTION, ParsingStage, fill_template, parsing_request, read_hints
 from karenina_template.settings import TemplateSettings
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class ParseTemplate(ParsingStage):
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
         """Ask the judge once, and once more where its reply cannot be read."""
-        hints = shown_hints(context, bound)
+        hints = read_hints(context, bound)
         schema = bound.judge_schema()
         request = parsing_request(context.question.question, schema, hints, text)
-        return (await fill(context, bound, PARSING, request, schema)).value
+        return (await fill_template(context, bound, PARSING, request, schema)).value

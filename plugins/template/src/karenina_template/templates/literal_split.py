@@ -1,7 +1,7 @@
-"""A source taken apart into its literals and the rest, without reading it as Python.
+"""Split a source into its literals and the rest, without parsing it as Python.
 
-Python's grammar looks at no literal's value. So sources with the same rest have the same syntax tree but for the values
-of its constants, and what was found out about one of them holds for all.
+Python's grammar does not depend on the values of literals. Sources with the same rest therefore have the same syntax
+tree, except for the values of its constants.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from karenina_template.templates.building import BUILDING
+from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_toolkit.value_limits import trouble_in
 
-# It begins with a set of characters, so that what is none of them is passed over at once. A text that does not end is
-# taken up to where it would have to: no source takes longer than in proportion to its length.
+# The pattern begins with a set of characters, so that other characters are skipped quickly. A text that is not
+# terminated is matched up to where it would have to end: matching takes time linear in the length of the source.
 _PIECE: Final = re.compile(
     r"""( [\#"'.0-9] (?:
       (?<=\#) [^\n]*+
@@ -39,18 +39,18 @@ _LONGEST: Final = 50_000
 
 
 @dataclass(slots=True)
-class Cut:
-    """A source without its literals and comments (`rest`, which says where one of which kind stood), and these.
+class LiteralSplit:
+    """A source as its literals and comments, and the `rest`, which marks the place and kind of each of them.
 
-    The `r` or `u` before a text belongs to the rest.
+    The prefix `r` or `u` of a text belongs to the rest.
     """
 
     rest: str
     literals: tuple[str, ...]
 
 
-def cut(source: str) -> Cut | None:
-    """`source` taken apart; None where it holds what this cannot tell apart for sure, such as f-strings and bytes."""
+def split_literals(source: str) -> LiteralSplit | None:
+    """Return `source` split; None if it may hold f-strings, bytes or other things that this cannot split safely."""
     if len(source) > _LONGEST or "\0" in source or "\r" in source or not _is_text(source):
         return None
     parts = _PIECE.split(source)
@@ -59,46 +59,46 @@ def cut(source: str) -> Cut | None:
     rest = "\0".join(parts)
     if any(not _is_prefix(rest, found.start()) for found in _AFTER_A_WORD.finditer(rest)):
         return None
-    return Cut(rest, literals)
+    return LiteralSplit(rest, literals)
 
 
 def _is_prefix(text: str, end: int) -> bool:
-    """Whether a lone `r` or `u` stands before `end`."""
+    """Return whether the text before `end` ends with a lone `r` or `u`."""
     return text[end - 1] in "rRuU" and (end == 1 or not (text[end - 2].isalnum() or text[end - 2] == "_"))
 
 
-def spans(source: str) -> list[tuple[int, int]]:
-    """From where to where each literal and comment of a `source` stands, in the order of its `Cut`."""
+def literal_spans(source: str) -> list[tuple[int, int]]:
+    """Return start and end of each literal and comment of `source`, in the order of its `LiteralSplit`."""
     return [found.span() for found in _PIECE.finditer(source)]
 
 
 def prefix_before(source: str, start: int) -> str:
-    """The `r` or `u` that belongs to the literal which begins at `start`, or nothing."""
+    """Return the prefix (`r` or `u`) of the literal that begins at `start`; empty if it has none."""
     return source[start - 1 : start] if source[start] in "'\"" and source[start - 1 : start].isalpha() else ""
 
 
 def is_comment(literal: str) -> bool:
-    """Whether it is a comment, which means nothing."""
+    """Return whether it is a comment, which has no effect."""
     return literal[0] == "#"
 
 
-def value_of_literal(literal: str, prefix: str = "") -> str | int | float:
-    """The value of one literal, before which `prefix` stands. Raises `ValueError` where there is none."""
+def literal_value(literal: str, prefix: str = "") -> str | int | float:
+    """Return the value of a literal with its `prefix`. Raises `ValueError` if it is not a valid text or number."""
     quote = literal[0]
     if quote in "'\"" and "\\" not in literal:
         width = 3 if literal.startswith(quote * 3) else 1
         if len(literal) < 2 * width or not literal.endswith(quote * width):
-            raise ValueError(f"{literal!r:.200} does not end")
+            raise ValueError(f"{literal!r:.200} is not terminated")
         return literal[width:-width]
     if _WHOLE.fullmatch(literal):
         return int(literal)
     if _FRACTION.fullmatch(literal):
         return float(literal)
     try:
-        with BUILDING:
+        with CLASS_BUILD_LOCK:
             value = ast.literal_eval(prefix + literal)
     except (SyntaxError, TypeError, MemoryError, RecursionError) as error:
-        raise ValueError(f"{literal!r:.200} is no literal") from error
+        raise ValueError(f"{literal!r:.200} is not a literal") from error
     if type(value) not in (str, int, float):
         raise ValueError(f"{literal!r:.200} is neither a text nor a number")
     trouble = trouble_in(value)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from karenina_core.text import did_you_mean
-from karenina_template.templates.annotation import annotation_of
-from karenina_template.templates.answer_key import checked_strategy
+from karenina_template.templates.annotation import read_annotation
+from karenina_template.templates.answer_key import check_strategy
 from karenina_template.templates.base import METHODS, OWN_FIELDS
-from karenina_template.templates.building import BUILDING
+from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.declaration import (
     NO_DEFAULT,
     Declaration,
@@ -18,9 +18,16 @@ from karenina_template.templates.declaration import (
     FieldDeclaration,
     ModelDeclaration,
 )
-from karenina_template.templates.errors import TemplateError, no_answer
+from karenina_template.templates.errors import TemplateError, missing_answer_class
+from karenina_template.templates.expressions import (
+    Scope,
+    is_known_import,
+    known_names,
+    read_arguments,
+    read_value,
+    shorten_source,
+)
 from karenina_template.templates.field import FIELD_OPTIONS, UNSET, VERIFIED, make_rule
-from karenina_template.templates.syntax import Scope, arguments_of, known_in, knows, shown, value_of
 
 _CONSTRAINTS: Final = (
     "ge", "gt", "le", "lt", "max_length", "min_length", "multiple_of", "pattern",
@@ -33,10 +40,10 @@ _FACTORIES: Final = frozenset({"bool", "dict", "float", "frozenset", "int", "lis
 _ENUMS: Final = frozenset({"Enum", "IntEnum", "StrEnum"})
 
 
-def parsed(source: str) -> ast.Module:
+def parse_source(source: str) -> ast.Module:
     """The syntax tree of `source`. Raises `TemplateError` where there is none."""
     try:
-        with BUILDING:
+        with CLASS_BUILD_LOCK:
             return ast.parse(source)
     except SyntaxError as error:
         raise TemplateError(f"the source is no Python: {error.msg}", line=error.lineno) from error
@@ -46,7 +53,7 @@ def parsed(source: str) -> ast.Module:
         raise TemplateError(f"the source cannot be read: {error}") from error
 
 
-def declaration_of(tree: ast.Module, digest: str) -> Declaration:
+def read_declaration(tree: ast.Module, digest: str) -> Declaration:
     """What `tree` declares.
 
     Raises `UntrustedTemplate` for anything that is more than a declaration (design: a docstring, imports of known
@@ -84,7 +91,7 @@ def _answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> ModelDec
     named = [item for item in answers if item.name == "Answer"]
     if named:
         return named[0]
-    raise no_answer([item.name for item in answers], line=answers[0].line if answers else None)
+    raise missing_answer_class([item.name for item in answers], line=answers[0].line if answers else None)
 
 
 def _admit(statement: ast.stmt, scope: Scope) -> None:
@@ -93,14 +100,14 @@ def _admit(statement: ast.stmt, scope: Scope) -> None:
             if module == "__future__":
                 return
             for alias in names:
-                if not knows(module, alias.name):
+                if not is_known_import(module, alias.name):
                     raise scope.code(
                         statement, f"`from {module} import {alias.name}` imports what templates do not know"
                     )
                 scope.names[alias.asname or alias.name] = alias.name
         case ast.Import(names=names):
             for alias in names:
-                if not known_in(alias.name):
+                if not known_names(alias.name):
                     raise scope.code(statement, f"`import {alias.name}` imports what templates do not know")
                 top = alias.name.partition(".")[0]
                 scope.modules[alias.asname or top] = alias.name if alias.asname else top
@@ -109,16 +116,16 @@ def _admit(statement: ast.stmt, scope: Scope) -> None:
         case ast.Expr(value=ast.Constant()):
             return
         case _:
-            raise scope.code(statement, f"`{shown(statement)}` is no class, import or docstring")
+            raise scope.code(statement, f"`{shorten_source(statement)}` is no class, import or docstring")
 
 
 def _admit_class(node: ast.ClassDef, scope: Scope) -> None:
     if node.decorator_list:
         raise scope.code(
-            node.decorator_list[0], f"class {node.name} has the decorator `@{shown(node.decorator_list[0])}`"
+            node.decorator_list[0], f"class {node.name} has the decorator `@{shorten_source(node.decorator_list[0])}`"
         )
     if node.keywords:
-        raise scope.code(node, f"class {node.name} has the argument `{shown(node.keywords[0])}`")
+        raise scope.code(node, f"class {node.name} has the argument `{shorten_source(node.keywords[0])}`")
     if getattr(node, "type_params", None):
         raise scope.code(node, f"class {node.name} has type parameters")
     for statement in node.body:
@@ -132,7 +139,9 @@ def _admit_class(node: ast.ClassDef, scope: Scope) -> None:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 raise scope.code(statement, f"class {node.name} has the method {name}()")
             case _:
-                raise scope.code(statement, f"`{shown(statement)}` in class {node.name} is no declaration of a field")
+                raise scope.code(
+                    statement, f"`{shorten_source(statement)}` in class {node.name} is no declaration of a field"
+                )
 
 
 def _bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]) -> set[str]:
@@ -143,7 +152,9 @@ def _bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDeclaratio
             continue
         meaning = scope.meaning(base)
         if meaning not in {"BaseAnswer", "BaseModel", "str", "int", *_ENUMS}:
-            raise scope.code(base, f"class {node.name} is made from `{shown(base)}`, which is no base of templates")
+            raise scope.code(
+                base, f"class {node.name} is made from `{shorten_source(base)}`, which is no base of templates"
+            )
         names.append(meaning)
     if len(names) == 1 or (len(names) == 2 and names[0] in ("str", "int") and names[1] == "Enum"):
         return set(names)
@@ -159,11 +170,13 @@ def _enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclaration:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 if name in members or name.startswith("_"):
                     raise TemplateError(f"enumeration {node.name} cannot have a member {name!r}", line=statement.lineno)
-                members[name] = _enum_value(value_of(value, scope), bases, statement)
+                members[name] = _enum_value(read_value(value, scope), bases, statement)
             case ast.Expr() | ast.Pass():
                 continue
             case _:
-                raise scope.code(statement, f"`{shown(statement)}` in the enumeration {node.name} is no member")
+                raise scope.code(
+                    statement, f"`{shorten_source(statement)}` in the enumeration {node.name} is no member"
+                )
     if not members:
         raise TemplateError(f"enumeration {node.name} has no members", line=node.lineno)
     base = next(iter(bases - {"Enum"}), "Enum")
@@ -173,7 +186,9 @@ def _enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclaration:
 def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
     wanted: Any = str if bases & {"str", "StrEnum"} else int if bases & {"int", "IntEnum"} else str | int | float | bool
     if not isinstance(value, wanted):
-        raise TemplateError(f"`{shown(node)}`: a member of this enumeration cannot be {value!r:.200}", line=node.lineno)
+        raise TemplateError(
+            f"`{shorten_source(node)}`: a member of this enumeration cannot be {value!r:.200}", line=node.lineno
+        )
     return value
 
 
@@ -198,14 +213,16 @@ def _model(
                     raise TemplateError(f"{node.name} has two strategies", line=statement.lineno)
                 strategy = _strategy(statement, scope)
             case ast.Assign():
-                raise scope.code(statement, f"`{shown(statement)}` in class {node.name} is no declaration of a field")
+                raise scope.code(
+                    statement, f"`{shorten_source(statement)}` in class {node.name} is no declaration of a field"
+                )
     fields = {**(inherited.fields if inherited else {}), **own}
     is_answer = inherited.is_answer if inherited else base == "BaseAnswer"
     tree, line = (strategy.tree, strategy.line) if strategy else (None, None)
     rules = {name: item.rule for name, item in fields.items() if item.rule is not None}
     if strategy is not None:
         try:
-            tree = checked_strategy(strategy.tree, rules)
+            tree = check_strategy(strategy.tree, rules)
         except TemplateError as error:
             raise error.at(line) from error
     elif inherited is not None:
@@ -227,12 +244,12 @@ def _strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
                 ast.Assign(targets=[ast.Name(id="verify_strategy")], value=value)
                 | ast.AnnAssign(target=ast.Name(id="verify_strategy"), value=ast.expr() as value)
             ):
-                found = _Strategy(value_of(value, scope), statement.lineno)
+                found = _Strategy(read_value(value, scope), statement.lineno)
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 continue
             case _:
                 raise scope.code(
-                    statement, f"`{shown(statement)}` in VerificationStrategy is not `verify_strategy = ...`"
+                    statement, f"`{shorten_source(statement)}` in VerificationStrategy is not `verify_strategy = ...`"
                 )
     if found is None:
         raise TemplateError("VerificationStrategy lacks verify_strategy", line=node.lineno)
@@ -241,24 +258,24 @@ def _strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
 
 def _field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaration:
     if name.startswith("_"):
-        raise scope.code(node, f"`{shown(node)}` declares a private attribute")
-    annotation = annotation_of(node.annotation, scope)
+        raise scope.code(node, f"`{shorten_source(node)}` declares a private attribute")
+    annotation = read_annotation(node.annotation, scope)
     value = node.value
     if value is None:
         return FieldDeclaration(name, node.lineno, annotation)
     if not isinstance(value, ast.Call):
-        return FieldDeclaration(name, node.lineno, annotation, default=value_of(value, scope))
+        return FieldDeclaration(name, node.lineno, annotation, default=read_value(value, scope))
     kind = scope.meaning(value.func)
     if kind == "VerifiedField":
         own, others = _split(value, scope)
         constraints, _ = _options(name, value, others, scope, verified=True)
-        given = {key: value_of(argument, scope) for key, argument in own.items()}
+        given = {key: read_value(argument, scope) for key, argument in own.items()}
         rule = _rule(name, value, given)
         description = _text(given.get("description"), "description", value)
         return FieldDeclaration(name, node.lineno, annotation, description, constraints, rule=rule)
     if kind == "Field":
         return _plain_field(name, node.lineno, annotation, value, scope)
-    return FieldDeclaration(name, node.lineno, annotation, default=value_of(value, scope))
+    return FieldDeclaration(name, node.lineno, annotation, default=read_value(value, scope))
 
 
 def _rule(name: str, node: ast.Call, given: dict[str, Any]) -> Any:
@@ -275,7 +292,7 @@ def _rule(name: str, node: ast.Call, given: dict[str, Any]) -> Any:
 
 def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str, ast.expr]]:
     """Return the arguments of a `VerifiedField` by name: its own, and those that it shares with pydantic's `Field`."""
-    positional, named = arguments_of(node, scope)
+    positional, named = read_arguments(node, scope)
     if len(positional) > len(VERIFIED):
         raise TemplateError(f"VerifiedField takes {len(VERIFIED)} arguments by their place", line=node.lineno)
     own = dict(zip(VERIFIED, positional, strict=False))
@@ -297,11 +314,11 @@ def _options(
     for key, argument in named.items():
         if key == "default":
             is_required = isinstance(argument, ast.Constant) and argument.value is ...
-            default = NO_DEFAULT if is_required else value_of(argument, scope)
+            default = NO_DEFAULT if is_required else read_value(argument, scope)
         elif key in _CONSTRAINTS:
-            constraints[key] = value_of(argument, scope)
+            constraints[key] = read_value(argument, scope)
         elif key in _UNUSED:
-            value_of(argument, scope)
+            read_value(argument, scope)
         elif verified and key == "default_factory" and scope.meaning(argument) in _FACTORIES:
             continue  # what a judge leaves out is None
         elif key in FIELD_OPTIONS:
@@ -313,13 +330,13 @@ def _options(
 
 
 def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: Scope) -> FieldDeclaration:
-    positional, named = arguments_of(node, scope)
+    positional, named = read_arguments(node, scope)
     if len(positional) > 1 or (positional and "default" in named):
         raise TemplateError("Field takes one positional argument, the default", line=node.lineno)
     if positional:
         named = {"default": positional[0], **named}
     described = named.pop("description", None)
-    description = None if described is None else _text(value_of(described, scope), "description", node)
+    description = None if described is None else _text(read_value(described, scope), "description", node)
     constraints, default = _options(name, node, named, scope)
     return FieldDeclaration(name, line, annotation, description, constraints, default)
 

@@ -43,24 +43,24 @@ _CONSTRUCTORS: Final[dict[str, Callable[..., object]]] = {
 _ALWAYS: Final = frozenset({"bool", "dict", "float", "frozenset", "int", "list", "object", "set", "str", "tuple"})
 
 
-def names_of_karenina() -> frozenset[str]:
+def karenina_names() -> frozenset[str]:
     """The names that a template may import from `karenina*`."""
     return _OURS | known_primitives().keys()
 
 
-def is_ours(module: str) -> bool:
+def is_karenina_module(module: str) -> bool:
     """Whether `module` is one of `karenina*`."""
     return module.partition(".")[0].partition("_")[0] == "karenina"
 
 
-def known_in(module: str) -> frozenset[str]:
+def known_names(module: str) -> frozenset[str]:
     """The names of `module` that templates may use as data; none where the module is not known."""
-    return names_of_karenina() if is_ours(module) else _MODULES.get(module, frozenset())
+    return karenina_names() if is_karenina_module(module) else _MODULES.get(module, frozenset())
 
 
-def knows(module: str, name: str) -> bool:
-    """Whether `name` is one of those `known_in` the module."""
-    if not is_ours(module):
+def is_known_import(module: str, name: str) -> bool:
+    """Whether `name` is one of those `known_names` of the module."""
+    if not is_karenina_module(module):
         return name in _MODULES.get(module, ())
     return name in _OURS or name in known_primitives()
 
@@ -89,7 +89,7 @@ class Scope:
             return node.id if is_known(node.id) else None
         if isinstance(node, ast.Attribute):
             module = self._module(node.value)
-            return node.attr if module is not None and knows(module, node.attr) else None
+            return node.attr if module is not None and is_known_import(module, node.attr) else None
         return None
 
     def _module(self, node: ast.expr) -> str | None:
@@ -97,7 +97,7 @@ class Scope:
             return self.modules.get(node.id)
         if isinstance(node, ast.Attribute):
             outer = self._module(node.value)
-            return f"{outer}.{node.attr}" if outer is not None and is_ours(outer) else None
+            return f"{outer}.{node.attr}" if outer is not None and is_karenina_module(outer) else None
         return None
 
     def code(self, node: ast.AST, what: str) -> UntrustedTemplate:
@@ -119,7 +119,7 @@ def is_known(name: str) -> bool:
     )
 
 
-def shown(node: ast.AST) -> str:
+def shorten_source(node: ast.AST) -> str:
     """The source of `node`, shortened, for messages."""
     try:
         text = ast.unparse(node)
@@ -128,7 +128,7 @@ def shown(node: ast.AST) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def value_of(node: ast.expr, scope: Scope) -> Any:
+def read_value(node: ast.expr, scope: Scope) -> Any:
     """The value of an expression. Raises `UntrustedTemplate` for code and `TemplateError` for mistakes."""
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | None):
@@ -137,17 +137,17 @@ def value_of(node: ast.expr, scope: Scope) -> Any:
                 raise TemplateError(f"{trouble.what}; {trouble.cure}", line=node.lineno)
             return node.value
         case ast.List(elts=items):
-            return [value_of(item, scope) for item in items]
+            return [read_value(item, scope) for item in items]
         case ast.Tuple(elts=items):
-            return tuple(value_of(item, scope) for item in items)
+            return tuple(read_value(item, scope) for item in items)
         case ast.Set(elts=items):
-            return _hashed(node, lambda: {value_of(item, scope) for item in items})
+            return _hashed(node, lambda: {read_value(item, scope) for item in items})
         case ast.Dict(keys=keys, values=values):
             return _hashed(node, lambda: _dict(node, keys, values, scope))
         case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
-            number = value_of(operand, scope)
+            number = read_value(operand, scope)
             if isinstance(number, bool) or not isinstance(number, int | float | Decimal):
-                raise TemplateError(f"a sign wants a number: {shown(node)}", line=node.lineno)
+                raise TemplateError(f"a sign wants a number: {shorten_source(node)}", line=node.lineno)
             return -number if isinstance(node.op, ast.USub) else number
         case ast.Attribute(value=ast.Name(id=name), attr=member) if name in scope.enums:
             members = scope.enums[name]
@@ -156,19 +156,19 @@ def value_of(node: ast.expr, scope: Scope) -> Any:
             return members[member]
         case ast.Call():
             return _called(node, scope)
-    raise scope.code(node, f"`{shown(node)}` is not a literal, a container or a known constructor")
+    raise scope.code(node, f"`{shorten_source(node)}` is not a literal, a container or a known constructor")
 
 
-def arguments_of(node: ast.Call, scope: Scope) -> tuple[list[ast.expr], dict[str, ast.expr]]:
+def read_arguments(node: ast.Call, scope: Scope) -> tuple[list[ast.expr], dict[str, ast.expr]]:
     """The positional and the named arguments of a call; unpacking is code."""
     named: dict[str, ast.expr] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
-            raise scope.code(node, f"`{shown(node)}` unpacks a mapping")
+            raise scope.code(node, f"`{shorten_source(node)}` unpacks a mapping")
         named[keyword.arg] = keyword.value
     for argument in node.args:
         if isinstance(argument, ast.Starred):
-            raise scope.code(node, f"`{shown(node)}` unpacks a sequence")
+            raise scope.code(node, f"`{shorten_source(node)}` unpacks a sequence")
     return node.args, named
 
 
@@ -177,9 +177,9 @@ def _called(node: ast.Call, scope: Scope) -> object:
     constructor = _CONSTRUCTORS.get(name or "") or known_primitives().get(name or "")
     if name is None or constructor is None:
         raise _unknown_call(node, scope)
-    positional, named = arguments_of(node, scope)
-    arguments = [value_of(argument, scope) for argument in positional]
-    keywords = {key: value_of(value, scope) for key, value in named.items()}
+    positional, named = read_arguments(node, scope)
+    arguments = [read_value(argument, scope) for argument in positional]
+    keywords = {key: read_value(value, scope) for key, value in named.items()}
     try:
         return constructor(*arguments, **keywords)
     except ValidationError as error:
@@ -201,7 +201,7 @@ def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
             f"unknown primitive {function.id!r}{near} (a plugin's primitive needs the plugin installed)",
             line=node.lineno,
         )
-    return scope.code(node, f"`{shown(node)}` calls {shown(function)}, which is no known constructor")
+    return scope.code(node, f"`{shorten_source(node)}` calls {shorten_source(function)}, which is no known constructor")
 
 
 def _bad_parameter(name: str, error: ValidationError, constructor: object) -> str:
@@ -221,8 +221,8 @@ def _dict(node: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], s
     found: dict[Any, Any] = {}
     for key, value in zip(keys, values, strict=True):
         if key is None:
-            raise scope.code(node, f"`{shown(node)}` unpacks a mapping")
-        found[value_of(key, scope)] = value_of(value, scope)
+            raise scope.code(node, f"`{shorten_source(node)}` unpacks a mapping")
+        found[read_value(key, scope)] = read_value(value, scope)
     return found
 
 
@@ -230,4 +230,4 @@ def _hashed(node: ast.expr, build: Callable[[], Any]) -> Any:
     try:
         return build()
     except TypeError as error:
-        raise TemplateError(f"`{shown(node)}` cannot be built: {error}", line=node.lineno) from error
+        raise TemplateError(f"`{shorten_source(node)}` cannot be built: {error}", line=node.lineno) from error

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from karenina_template.templates.base import BaseAnswer
 from karenina_template.templates.errors import TemplateError
-from karenina_template.templates.samples import is_open, samples
+from karenina_template.templates.sample_values import is_open, make_samples
 
 if TYPE_CHECKING:
     from karenina_template.templates.template import BoundTemplate
@@ -28,7 +28,7 @@ class _Failure:
         return self.step, type(self.error), str(self.error)
 
 
-def refuse_failing(bound: BoundTemplate) -> None:
+def check_samples(bound: BoundTemplate) -> None:
     """Raise `TemplateError` for a template whose code raises one and the same error for every answer.
 
     The samples are of the types that the judge fills, and the truth itself, if `self.correct` holds a value for each
@@ -37,7 +37,7 @@ def refuse_failing(bound: BoundTemplate) -> None:
     """
     failures: list[_Failure] = []
     truth: dict[str, Any] | None = None
-    for values in samples(bound.judge_schema()):
+    for values in make_samples(bound.judge_schema()):
         answer, failure = _tried(bound, values)
         if answer is not None:
             truth = truth or _truth_of(bound, answer)
