@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from karenina_checks.abstention import AbstentionCheck
-from karenina_checks.judged import JudgedCheck
+from karenina_checks.judge_check import JudgeCheck
 from karenina_checks.prompts import verdict_schema
 from karenina_checks.sufficiency import SufficiencyCheck
 from karenina_core import ArtifactKey, CheckStage, Outcome, Question, VerificationConfig, VerificationContext
@@ -266,7 +266,7 @@ POLITENESS = PromptTask("politeness_detection", "You decide whether a response i
 RUDE_WORDS = ArtifactKey("politeness_detected", bool)
 
 
-class PolitenessCheck(JudgedCheck):
+class PolitenessCheck(JudgeCheck):
     """A check of somebody else's."""
 
     name = "PolitenessCheck"

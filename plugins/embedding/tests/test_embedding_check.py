@@ -11,7 +11,7 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question
 from karenina_core.data.trust import Trust
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_embedding.check import EmbeddingCheck, canonical, expected_values
+from karenina_embedding.embedding_check import EmbeddingCheck, canonical, expected_values
 from karenina_embedding.settings import DEFAULT_MODEL
 from karenina_template.templates import BoundTemplate, load_template
 from karenina_testing import ScriptedModels, StageRun, run_stage

@@ -22,9 +22,9 @@ from karenina_core.data.trust import NO_TRUST
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
 from karenina_embedding import plugin
-from karenina_embedding.check import EmbeddingCheck
-from karenina_embedding.finding import CARRIED, Carried, Carrier, ModelUnavailable, find_model
-from karenina_embedding.models import Embedder, Vector, embedder
+from karenina_embedding.embedder import Embedder, Vector, get_embedder
+from karenina_embedding.embedding_check import EmbeddingCheck
+from karenina_embedding.model_files import PACKAGED_MODELS, ModelPackage, ModelUnavailable, PackagedModel, find_model
 from karenina_embedding.settings import DEFAULT_MODEL, EmbeddingSettings
 from karenina_template.templates import SemanticMatch
 from karenina_template.templates.similarity import SimilarityUnavailable, withdraw_similarity
@@ -75,28 +75,28 @@ def config(**values: Any) -> VerificationConfig:
 @pytest.mark.parametrize("name", [DEFAULT_MODEL, f"sentence-transformers/{DEFAULT_MODEL}"])
 def test_a_package_carries_the_default_model_and_it_is_loaded_once(name: str) -> None:
     assert find_model(name).is_dir()
-    assert embedder(name) is embedder(DEFAULT_MODEL)
-    assert embedder(name).similarity("a heart attack", "a myocardial infarction") > 0.5
+    assert get_embedder(name) is get_embedder(DEFAULT_MODEL)
+    assert get_embedder(name).similarity("a heart attack", "a myocardial infarction") > 0.5
 
 
 def test_a_folder_is_a_model_and_is_the_one_that_is_used(folder: Path) -> None:
-    own = embedder(str(folder))
-    assert own is not embedder(DEFAULT_MODEL)
+    own = get_embedder(str(folder))
+    assert own is not get_embedder(DEFAULT_MODEL)
     assert own.similarity("it is raining", "rain is falling") == pytest.approx(
-        embedder(DEFAULT_MODEL).similarity("it is raining", "rain is falling"), abs=1e-5
+        get_embedder(DEFAULT_MODEL).similarity("it is raining", "rain is falling"), abs=1e-5
     )
 
 
 def test_a_folder_without_a_model_says_so(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match=r"neither modules\.json nor config\.json"):
-        embedder(str(tmp_path))
+        get_embedder(str(tmp_path))
 
 
 def test_a_folder_with_broken_weights_says_so(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors").write_bytes(b"broken")
     with pytest.raises(ModelUnavailable, match="cannot be loaded from"):
-        embedder(str(folder))
+        get_embedder(str(folder))
 
 
 def test_pickled_weights_are_not_loaded(folder: Path) -> None:
@@ -106,13 +106,13 @@ def test_pickled_weights_are_not_loaded(folder: Path) -> None:
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
     with pytest.raises(ModelUnavailable, match="cannot be loaded from"):
-        embedder(str(folder))
+        get_embedder(str(folder))
 
 
 @pytest.mark.parametrize("name", ["no-such-model", "someone/no-such-model", "not a name!"])
 def test_a_model_that_is_nowhere_says_where_was_looked_and_how_to_get_it(name: str) -> None:
     with pytest.raises(ModelUnavailable, match="hf download"):
-        embedder(name)
+        get_embedder(name)
 
 
 def carry(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sha256: str) -> None:
@@ -126,14 +126,18 @@ def carry(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         for file in (file for file in folder.rglob("*") if file.is_file()):
             archive.write(file, file.relative_to(folder))
     monkeypatch.syspath_prepend(packages)
-    monkeypatch.setitem(CARRIED, name, Carried(sha256, (Carrier("not-there", "x"), Carrier("a-zip", "model.zip"))))
+    monkeypatch.setitem(
+        PACKAGED_MODELS,
+        name,
+        PackagedModel(sha256, (ModelPackage("not-there", "x"), ModelPackage("a-zip", "model.zip"))),
+    )
 
 
 def test_a_package_may_carry_a_model_as_a_zip_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    carry("zipped", folder, monkeypatch, tmp_path, CARRIED[DEFAULT_MODEL].sha256)
-    assert embedder("zipped").similarity("a heart attack", "a myocardial infarction") > 0.5
+    carry("zipped", folder, monkeypatch, tmp_path, PACKAGED_MODELS[DEFAULT_MODEL].sha256)
+    assert get_embedder("zipped").similarity("a heart attack", "a myocardial infarction") > 0.5
 
 
 def test_weights_of_another_digest_are_not_loaded(
@@ -141,7 +145,7 @@ def test_weights_of_another_digest_are_not_loaded(
 ) -> None:
     carry("forged", folder, monkeypatch, tmp_path, "0" * 64)
     with pytest.raises(ModelUnavailable, match="package a-zip does not hold the weights of forged"):
-        embedder("forged")
+        get_embedder("forged")
 
 
 @pytest.mark.parametrize("name", ["someone/tiny", "tiny"])
@@ -309,11 +313,11 @@ def test_similarity_is_a_cosine_from_0_to_1(one: Vector, another: Vector, cosine
 @settings(max_examples=10, deadline=None)
 @given(st.text(), st.text())
 def test_any_texts_have_a_similarity_that_does_not_depend_on_their_order(one: str, another: str) -> None:
-    model = embedder(DEFAULT_MODEL)
+    model = get_embedder(DEFAULT_MODEL)
     assert 0 <= model.similarity(one, another) <= 1
     assert model.similarity(one, another) == model.similarity(another, one)
     assert model.similarity(one, one) == 1
 
 
 def test_half_of_a_surrogate_pair_is_no_reason_to_fail() -> None:
-    assert 0 <= embedder(DEFAULT_MODEL).similarity("a\ud800b", "ab") <= 1
+    assert 0 <= get_embedder(DEFAULT_MODEL).similarity("a\ud800b", "ab") <= 1

@@ -11,8 +11,8 @@ import pytest
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question
 from karenina_core.models.ports import AgentReply, ErrorCategory, FinishReason, LLMReply, Message, PortError, ToolCall
-from karenina_generation.generate import GenerateAnswer
-from karenina_generation.guards import RecursionLimitAutoFail, TraceValidationAutoFail
+from karenina_generation.auto_fail import RecursionLimitAutoFail, TraceValidationAutoFail
+from karenina_generation.generate_answer import GenerateAnswer
 from karenina_testing import ScriptedModels, StageRun, run_stage
 
 CALL = ToolCall("c1", "look_up", {"gene": "BCL2"})

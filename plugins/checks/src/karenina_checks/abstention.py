@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from karenina_checks.judged import JudgedCheck
+from karenina_checks.judge_check import JudgeCheck
 from karenina_checks.prompts import ABSTAINED, ABSTENTION_DETECTION, ABSTENTION_SCHEMA, abstention_request
 from karenina_checks.settings import ChecksSettings
 from karenina_core import ArtifactKeys as Keys
@@ -15,7 +15,7 @@ from karenina_toolkit.skipping import unless_failed
 STOPPED: Final = Detection(True, reasoning="the provider stopped the answer")
 
 
-class AbstentionCheck(JudgedCheck):
+class AbstentionCheck(JudgeCheck):
     """Fails answers that are none, in outcome ABSTAINED, and spares them the parsing.
 
     Hedged, partial and approximate answers are answers. A response without any text is no refusal, since nobody

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karenina_checks.judged import JudgedCheck
+from karenina_checks.judge_check import JudgeCheck
 from karenina_checks.prompts import SUFFICIENCY_DETECTION, SUFFICIENCY_SCHEMA, SUFFICIENT, sufficiency_request
 from karenina_checks.settings import ChecksSettings
 from karenina_core import ArtifactKeys as Keys
@@ -11,7 +11,7 @@ from karenina_core.stages.stage import Detection
 from karenina_toolkit.skipping import unless_failed
 
 
-class SufficiencyCheck(JudgedCheck):
+class SufficiencyCheck(JudgeCheck):
     """Fails answers that say too little for their template, in outcome INSUFFICIENT, and spares them the parsing.
 
     `sufficiency_detected` is True where the answer *is* sufficient. A response without any text is insufficient, and no

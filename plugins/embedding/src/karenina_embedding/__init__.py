@@ -22,7 +22,7 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_embedding_check() -> Sequence[type[Stage]]:
         """Slot 9."""
-        from karenina_embedding.check import EmbeddingCheck
+        from karenina_embedding.embedding_check import EmbeddingCheck
 
         return [EmbeddingCheck]
 
@@ -30,8 +30,8 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_primitives() -> Sequence[type[Primitive]]:
         """None of its own: it brings what the core's `SemanticMatch` is lacking."""
-        from karenina_embedding.semantic import ready, similarity
+        from karenina_embedding.semantic_match import compute_similarity, load_model
         from karenina_template.templates.similarity import provide_similarity
 
-        provide_similarity(similarity, ready=ready)
+        provide_similarity(compute_similarity, ready=load_model)
         return []

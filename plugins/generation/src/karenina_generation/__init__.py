@@ -14,7 +14,7 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_generate_answer() -> Sequence[type[Stage]]:
         """Slot 2."""
-        from karenina_generation.generate import GenerateAnswer
+        from karenina_generation.generate_answer import GenerateAnswer
 
         return [GenerateAnswer]
 
@@ -22,7 +22,7 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_recursion_limit_auto_fail() -> Sequence[type[Stage]]:
         """Slot 3."""
-        from karenina_generation.guards import RecursionLimitAutoFail
+        from karenina_generation.auto_fail import RecursionLimitAutoFail
 
         return [RecursionLimitAutoFail]
 
@@ -30,6 +30,6 @@ class plugin:  # noqa: N801 - what entry points name
     @hookimpl
     def karenina_trace_validation_auto_fail() -> Sequence[type[Stage]]:
         """Slot 4."""
-        from karenina_generation.guards import TraceValidationAutoFail
+        from karenina_generation.auto_fail import TraceValidationAutoFail
 
         return [TraceValidationAutoFail]

@@ -28,23 +28,23 @@ def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExamp
         return []
     found: list[FewShotExample] = []
     if config.source != "global":
-        found += [question.few_shot_examples[at] for at in _chosen(question, config, own, mode)]
+        found += [question.few_shot_examples[at] for at in _select_examples(question, config, own, mode)]
         found += own.external_examples
     if config.source != "question_pool":
         found += config.global_external_examples
-    return [one for one in dict.fromkeys(found) if not asks_the_same(one.question, question.question)]
+    return [one for one in dict.fromkeys(found) if not is_same_question(one.question, question.question)]
 
 
-def _chosen(question: Question, config: FewShotConfig, own: QuestionFewShot, mode: str) -> list[int]:
+def _select_examples(question: Question, config: FewShotConfig, own: QuestionFewShot, mode: str) -> list[int]:
     """Return the places of the examples of `question` that the mode chooses."""
-    excluded = {_place(question, choice) for choice in own.excluded_examples}
+    excluded = {_find_example(question, choice) for choice in own.excluded_examples}
     usable = [
         at
         for at, example in enumerate(question.few_shot_examples)
-        if at not in excluded and not asks_the_same(example.question, question.question)
+        if at not in excluded and not is_same_question(example.question, question.question)
     ]
     if mode == "custom":
-        selected = [_place(question, choice) for choice in own.selected_examples]
+        selected = [_find_example(question, choice) for choice in own.selected_examples]
         return [at for at in selected if at in usable]
     if mode == "k-shot":
         count = config.global_k if own.k is None else own.k
@@ -54,7 +54,7 @@ def _chosen(question: Question, config: FewShotConfig, own: QuestionFewShot, mod
     return usable
 
 
-def turns(examples: Sequence[FewShotExample]) -> Iterator[Message]:
+def to_turns(examples: Sequence[FewShotExample]) -> Iterator[Message]:
     """The examples as a user's questions and an assistant's answers.
 
     Turns, because every chat model knows what they mean: no wording of ours stands between example and question, and an
@@ -65,16 +65,16 @@ def turns(examples: Sequence[FewShotExample]) -> Iterator[Message]:
         yield Message.assistant(example.answer)
 
 
-def asks_the_same(one: str, other: str) -> bool:
+def is_same_question(one: str, other: str) -> bool:
     """Whether two questions are one, apart from letter case, spaces and punctuation."""
-    return _bare(one) == _bare(other)
+    return _normalize(one) == _normalize(other)
 
 
-def _bare(text: str) -> str:
+def _normalize(text: str) -> str:
     return "".join(ch for ch in text.casefold() if ch.isalnum()) or text.strip()
 
 
-def _place(question: Question, choice: Choice) -> int:
+def _find_example(question: Question, choice: Choice) -> int:
     """Where the chosen example stands among those of the question."""
     examples = question.few_shot_examples
     if isinstance(choice, int):

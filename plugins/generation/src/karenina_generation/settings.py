@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from karenina_core import VerificationConfig
 
 
-def _spelled(mode: object) -> object:
+def _expand_short_form(mode: object) -> object:
     return "k-shot" if mode == "k" else mode
 
 
-Mode = Annotated[Literal["none", "all", "k-shot", "custom"], BeforeValidator(_spelled)]
+Mode = Annotated[Literal["none", "all", "k-shot", "custom"], BeforeValidator(_expand_short_form)]
 Choice = Annotated[int, Field(ge=0)] | str
 """An example by its place among the question's examples, from 0; by its question; or by the MD5 of its question."""
 
@@ -76,7 +76,7 @@ class GenerationSettings(BaseModel):
     )
 
 
-def few_shot(config: VerificationConfig) -> FewShotConfig | None:
+def few_shot_settings(config: VerificationConfig) -> FewShotConfig | None:
     """What the configuration says about examples; None where none are to be shown."""
     found = config.section(GenerationSettings).few_shot_config
     return found if found is not None and found.enabled and found.source != "disabled" else None

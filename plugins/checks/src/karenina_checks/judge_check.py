@@ -1,4 +1,4 @@
-"""`JudgedCheck`: the base of checks that a judge decides with one yes or no. Third parties can build on it."""
+"""`JudgeCheck`: the base of checks that a judge decides with one yes or no. Third parties can build on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from karenina_core.stages.stage import Detection
 from karenina_toolkit.structured import InvalidReply, ask
 
 
-class JudgedCheck(CheckStage):
+class JudgeCheck(CheckStage):
     """One judge call about the raw response, which ends in reasoning and a verdict.
 
     A subclass declares what every stage does (RAW_LLM_RESPONSE among `requires`), and:

@@ -13,10 +13,10 @@ from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, StructuredError
 from karenina_core.models.ports import PortError
 from karenina_core.stages.stage import ModelNeed
-from karenina_embedding.finding import ModelUnavailable, missing_library
-from karenina_embedding.models import embedder
+from karenina_embedding.embedder import get_embedder
+from karenina_embedding.model_files import ModelUnavailable, explain_missing_library
 from karenina_embedding.prompts import EMBEDDING_CHECK, EQUIVALENCE_SCHEMA, EQUIVALENT, equivalence_request
-from karenina_embedding.semantic import configured
+from karenina_embedding.semantic_match import CONFIGURED_MODEL
 from karenina_embedding.settings import EmbeddingSettings
 from karenina_template.templates.artifact_keys import ANSWER_CLASS, PARSED_ANSWER
 from karenina_toolkit.structured import InvalidReply, ask
@@ -62,14 +62,14 @@ class EmbeddingCheck(Stage):
         """Only where the configuration asks for it. Raises `ConfigError` where sentence-transformers is missing."""
         if not config.section(EmbeddingSettings).embedding_check_enabled:
             return Skip("embedding_check_enabled is false")
-        lacking = missing_library()
+        lacking = explain_missing_library()
         if lacking is not None:
             raise ConfigError([f"embedding_check_enabled: {lacking}"])
         return True
 
     def before_any_run(self, config: VerificationConfig) -> None:
         """Have `SemanticMatch` without a model of its own compare by the one that the configuration names."""
-        configured.set(config.section(EmbeddingSettings).embedding_check_model)
+        CONFIGURED_MODEL.set(config.section(EmbeddingSettings).embedding_check_model)
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
@@ -79,7 +79,7 @@ class EmbeddingCheck(Stage):
         The first run of a process pays some seconds for it here that it would pay later otherwise.
         """
         try:
-            embedder(config.section(EmbeddingSettings).embedding_check_model)
+            get_embedder(config.section(EmbeddingSettings).embedding_check_model)
         except ModelUnavailable as error:
             raise ValueError(f"embedding_check_model: {error}") from error
         return ()
@@ -96,7 +96,7 @@ class EmbeddingCheck(Stage):
             return Skip("the judge found no value in the answer")
         if not expected_values(bound):
             return Skip("the template states no truth to compare with")
-        if not _could_pass(bound, answer, found):
+        if not _would_pass(bound, answer, found):
             return Skip("the fields would fail even if the values meant the same")
         return True
 
@@ -154,7 +154,7 @@ def canonical(values: Mapping[str, Any]) -> str:
     return json.dumps(values, sort_keys=True, ensure_ascii=False)
 
 
-def _could_pass(bound: BoundTemplate, answer: BaseAnswer, found: Mapping[str, Any]) -> bool:
+def _would_pass(bound: BoundTemplate, answer: BaseAnswer, found: Mapping[str, Any]) -> bool:
     """Whether the fields' verdict would be True if every value that was found meant the same as the truth."""
     key = bound.template.key
     if bound.composition is None:
@@ -164,7 +164,7 @@ def _could_pass(bound: BoundTemplate, answer: BaseAnswer, found: Mapping[str, An
 
 
 def _similarity(model: str, one: str, another: str) -> float:
-    return embedder(model).similarity(one, another)
+    return get_embedder(model).similarity(one, another)
 
 
 def _read(data: Mapping[str, Any]) -> _Verdict:
