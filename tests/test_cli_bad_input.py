@@ -37,7 +37,7 @@ class Given:
     out: str
     err: str
 
-    def items(self, code: ExitCode = ExitCode.FINE) -> dict[str, Any]:
+    def items(self, code: ExitCode = ExitCode.SUCCESS) -> dict[str, Any]:
         """The results by question id; the command has to end with this code."""
         assert self.code == code, self.err
         return {one["question_id"]: one for one in json.loads(self.out)["results"]}

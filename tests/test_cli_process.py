@@ -35,7 +35,7 @@ questions:
       gene: {description: The gene, ground_truth: TP53}
 """
 IN_THE_ANSWER = "verify_with: {type: TraceContains, substring: BCL2}"
-PATIENT = "from karenina_cli import main, stopping\nstopping.GRACE = 600\nmain()"
+PATIENT = "from karenina_cli import main, signal_handlers\nsignal_handlers.GRACE = 600\nmain()"
 """The command, with so much time for calls under way that no slow machine runs out of it."""
 
 
@@ -230,7 +230,7 @@ def test_the_command_ends_with_70_where_it_breaks_itself(site: Site) -> None:
     program = (
         "import sys\nsys.argv = ['karenina', 'plan']\n"
         "from karenina_cli import main, plan_command\n"
-        "plan_command.screen_of = None\nmain()"
+        "plan_command.get_screen = None\nmain()"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=site.folder, capture_output=True, text=True)
 

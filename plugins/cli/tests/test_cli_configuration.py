@@ -11,8 +11,8 @@ import pytest
 import typer
 from commandline import asking, benchmark, karenina
 
-from karenina_cli.configuring import configuration
-from karenina_cli.models import model_of, models_of
+from karenina_cli.configuration import configuration
+from karenina_cli.model_specs import parse_model, parse_models
 from karenina_core import hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.models.adapters import AdapterSpec
@@ -51,13 +51,13 @@ def _clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_model_is_written_in_one_word_or_as_json(spec: str, model: dict[str, Any]) -> None:
-    assert model_of(spec) == model
+    assert parse_model(spec) == model
 
 
 @pytest.mark.parametrize("spec", ["", "gpt-4o", ":gpt-4o", "openai:", "openai:@http://host/v1", "{", "[1]", "{} {}"])
 def test_what_names_no_model_is_refused(spec: str) -> None:
     with pytest.raises(typer.BadParameter):
-        model_of(spec)
+        parse_model(spec)
 
 
 @pytest.mark.parametrize(
@@ -72,19 +72,19 @@ def test_what_names_no_model_is_refused(spec: str) -> None:
 )
 def test_a_server_address_needs_its_scheme(spec: str, meant: str) -> None:
     with pytest.raises(typer.BadParameter) as caught:
-        model_of(spec)
+        parse_model(spec)
     assert f"did you mean {meant}" in caught.value.message
     assert "hidden" not in caught.value.message
 
 
 @pytest.mark.parametrize("name", ["claude-sonnet-4@20250514", "gemini@latest", "/models/me@host.org/a.gguf"])
 def test_a_name_may_hold_an_at_sign(name: str) -> None:
-    assert model_of(f"x:{name}") == {"interface": "x", "model_name": name}
+    assert parse_model(f"x:{name}") == {"interface": "x", "model_name": name}
 
 
 def test_ids_are_the_names_numbered_where_they_are_taken() -> None:
     own = '{"id": "b", "interface": "x", "model_name": "a"}'
-    models = models_of(["x:a", "y:a", own, "x:b", "x:a"], [Path("r.jsonl")])
+    models = parse_models(["x:a", "y:a", own, "x:b", "x:a"], [Path("r.jsonl")])
 
     assert [model["id"] for model in models] == ["a", "a-2", "b", "b-2", "a-3", "recorded"]
 
@@ -103,12 +103,12 @@ class Recorder:
 def test_recordings_go_to_the_adapter_that_replays_them() -> None:
     plugins = Plugins()
     with plugin_room.use_plugins(plugins):
-        assert models_of([], [Path("r.jsonl")])[0]["interface"] == "manual", "the one to install"
+        assert parse_models([], [Path("r.jsonl")])[0]["interface"] == "manual", "the one to install"
         plugins.register(Recorder("tape"))
-        assert models_of([], [Path("r.jsonl")])[0]["interface"] == "tape"
+        assert parse_models([], [Path("r.jsonl")])[0]["interface"] == "tape"
         plugins.register(Recorder("disc"))
         with pytest.raises(typer.BadParameter, match="several adapters replay recordings \\(disc, tape\\): name one"):
-            models_of([], [Path("r.jsonl")])
+            parse_models([], [Path("r.jsonl")])
 
 
 def _run_name(file: Path, *arguments: str, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -213,7 +213,7 @@ def test_recordings_of_a_file_are_sought_beside_it(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     traces = '{"id": "m", "interface": "scripted", "model_name": "m", "manual_traces": "answers.jsonl"}'
     from karenina_benchmark import Benchmark
-    from karenina_cli.configuring import configuration
+    from karenina_cli.configuration import configuration
 
     file = benchmark(tmp_path / "sub", "a", more=f"config: {{answering_models: [{traces}]}}\n")
     (model,) = configuration(Benchmark.load(file), None, None).core.answering_models

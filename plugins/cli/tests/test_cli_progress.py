@@ -8,7 +8,7 @@ import pytest
 from commandline import result
 from rich.console import Console
 
-from karenina_cli.money import spent_in_words
+from karenina_cli.cost_output import spent_text
 from karenina_cli.progress import RunProgress
 from karenina_core import ModelConfig
 from karenina_core.data.outcome import Outcome
@@ -95,4 +95,4 @@ def test_a_cost_that_nobody_knows_is_said_to_be_unknown(costs: list[int | None],
     ledger = Ledger(PriceTable(Plugins()))
     for cost in costs:
         ledger.line(Call(Endpoint("llm", MODEL, "a", {}), (), CallInfo())).made.add(Usage(calls=1), cost)
-    assert spent_in_words(ledger) == words
+    assert spent_text(ledger) == words

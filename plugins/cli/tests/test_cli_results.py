@@ -10,8 +10,9 @@ import pytest
 from commandline import karenina, result, result_file
 from rich.console import Console
 
-from karenina_cli.printing import MOST_ROWS, MOST_TRAITS, field_rows, print_result, print_summary, print_table
-from karenina_cli.screen import clean, shortened
+from karenina_cli.result_output import MAX_ROWS, field_rows, print_result, print_table
+from karenina_cli.screen import clean, shorten
+from karenina_cli.summary_output import MAX_TRAITS, print_summary
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import VerificationResultRubric, VetoRecord
@@ -119,8 +120,8 @@ def test_what_a_model_says_cannot_steer_the_terminal() -> None:
 
 
 def test_texts_are_shortened_to_one_line() -> None:
-    assert shortened("a\n b\t c", 20) == "a b c"
-    assert shortened("abcdefgh", 5) == "abcd…"
+    assert shorten("a\n b\t c", 20) == "a b c"
+    assert shorten("abcdefgh", 5) == "abcd…"
     assert clean("a\x00b\u202ec") == "a\\x00b\\x202ec"
 
 
@@ -144,7 +145,7 @@ def test_the_summary_tells_models_apart_where_there_are_several() -> None:
 
 
 def test_a_long_table_shows_what_is_not_correct_and_says_how_much() -> None:
-    results = [result(f"q{number}") for number in range(MOST_ROWS)] + [result("odd", Outcome.WRONG)]
+    results = [result(f"q{number}") for number in range(MAX_ROWS)] + [result("odd", Outcome.WRONG)]
     console = Console(width=200)
     with console.capture() as captured:
         print_table(console, results)
@@ -272,6 +273,6 @@ def test_a_summary_of_verdicts_has_its_pass_rate_and_its_traits() -> None:
 
 
 def test_a_long_list_of_traits_is_cut() -> None:
-    text = summarized(scored(1, regex_trait_scores={f"t{number}": True for number in range(MOST_TRAITS + 2)}))
+    text = summarized(scored(1, regex_trait_scores={f"t{number}": True for number in range(MAX_TRAITS + 2)}))
 
     assert "and 2 more: --json has all" in text

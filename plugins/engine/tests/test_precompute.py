@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from journalled import CONFIG, World, lines, said, words
 
-from karenina_cli.stopping import stopping
+from karenina_cli.signal_handlers import stop_on_signals
 from karenina_core import ArtifactKeys, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.data.result import VerificationResult
@@ -114,7 +114,7 @@ def gone_on(
     with (
         plugin_room.use_plugins(plugins(world, *more)),
         open_run(RunRequest(benchmark, wanted, output=output, journal=journal, replay=replay)) as run,
-        stopping(run, print),
+        stop_on_signals(run, print),
     ):
         run_blocking(lambda: carry_out(run, output=output))
     return run, VerificationResultSet.load(output)

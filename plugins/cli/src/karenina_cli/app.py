@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "run": ("run_command", "run", "Have a benchmark answered and judged, and print each result and the summary."),
-    "status": ("journal_commands", "status", "Tell how far a run is, from its journal, also while it lasts."),
+    "status": ("status_command", "status", "Tell how far a run is, from its journal, also while it lasts."),
     "resume": (
-        "journal_commands",
+        "resume_command",
         "resume",
         "Go on with a run of yours that was stopped, as its command said; keys come from the environment once more.",
     ),
@@ -31,7 +31,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "no calls.",
     ),
     "export": (
-        "journal_commands",
+        "export_command",
         "export",
         "Write what a journal holds as JSON lines: the results of its last run, in order, or the answers alone.",
     ),
@@ -72,7 +72,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
 """The core's commands: module, function, and what is said of each in the list of all (the beginning of its help)."""
 
 GROUPS: Final[dict[str, tuple[str, str, str]]] = {
-    "journal": ("journal_group", "app", "Repair a damaged journal: keep what can be read.")
+    "journal": ("journal_command", "app", "Repair a damaged journal: keep what can be read.")
 }
 """The core's groups of commands: module, Typer application, and the summary in the list of all."""
 
@@ -134,16 +134,16 @@ def _core_app(wanted: str | None) -> typer.Typer:
             epilog = exit_codes_help() if name in _OF_RUNS else None
             app.command(name, epilog=epilog)(getattr(import_module(f"karenina_cli.{module}"), function))
         else:
-            app.command(name, help=summary)(_not_wanted)
+            app.command(name, help=summary)(_unloaded_command)
     for name, (module, group, summary) in GROUPS.items():
         if wanted is None or name == wanted:
             app.add_typer(getattr(import_module(f"karenina_cli.{module}"), group), name=name, help=summary)
         else:
-            app.command(name, help=summary)(_not_wanted)
+            app.command(name, help=summary)(_unloaded_command)
     return app
 
 
-def _not_wanted() -> None:
+def _unloaded_command() -> None:
     """Stands for a command that is listed and not called."""
     raise AssertionError("a command was called that was not loaded")
 

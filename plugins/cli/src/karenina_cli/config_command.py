@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from karenina_cli.screen import clean, screen_of
+from karenina_cli.screen import clean, get_screen
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,7 +23,7 @@ def config(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print the configuration names of the core and of the installed plugins."""
-    screen = screen_of(ctx)
+    screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_core.config import VerificationConfig, all_settings
 

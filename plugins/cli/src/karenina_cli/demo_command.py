@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from karenina_cli.hookspecs import karenina_demos
-from karenina_cli.screen import screen_of
+from karenina_cli.screen import get_screen
 
 if TYPE_CHECKING:
     from karenina_cli.hookspecs import Demo
@@ -38,7 +38,7 @@ def demo(
 
     The first time it gets the two models, says what they are, how large and under which licence, and keeps them.
     """
-    screen = screen_of(ctx)
+    screen = get_screen(ctx)
     with screen.report_errors():
         offered = _offered(screen)
         answering, judge = answering or offered.answering, judge or offered.judge
@@ -72,7 +72,7 @@ def _offered(screen: Screen) -> Demo:
 
 def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *, show: bool) -> VerificationResultSet:
     from karenina_benchmark import Benchmark
-    from karenina_cli.printing import print_result
+    from karenina_cli.result_output import print_result
     from karenina_core import VerificationConfig, VerificationResult
     from karenina_engine.execution import collect
     from karenina_engine.journal.request import RunRequest
@@ -98,7 +98,7 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
 
 def _close(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:
     """Print the summary, how far to believe it, and what to do next."""
-    from karenina_cli.printing import print_summary
+    from karenina_cli.summary_output import print_summary
 
     print_summary(screen.out, results)
     screen.out.print(f"Results     {output}", soft_wrap=True, markup=False)

@@ -48,13 +48,13 @@ def _print(screen: Screen, found: Estimate) -> None:
         table.add_column(name, justify="right")
     for line in found.lines:
         costs = _costs(line)
-        table.add_row(clean(line.model), clean(line.stage), _whole(line.calls), *_tokens(line), *costs)
+        table.add_row(clean(line.model), clean(line.stage), _count_text(line.calls), *_tokens(line), *costs)
     if found.lines:
         screen.out.print(table)
     _say(screen, f"Nothing was asked. {found.items:,} items, {found.done:,} of them with a result in the journal.")
     if found.kept:
         _say(screen, f"{found.kept:,} replies of the others are kept there: they are not paid again.")
-    _say(screen, f"Expected: {_whole(found.calls)} calls for {found.in_words()}.")
+    _say(screen, f"Expected: {_count_text(found.calls)} calls for {found.in_words()}.")
     if found.spent:
         _say(screen, f"Earlier runs with this journal spent {in_words(found.spent)}.")
     if found.sample and found.lines:
@@ -73,10 +73,10 @@ def _say(screen: Screen, text: str) -> None:
 
 
 def _tokens(line: EstimatedLine) -> tuple[str, str]:
-    return _whole(line.input_tokens), _whole(line.output_tokens)
+    return _count_text(line.input_tokens), _count_text(line.output_tokens)
 
 
-def _whole(span: Span) -> str:
+def _count_text(span: Span) -> str:
     return f"{round(span.typical):,}"
 
 

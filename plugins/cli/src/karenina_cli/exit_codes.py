@@ -17,15 +17,15 @@ class ExitCode(IntEnum):
         one.meaning = meaning
         return one
 
-    FINE = 0, "the command did all that it was to do; answers may be wrong"
+    SUCCESS = 0, "the command did all that it was to do; answers may be wrong"
     BELOW_THRESHOLD = 1, "the pass rate is below --fail-under"
     BAD_INPUT = 2, "bad input: a file, option or configuration cannot be used, and no model was asked"
     BUDGET_SPENT = 3, "the budget is spent; `karenina resume JOURNAL --budget MORE` goes on"
     NOTHING_JUDGED = 4, "the run ended and not one item could be judged: each ended in an error"
     FAILED = 70, "an error of the program or a plugin, or the journal or output can no longer be written"
-    OUT_OF_TIME = 124, "run_timeout is over, as timeout(1) ends; `karenina resume JOURNAL` goes on"
+    TIMED_OUT = 124, "run_timeout is over, as timeout(1) ends; `karenina resume JOURNAL` goes on"
     INTERRUPTED = 130, "stopped with Ctrl-C; `karenina resume JOURNAL` goes on"
-    READER_GONE = 141, "who read the output went away (128 and the number of SIGPIPE)"
+    BROKEN_PIPE = 141, "who read the output went away (128 and the number of SIGPIPE)"
 
 
 def exit_codes_help() -> str:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 _LINES: Final = (".jsonl", ".ndjson")
 
 
-def journal_at(screen: Screen, path: Path) -> Path:
+def find_journal(screen: Screen, path: Path) -> Path:
     """Return `path`, or the journal beside it if it is a file of results. Raises `ConfigError` if there is none."""
-    if not holds_results(path):
+    if not is_results_file(path):
         return path
     beside = _beside(path)
     if not beside.is_file():
@@ -32,7 +32,7 @@ def has_journal(path: Path) -> bool:
     return _beside(path).is_file()
 
 
-def holds_results(path: Path) -> bool:
+def is_results_file(path: Path) -> bool:
     """Return whether `path` is a file of lines, as runs write their results, and no journal."""
     if path.suffix.lower() not in _LINES or not path.is_file():
         return False

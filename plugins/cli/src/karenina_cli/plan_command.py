@@ -9,8 +9,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.configuring import Columns, ConfigFile, Settings, columns_of, configuration
-from karenina_cli.screen import Screen, clean, screen_of
+from karenina_cli.configuration import configuration, parse_columns
+from karenina_cli.options import Columns, ConfigFile, Settings
+from karenina_cli.screen import Screen, clean, get_screen
 
 if TYPE_CHECKING:
     from karenina_core.planning.plan import Plan, PlannedStage
@@ -31,9 +32,9 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print the plan: the stages in their order, what each waits for, and what is left out and why."""
-    screen = screen_of(ctx)
+    screen = get_screen(ctx)
     with screen.report_errors():
-        plans = _plans(file, config, settings, question, columns_of(columns))
+        plans = _plans(file, config, settings, question, parse_columns(columns))
         if as_json:
             screen.json(_json(plans, of_file=file is not None))
             return

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.screen import clean, screen_of
+from karenina_cli.screen import clean, get_screen
 
 if TYPE_CHECKING:
     from karenina_cli.screen import Screen
@@ -31,12 +31,12 @@ def list_plugins(
     Adapters of this project that are not installed are listed too, and modules of hook specifications that cannot be
     used. `--hooks` lists the hooks themselves, each with the distribution that specifies it.
     """
-    screen = screen_of(ctx)
+    screen = get_screen(ctx)
     with screen.report_errors():
         if hooks:
             _list_hooks(screen, as_json)
             return
-        found = described()
+        found = describe_plugins()
         if as_json:
             screen.json({"plugins": found})
             return
@@ -71,7 +71,7 @@ def _list_hooks(screen: Screen, as_json: bool) -> None:
         screen.out.print(Text(clean(indent(hook.description, "    "))), soft_wrap=True)
 
 
-def described() -> list[dict[str, Any]]:
+def describe_plugins() -> list[dict[str, Any]]:
     """Every plugin as JSON values: name, kind, distribution, version, state, failure; adapters also `description`,
     `tier`, `ports`, and `available` with the `reason` where it is not. `ignored` are hooks that a plugin implements
     without effect, each with the reason.
@@ -87,10 +87,10 @@ def described() -> list[dict[str, Any]]:
     adapters = {(one.spec.interface, one.distribution): one.spec for one in registered_adapters(current)}
     found = []
     for info in current.describe():
-        one = _described(info)
+        one = _plugin_json(info)
         spec = adapters.get((info.name, info.distribution)) if info.kind == "adapter" else None
         if spec is not None:
-            reason = _reason(spec)
+            reason = _unavailable_reason(spec)
             one |= {
                 "description": spec.description,
                 "tier": spec.tier.value,
@@ -103,7 +103,7 @@ def described() -> list[dict[str, Any]]:
     return sorted([*found, *_not_installed(there)], key=lambda one: (one["kind"], one["name"], one["distribution"]))
 
 
-def _reason(spec: AdapterSpec) -> str | None:
+def _unavailable_reason(spec: AdapterSpec) -> str | None:
     """Why the adapter cannot be used here. One that fails to say it does not keep the others from being listed."""
     try:
         return spec.unavailable() if spec.unavailable is not None else None
@@ -131,7 +131,7 @@ def _not_installed(there: set[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _described(info: PluginInfo) -> dict[str, Any]:
+def _plugin_json(info: PluginInfo) -> dict[str, Any]:
     return {
         "name": info.name,
         "kind": info.kind,

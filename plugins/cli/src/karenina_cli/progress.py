@@ -74,7 +74,7 @@ class RunProgress:
             self._bar.stop()
 
     def finished(self, result: VerificationResult) -> None:
-        """Count one result."""
+        """SpendCounts one result."""
         self.done += 1
         self._counts[_kind(result.outcome)] += 1
         if not result.outcome.judged:

@@ -10,17 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from karenina_cli.configuring import (
-    Answering,
-    Columns,
-    ConfigFile,
-    Judges,
-    Settings,
-    TrustAll,
-    columns_of,
-    configuration,
-)
-from karenina_cli.screen import Screen, clean, screen_of
+from karenina_cli.configuration import configuration, parse_columns
+from karenina_cli.options import Answering, Columns, ConfigFile, Judges, Settings, TrustAll
+from karenina_cli.screen import Screen, clean, get_screen
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
@@ -62,7 +54,7 @@ def prompts(
     Stages run as in a run, over placeholders for what models say. Where the configuration names no models, there need
     be none; of several, the first of each kind is meant.
     """
-    screen = screen_of(ctx)
+    screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_benchmark import Benchmark
         from karenina_core.config import plugins_of
@@ -72,26 +64,26 @@ def prompts(
         from karenina_engine.scheduling.restricted_values import check_restricted_values
 
         trust = Trust.all() if trust_all else stored_trust()
-        benchmark = Benchmark.load(file, trust, columns=columns_of(columns)) if file is not None else None
+        benchmark = Benchmark.load(file, trust, columns=parse_columns(columns)) if file is not None else None
         chosen = configuration(benchmark, config, settings, answering=answering, judges=judge)
         if benchmark is not None:
             check_restricted_values(benchmark, chosen, trust)
         plugins = plugins_of(chosen)
-        wanted = _wanted(task, plugins)
+        wanted = _check_task_names(task, plugins)
         if benchmark is not None:
-            done = _rehearsed(benchmark, chosen, plugins, question, answer, trust)
+            done = _preview(benchmark, chosen, plugins, question, answer, trust)
             if as_json:
-                screen.json(_rehearsal_json(done, wanted))
+                screen.json(_preview_json(done, wanted))
             else:
-                _print_rehearsal(screen, done, wanted, of=len(benchmark))
+                _print_preview(screen, done, wanted, of=len(benchmark))
             return
         for option, given in (("--question", question), ("--answer", answer)):
             if given is not None:
                 raise ConfigError([f"{option} is about a question: give the benchmark's file"])
-        _tell_tasks(screen, plugins, wanted, as_json=as_json)
+        _print_tasks(screen, plugins, wanted, as_json=as_json)
 
 
-def _wanted(names: list[str] | None, plugins: Plugins) -> set[str] | None:
+def _check_task_names(names: list[str] | None, plugins: Plugins) -> set[str] | None:
     """The names of the tasks to print, None for all. Raises `ConfigError` for one that no stage in force declares."""
     from karenina_core.errors import ConfigError
     from karenina_core.text import did_you_mean
@@ -107,7 +99,7 @@ def _wanted(names: list[str] | None, plugins: Plugins) -> set[str] | None:
     return set(names) if names else None
 
 
-def _rehearsed(
+def _preview(
     benchmark: Benchmark,
     config: VerificationConfig,
     plugins: Plugins,
@@ -131,7 +123,7 @@ def _is_wanted(task: PromptTask | None, wanted: set[str] | None) -> bool:
     return wanted is None or (task is not None and not wanted.isdisjoint({task.name, task.family}))
 
 
-def _rehearsal_json(done: PromptPreview, wanted: set[str] | None) -> dict[str, Any]:
+def _preview_json(done: PromptPreview, wanted: set[str] | None) -> dict[str, Any]:
     return {
         "question": done.question.id,
         "prompts": [_prompt_json(one) for one in done.prompts if _is_wanted(one.task, wanted)],
@@ -164,7 +156,7 @@ def _prompt_json(prompt: Prompt) -> dict[str, Any]:
     return found
 
 
-def _print_rehearsal(screen: Screen, done: PromptPreview, wanted: set[str] | None, *, of: int) -> None:
+def _print_preview(screen: Screen, done: PromptPreview, wanted: set[str] | None, *, of: int) -> None:
     screen.note(f"Question {done.question.id}" + (f", one of {of}" if of > 1 else "") + ". No model is asked.")
     for prompt in done.prompts:
         if _is_wanted(prompt.task, wanted):
@@ -193,7 +185,7 @@ def _print_prompt(screen: Screen, prompt: Prompt) -> None:
     _line(screen, "")
 
 
-def _tell_tasks(screen: Screen, plugins: Plugins, wanted: set[str] | None, *, as_json: bool) -> None:
+def _print_tasks(screen: Screen, plugins: Plugins, wanted: set[str] | None, *, as_json: bool) -> None:
     from karenina_engine.offline.prompt_preview import declared_tasks
 
     tasks = [one for one in declared_tasks(plugins) if _is_wanted(one.task, wanted)]

@@ -10,17 +10,17 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.configuring import Columns, ConfigFile, Settings, columns_of
-from karenina_cli.journal_commands import JournalFile
-from karenina_cli.journal_paths import journal_at
-from karenina_cli.models import SPEC_HELP
-from karenina_cli.screen import Screen, clean, screen_of
+from karenina_cli.configuration import parse_columns
+from karenina_cli.journal_paths import find_journal
+from karenina_cli.model_specs import SPEC_HELP
+from karenina_cli.options import Columns, ConfigFile, JournalFile, Settings
+from karenina_cli.screen import Screen, clean, get_screen
 
 if TYPE_CHECKING:
     from karenina_engine.offline.rescoring import Change, Rescored
     from karenina_engine.results.aggregate import Summary
 
-MOST_ROWS = 200
+MAX_ROWS = 200
 """How many changes a table shows at most; `--json` has all."""
 
 
@@ -58,22 +58,22 @@ def rescore(
     anew (another question, field or trait) is an error of its item. The journal may be somebody else's: name the
     benchmark then.
     """
-    screen = screen_of(ctx)
+    screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_cli.rescored_run import rescored_run
+        from karenina_cli.rescore_request import make_rescore_request
         from karenina_engine.offline.rescoring import rescore as scored_again
 
         target = output.absolute() if output is not None else None
-        chosen = rescored_run(
+        chosen = make_rescore_request(
             screen,
-            journal_at(screen, journal),
+            find_journal(screen, journal),
             file,
             config=config,
             settings=settings,
             judges=judge,
             ask=ask,
             trust_all=trust_all,
-            columns=columns_of(columns),
+            columns=parse_columns(columns),
         )
         found = scored_again(
             chosen.journal,
@@ -134,25 +134,33 @@ def _print_changes(screen: Screen, found: Rescored) -> None:
     table = Table(show_lines=False)
     for name in ("Question", "Models", "Replicate", "Before", "After", "Changed", "Why"):
         table.add_column(name, overflow="fold")
-    for change in rows[:MOST_ROWS]:
+    for change in rows[:MAX_ROWS]:
         question, answering, judge, replicate = change.item
         who = answering if judge == answering else f"{answering}, judged by {judge}"
-        cells = [question, who, str(replicate), change.before.value, change.after.value, _what(change), change.why]
+        cells = [
+            question,
+            who,
+            str(replicate),
+            change.before.value,
+            change.after.value,
+            _changes_text(change),
+            change.why,
+        ]
         table.add_row(*(Text(clean(cell)) for cell in cells), style="bold" if change.flipped else None)
     screen.out.print(table)
-    if len(rows) > MOST_ROWS:
-        screen.note(f"{MOST_ROWS} of {len(rows)} changes are shown; --json has all.")
+    if len(rows) > MAX_ROWS:
+        screen.note(f"{MAX_ROWS} of {len(rows)} changes are shown; --json has all.")
 
 
-def _what(change: Change) -> str:
-    parts = [f"{name}: {_word(was)} -> {_word(now)}" for name, (was, now) in change.fields.items()]
+def _changes_text(change: Change) -> str:
+    parts = [f"{name}: {_passed_text(was)} -> {_passed_text(now)}" for name, (was, now) in change.fields.items()]
     parts += [f"{name}: {was} -> {now}" for name, (was, now) in change.traits.items()]
     if change.granular is not None:
         parts.append(f"granular: {_number(change.granular[0])} -> {_number(change.granular[1])}")
     return "\n".join(parts)
 
 
-def _word(passed: bool | None) -> str:
+def _passed_text(passed: bool | None) -> str:
     return "-" if passed is None else "passes" if passed else "fails"
 
 
@@ -161,7 +169,7 @@ def _number(value: Any) -> str:
 
 
 def _print_totals(screen: Screen, found: Rescored, output: Path | None) -> None:
-    from karenina_cli.printing import share_text
+    from karenina_cli.summary_output import share_text
 
     flips = found.flips
     better = sum(change.after.value == "correct" for change in flips)

@@ -81,10 +81,10 @@ class Screen:
         except BrokenPipeError:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, sys.stdout.fileno())  # else the interpreter complains when it flushes at its end
-            raise typer.Exit(ExitCode.READER_GONE) from None
+            raise typer.Exit(ExitCode.BROKEN_PIPE) from None
 
 
-def screen_of(context: typer.Context) -> Screen:
+def get_screen(context: typer.Context) -> Screen:
     """The screen of the call that `context` belongs to."""
     found = context.find_root().obj
     return found if isinstance(found, Screen) else Screen.make()
@@ -95,7 +95,7 @@ def clean(text: str) -> str:
     return _UNUSUAL.sub(lambda found: found[0] if found[0].isprintable() else _visible(found[0]), text)
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """`text` in one line of at most `most` characters."""
     beginning = text[: most * _SPACES]
     line = " ".join(clean(beginning).split())
@@ -110,12 +110,12 @@ def _visible(ch: str) -> str:
 def _console_class() -> type[Console]:
     from rich.console import Console
 
-    class Ours(Console):
+    class PipeSafeConsole(Console):
         def on_broken_pipe(self) -> None:
             """Let the command end; rich would end it with 1, which says something else here."""
             raise BrokenPipeError
 
-    return Ours
+    return PipeSafeConsole
 
 
 def _console(*, stderr: bool) -> Console:

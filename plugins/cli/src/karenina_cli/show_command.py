@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from karenina_cli.screen import screen_of
+from karenina_cli.screen import get_screen
 from karenina_core.data.outcome import Outcome
 
 
@@ -25,11 +25,12 @@ def show(
     full: Annotated[bool, typer.Option("--full", help="Print long answers whole.")] = False,
 ) -> None:
     """Show the results of a run, each in full, and the summary of those that are shown."""
-    screen = screen_of(ctx)
+    screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_cli.money import cost_in_words, spent_for
-        from karenina_cli.printing import print_result, print_summary
-        from karenina_cli.run_command import result_json, summary_json
+        from karenina_cli.cost_output import cost_text, read_spending
+        from karenina_cli.json_output import result_json, summary_json
+        from karenina_cli.result_output import print_result
+        from karenina_cli.summary_output import print_summary
         from karenina_core.errors import ConfigError
         from karenina_core.text import did_you_mean
         from karenina_engine.cost.ledger import make_spending_report
@@ -45,7 +46,7 @@ def show(
                 (not outcome or result.outcome in outcome) and (not question or result.question_id in question)
             )
         )
-        spent = spent_for(files)
+        spent = read_spending(files)
         if as_json:
             screen.json(
                 {
@@ -59,6 +60,6 @@ def show(
         if not quiet:
             for number, result in enumerate(results, 1):
                 print_result(screen.out, result, f"{number}/{len(results)}", detailed=True, full=full)
-        print_summary(screen.out, results, cost=cost_in_words(spent) if everything.usage().calls else None)
+        print_summary(screen.out, results, cost=cost_text(spent) if everything.usage().calls else None)
         if len(results) < len(everything):
             screen.note(f"{len(results)} of {len(everything)} results were chosen; the summary is of these.")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
 
 FAILED = 70
-READER_GONE = 141
+BROKEN_PIPE = 141
 
 
 class _Output(io.FileIO):
@@ -82,7 +82,7 @@ def fail(error: OSError) -> NoReturn:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)  # or the interpreter reports it once more when it flushes at its end
     if isinstance(error, BrokenPipeError):
-        sys.exit(READER_GONE)
+        sys.exit(BROKEN_PIPE)
     sys.stderr.write(f"Error: the standard output cannot be written: {error.strerror or error}\n")
     sys.exit(FAILED)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from karenina_cli.screen import Screen, clean, screen_of
+from karenina_cli.screen import Screen, clean, get_screen
 
 if TYPE_CHECKING:
     from karenina_benchmark import BenchmarkContent
@@ -83,14 +83,14 @@ def trust(
     Restricted values can start programs, choose where requests and keys go, name files outside of the file's folder,
     choose plugins, or change what is paid. Files that they name are not opened.
     """
-    screen = screen_of(ctx)
+    screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_engine.journal.trust_store import store_trust, trust_file
 
         found = find(file)
         if not as_json:
             _print(screen, file, found)
-        agreed = found.untrusted and (yes or (not as_json and _asked(screen, found)))
+        agreed = found.untrusted and (yes or (not as_json and _confirm(screen, found)))
         count = len(found.new_code) + (len(found.values) + len(found.paths) if found.new else 0)
         if agreed:
             store_trust([*(code.digest for code in found.new_code), *found.new], note=str(file))
@@ -224,7 +224,7 @@ def _print(screen: Screen, file: Path, found: Found) -> None:
         screen.note(f"Broken, with or without trust: {clean(problem)}")
 
 
-def _asked(screen: Screen, found: Found) -> bool:
+def _confirm(screen: Screen, found: Found) -> bool:
     if not sys.stdin.isatty():
         screen.note("Not asked, because the input is no terminal: --yes trusts.")
         return False

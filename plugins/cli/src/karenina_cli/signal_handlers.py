@@ -17,7 +17,7 @@ INTERRUPTED: Final = "it was interrupted"
 
 
 @contextmanager
-def stopping(run: RunSession, note: Callable[[str], None]) -> Iterator[None]:
+def stop_on_signals(run: RunSession, note: Callable[[str], None]) -> Iterator[None]:
     """Let Ctrl-C (and SIGTERM) stop `run` while the block lasts; the user is told by `note`.
 
     The first takes up nothing more and lets calls under way end for a moment; the second raises `KeyboardInterrupt`.

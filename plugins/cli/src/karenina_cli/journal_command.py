@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from karenina_cli.screen import screen_of
+from karenina_cli.screen import get_screen
 
 if TYPE_CHECKING:
     from karenina_engine.journal.repair import RepairReport
@@ -40,7 +40,7 @@ def repair(
     Each row is kept that is exactly as it was written; what is lost is asked again when the run goes on. The damaged
     file is kept under another name. A journal of an earlier version of Karenina is brought to the format of this one.
     """
-    screen = screen_of(ctx)
+    screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_engine.journal.repair import repair as repaired
 

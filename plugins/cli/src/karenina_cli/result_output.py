@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -13,18 +13,11 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.screen import clean, shortened
+from karenina_cli.screen import clean, shorten
 from karenina_core.data.outcome import Outcome
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from karenina_core.data.result import VerificationResult
-    from karenina_core.models.ports import Usage
-    from karenina_engine.results.aggregate import Summary
-    from karenina_engine.results.failure_counts import Failure
-    from karenina_engine.results.rates import Rate
-    from karenina_engine.results.trait_summary import TraitSummary
 
 STYLES: Final[Mapping[Outcome, str]] = {
     Outcome.CORRECT: "green",
@@ -49,16 +42,12 @@ _SYMBOLS: Final[Mapping[Outcome, str]] = {
     Outcome.RUBRIC_ERROR: "!",
 }
 _PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "…": "..."}
-MOST_DETAILED: Final = 20_000
+MAX_DETAILED: Final = 20_000
 """Characters of a text that are laid out; wrapping more takes seconds."""
 NOT_EXTRACTED: Final = "(looks at the answer itself)"
 NOTHING: Final = "nothing"
-MOST_ROWS: Final = 100
+MAX_ROWS: Final = 100
 """How many results a table shows at most; the others stand in the file."""
-MOST_TRAITS: Final = 20
-"""How many traits a summary shows at most."""
-MOST_FAILURES: Final = 5
-"""How many different failures a summary shows."""
 
 
 class Results(Protocol):
@@ -67,22 +56,6 @@ class Results(Protocol):
     def __len__(self) -> int: ...
 
     def __iter__(self) -> Iterator[VerificationResult]: ...
-
-
-class Summarized(Protocol):
-    """What has a summary: a set of results, or their totals."""
-
-    def summary(self) -> Summary:
-        """Of all results."""
-
-    def by_models(self) -> Mapping[tuple[str, str], Summary]:
-        """Of each pair of answering model and judge, by their ids."""
-
-    def failures(self) -> Sequence[Failure]:
-        """Why items were not judged, equal reasons together."""
-
-    def usage(self) -> Usage:
-        """What all of them used."""
 
 
 def verdict(outcome: Outcome, console: Console) -> Text:
@@ -122,8 +95,8 @@ def print_result(
         grid.add_row("Why", Text(f"the same as {same_as}", style="dim"))
         _print_block(console, head, grid)
         return
-    answer = _answer(result, MOST_DETAILED if detailed else most_answer, full=full)
-    grid.add_row("Answer", Group(answer, Text(_who(result), style="dim")))
+    answer = _answer(result, MAX_DETAILED if detailed else most_answer, full=full)
+    grid.add_row("Answer", Group(answer, Text(_models_text(result), style="dim")))
     rows = field_rows(result)
     if rows:
         grid.add_row("Fields", _fields(rows, console))
@@ -136,12 +109,12 @@ def print_result(
     if detailed:
         _add_details(grid, result)
     _print_block(console, head, grid)
-    if full and len(result.template.raw_llm_response) > (MOST_DETAILED if detailed else most_answer):
-        console.print(_AsItIs(clean(result.template.raw_llm_response)), crop=False)
+    if full and len(result.template.raw_llm_response) > (MAX_DETAILED if detailed else most_answer):
+        console.print(_UnwrappedText(clean(result.template.raw_llm_response)), crop=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _AsItIs:
+class _UnwrappedText:
     """A text that is printed without being wrapped, which would take minutes for megabytes."""
 
     text: str
@@ -181,13 +154,13 @@ def as_text(value: Any, none: str = NOTHING) -> str:
 
 
 def print_table(console: Console, results: Results) -> None:
-    """Print results as a table, a row each. Of more than `MOST_ROWS` those are shown that are not correct."""
-    few = len(results) <= MOST_ROWS
+    """Print results as a table, a row each. Of more than `MAX_ROWS` those are shown that are not correct."""
+    few = len(results) <= MAX_ROWS
     shown: list[VerificationResult] = []
     kinds = set()
     for result in results:
         kinds.add(result.item[1:])
-        if len(shown) < MOST_ROWS and (few or result.outcome is not Outcome.CORRECT):
+        if len(shown) < MAX_ROWS and (few or result.outcome is not Outcome.CORRECT):
             shown.append(result)
     several = len(kinds) > 1
     seen = _SeenFailures()
@@ -197,16 +170,16 @@ def print_table(console: Console, results: Results) -> None:
     for result in shown:
         rows = field_rows(result)
         repeated = seen.first(result, result.metadata.result_id) is not None
-        question = Text(shortened(result.metadata.question_text, 80))
+        question = Text(shorten(result.metadata.question_text, 80))
         if several:
-            question.append(f"\n{_who(result)}", style="dim")
+            question.append(f"\n{_models_text(result)}", style="dim")
         table.add_row(
             question,
-            Text(shortened(result.template.raw_llm_response, 160)),
-            Text("\n".join(f"{name}: {shortened(found, 60)}" for name, found, _, _ in rows)),
-            Text("\n".join(shortened(truth, 60) for _, _, truth, _ in rows) or shortened(_raw_truth(result), 80)),
+            Text(shorten(result.template.raw_llm_response, 160)),
+            Text("\n".join(f"{name}: {shorten(found, 60)}" for name, found, _, _ in rows)),
+            Text("\n".join(shorten(truth, 60) for _, _, truth, _ in rows) or shorten(_raw_truth(result), 80)),
             verdict(result.outcome, console),
-            Text("the same as above" if repeated else shortened(result.why(), 200)),
+            Text("the same as above" if repeated else shorten(result.why(), 200)),
         )
     console.print(table)
     if len(shown) < len(results):
@@ -240,114 +213,6 @@ class _SeenFailures:
         return earlier if earlier != position else None
 
 
-def print_summary(console: Console, results: Summarized, path: Path | None = None, *, cost: str | None = None) -> None:
-    """Print the pass rate with its denominator and interval, what could not be judged, the bounds, and the tokens.
-
-    `path` is the file that holds the results, where there is one, and `cost` what they cost, in words.
-    """
-    summary = results.summary()
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True, style="bold")
-    grid.add_column(overflow="fold")
-    for name, text in summary_lines(summary, results.usage()):
-        grid.add_row(name, Text(text))
-    if cost is not None:
-        grid.add_row("Cost", Text(clean(cost)))
-    by_models = results.by_models()
-    if len(by_models) > 1:
-        for (answering, judge), one in by_models.items():
-            who = answering if judge == answering else f"{answering} judged by {judge}"
-            grid.add_row("", Text(f"{clean(who)}: {share_text(one)}{_unjudged(one)}"))
-    for name, text in _failure_lines(results):
-        grid.add_row(name, Text(clean(text)))
-    if path is not None:
-        grid.add_row("Results", Text(clean(str(path))))
-    console.print(grid)
-
-
-def summary_lines(summary: Summary, usage: Usage) -> Iterable[tuple[str, str]]:
-    """The lines of a summary, each with its name."""
-    if not scores_only(summary):
-        yield "Pass rate", rate_text(summary.pass_rate)
-    if summary.not_judged:
-        kinds = ", ".join(f"{count} {name}" for name, count in summary.outcomes.items() if not Outcome(name).judged)
-        yield "Not judged", f"{summary.not_judged} of {summary.items}: {kinds}"
-        if summary.worst is not None:
-            yield "Bounds", f"{percent(summary.worst)} if all of these were wrong, {percent(summary.best)} if right"
-    yield "Outcomes", ", ".join(f"{count} {name}" for name, count in summary.outcomes.items()) or "none"
-    if summary.mean_granular is not None:
-        yield "Granular", f"{summary.mean_granular:.3f} on average of {summary.granular_out_of}"
-    traits = list(summary.traits.items())
-    for place, (name, trait) in enumerate(traits[:MOST_TRAITS]):
-        yield "" if place else "Traits", f"{clean(name)}: {trait_text(trait)}"
-    if len(traits) > MOST_TRAITS:
-        yield "", f"and {len(traits) - MOST_TRAITS} more: --json has all"
-    if usage.calls or usage.total_tokens:
-        calls = f"{usage.calls:,} call{'' if usage.calls == 1 else 's'}"
-        yield "Tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out, {calls}"
-
-
-def _failure_lines(results: Summarized) -> Iterator[tuple[str, str]]:
-    """The reasons for which most items were not judged, each with the number of these items."""
-    failures = results.failures()
-    for number, failure in enumerate(failures[:MOST_FAILURES]):
-        yield "Failures" if number == 0 else "", f"{_items(failure.items)}: {shortened(failure.error, 400)}"
-    left = failures[MOST_FAILURES:]
-    if left:
-        count = sum(failure.items for failure in left)
-        yield "", f"{_items(count)}: {len(left)} other reasons, which `karenina show` has"
-
-
-def _items(count: int) -> str:
-    return f"{count} item{'' if count == 1 else 's'}"
-
-
-def scores_only(summary: Summary) -> bool:
-    """Return whether the items have scores of traits, or errors of traits, and no verdict."""
-    return summary.pass_rate.value is None and bool(summary.scored or Outcome.RUBRIC_ERROR.value in summary.outcomes)
-
-
-def share_text(summary: Summary) -> str:
-    """Return the pass rate, or how many items were scored if there are only scores."""
-    return f"{summary.scored} of {summary.items} scored" if scores_only(summary) else rate_text(summary.pass_rate)
-
-
-def trait_text(trait: TraitSummary) -> str:
-    """Return the scores of a trait in words: `80.0% true of 10, 2 not scored`, or `mean 3.5 of 12`."""
-    found = []
-    if trait.share is not None:
-        found.append(f"{percent(trait.share)} true")
-    if trait.mean is not None:
-        found.append(f"mean {trait.mean:.3g}")
-    found += [f"{clean(label)} {count}" for label, count in trait.labels.items()]
-    found += [f"{clean(name)} {mean:.3g}" for name, mean in trait.parts.items()]
-    text = f"{', '.join(found) or 'scored'} of {trait.n}" if trait.n else ""
-    missing = f"{trait.not_scored} not scored" if trait.not_scored else ""
-    absent = f"{trait.skipped} without its concept" if trait.skipped else ""
-    return ", ".join(filter(None, (text, missing, absent)))
-
-
-def rate_text(rate: Rate) -> str:
-    """Return a rate with its denominator and interval: `8 of 10 judged (80.0%, rough 95% CI 49.0%-94.3%)`.
-
-    The interval is called rough if there are few questions.
-    """
-    if rate.value is None:
-        return "none: no item has a verdict"
-    about = "" if rate.clusters == rate.out_of else f" on {rate.clusters} question{'' if rate.clusters == 1 else 's'}"
-    bounds = f"{'rough ' if rate.is_rough else ''}95% CI {percent(rate.low)}-{percent(rate.high)}"
-    return f"{rate.hits} of {rate.out_of} judged{about} ({percent(rate.value)}, {bounds})"
-
-
-def percent(share: float | None) -> str:
-    """A share of one as a percentage with one decimal."""
-    return "-" if share is None else f"{100 * share:.1f}%"
-
-
-def _unjudged(summary: Summary) -> str:
-    return f", {summary.not_judged} not judged" if summary.not_judged else ""
-
-
 def _trait_lines(result: VerificationResult) -> list[str]:
     """Return each trait with its score, or why it has none."""
     if result.rubric is None:
@@ -366,7 +231,7 @@ def _raw_truth(result: VerificationResult) -> str:
     return result.metadata.raw_answer or ""
 
 
-def _who(result: VerificationResult) -> str:
+def _models_text(result: VerificationResult) -> str:
     meta = result.metadata
     who = f"{meta.answering_id} ({meta.answering_model})"
     if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
@@ -384,7 +249,7 @@ def _answer(result: VerificationResult, most: int, *, full: bool) -> Text:
     return _cut(answer, most, way_on=": `karenina show --full`")
 
 
-def _cut(text: str, most: int = MOST_DETAILED, way_on: str = "") -> Text:
+def _cut(text: str, most: int = MAX_DETAILED, way_on: str = "") -> Text:
     """Return the beginning of a text, with how much is missing."""
     if len(text) <= most:
         return Text(clean(text))

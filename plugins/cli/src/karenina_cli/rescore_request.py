@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karenina_benchmark.config_files import read_config_values
-from karenina_cli.configuring import anchored, overlaid
-from karenina_cli.models import models_of
-from karenina_cli.own_run import enter_folder, look_up, secrets_now, still_there
+from karenina_cli.configuration import resolve_recordings, with_settings
+from karenina_cli.model_specs import parse_models
+from karenina_cli.resume_request import change_to_run_folder, current_settings, existing_ids, read_commands
 from karenina_core.config import VerificationConfig
 from karenina_core.config import all_settings as owned_settings
 from karenina_core.errors import ConfigError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RescoredRun:
+class RescoreRequest:
     """The journal, and what its items are scored with."""
 
     journal: Path
@@ -32,7 +32,7 @@ class RescoredRun:
     ids: Sequence[str] | None
 
 
-def rescored_run(
+def make_rescore_request(
     screen: Screen,
     journal: Path,
     file: Path | None,
@@ -43,7 +43,7 @@ def rescored_run(
     ask: bool,
     trust_all: bool,
     columns: Mapping[str, str] | None = None,
-) -> RescoredRun:
+) -> RescoreRequest:
     """Return what is to be scored again.
 
     The benchmark is `file`, else that of the user's own run. Settings are those of the user's own run, else those of
@@ -52,7 +52,7 @@ def rescored_run(
     """
     from karenina_benchmark import Benchmark
 
-    labels, command = look_up(journal)
+    labels, command = read_commands(journal)
     if file is None and command is None:
         name = plain_name(labels.benchmark) or "BENCHMARK"
         raise ConfigError(
@@ -64,9 +64,9 @@ def rescored_run(
     if judges and not ask:
         raise ConfigError(["--judge names who may be asked, and nothing is asked without --ask"])
     path, file, config = journal.absolute(), _absolute(file), _absolute(config)
-    given = anchored(read_config_values(config), config) if config is not None else {}
+    given = resolve_recordings(read_config_values(config), config) if config is not None else {}
     if command is not None:
-        enter_folder(command)
+        change_to_run_folder(command)
     named = command["benchmark"] if file is None and command is not None else str(file)
     skip_broken = command is not None and command.get("skip_broken", False)
     columns = columns or (command.get("columns") if command is not None else None)
@@ -75,11 +75,11 @@ def rescored_run(
     values |= {name: value for name, value in given.items() if name not in MODEL_ROLES}
     models: dict[str, Sequence[Any]] = dict(labels.models())
     if ask:
-        live = models_of(judges) if judges else given.get("parsing_models") or _own_judges(benchmark, command)
-        models["parsing_models"] = _asked(labels, live)
-    chosen = overlaid(VerificationConfig(**{**values, **models}), settings)
+        live = parse_models(judges) if judges else given.get("parsing_models") or _own_judges(benchmark, command)
+        models["parsing_models"] = _confirm(labels, live)
+    chosen = with_settings(VerificationConfig(**{**values, **models}), settings)
     ids = list(labels.questions) if labels.questions is not None else None
-    return RescoredRun(path, benchmark, chosen, still_there(screen, benchmark, ids))
+    return RescoreRequest(path, benchmark, chosen, existing_ids(screen, benchmark, ids))
 
 
 def _absolute(path: Path | None) -> Path | None:
@@ -108,11 +108,11 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
     if command is None:
         return ()
     stored = {name: value for name, value in command["config"].items() if name == "parsing_models"}
-    found: Sequence[Any] = with_secrets(stored, secrets_now(benchmark, command)).get("parsing_models", ())
+    found: Sequence[Any] = with_secrets(stored, current_settings(benchmark, command)).get("parsing_models", ())
     return found
 
 
-def _asked(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
+def _confirm(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
     """Return the judges of the run as they are to be asked, paired by id. Raises `ConfigError` if one is lacking."""
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
     wanted = [str(entry.get("id")) for entry in labels.judges]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_cli.configuring import anchored, section_of
+from karenina_cli.configuration import read_config_section, resolve_recordings
 from karenina_core.errors import ConfigError
 from karenina_engine.calls.journal_labels import JournalLabels, make_run_line
 from karenina_engine.journal.command import same_benchmark_config, trusted_content, with_secrets
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from karenina_cli.screen import Screen
 
 
-def resumed_run(screen: Screen, journal: Path) -> RunRequest:
+def make_resume_request(screen: Screen, journal: Path) -> RunRequest:
     """Return the last run of the user on the journal, as its command would start it now.
 
     The working directory is that of the command from here on. Raises `ConfigError` if the user has no such run, or if
@@ -32,13 +32,13 @@ def resumed_run(screen: Screen, journal: Path) -> RunRequest:
     from karenina_engine.journal.command import content_digest
     from karenina_engine.results.result_file import check_output
 
-    labels, command = look_up(journal)
+    labels, command = read_commands(journal)
     if command is None:
-        raise ConfigError([_not_yours(labels, journal)])
+        raise ConfigError([_foreign_journal_text(labels, journal)])
     if command["output"] is None:
         raise ConfigError([f"the run of {journal} was started from Python, without a file: start it there once more"])
     path = journal.absolute()
-    enter_folder(command)
+    change_to_run_folder(command)
     # Files outside of its folder are read, and nothing of them is used before `_still_trusted` has compared them.
     benchmark = Benchmark.load(
         command["benchmark"],
@@ -49,7 +49,7 @@ def resumed_run(screen: Screen, journal: Path) -> RunRequest:
     if content_digest(benchmark) != command["content"]:
         screen.note(f"{command['benchmark']} has changed since: items of questions that changed run once more.")
     try:
-        values = with_secrets(command["config"], secrets_now(benchmark, command))
+        values = with_secrets(command["config"], current_settings(benchmark, command))
     except ConfigError as error:
         raise ConfigError([*error.problems, f"  {make_run_line(labels, path)}"]) from error
     output = Path(command["output"])
@@ -57,7 +57,7 @@ def resumed_run(screen: Screen, journal: Path) -> RunRequest:
     return RunRequest(
         benchmark,
         VerificationConfig(**values),
-        question_ids=still_there(screen, benchmark, command["questions"]),
+        question_ids=existing_ids(screen, benchmark, command["questions"]),
         trust="all" if _still_trusted(screen, benchmark, command) else None,
         output=output,
         journal=path,
@@ -67,7 +67,7 @@ def resumed_run(screen: Screen, journal: Path) -> RunRequest:
     )
 
 
-def look_up(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
+def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
     """Return what a journal states of its last run, and the user's own command for it, if there is one.
 
     Raises `JournalError`, and `ConfigError` for a journal without a run and for a state file that cannot be used.
@@ -84,7 +84,7 @@ def look_up(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
         raise ConfigError([*error.problems, line]) from error
 
 
-def enter_folder(command: Mapping[str, Any]) -> None:
+def change_to_run_folder(command: Mapping[str, Any]) -> None:
     """Make the working directory that of the user's command. Raises `ConfigError`."""
     try:
         os.chdir(command["folder"])
@@ -92,7 +92,7 @@ def enter_folder(command: Mapping[str, Any]) -> None:
         raise ConfigError([f"the folder of the run is gone: {command['folder']} ({error.strerror})"]) from error
 
 
-def secrets_now(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, Any]:
+def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, Any]:
     """Return the names that the user's configuration file and environment set now.
 
     The benchmark's own section counts as long as it is the one that the command was given with.
@@ -101,12 +101,12 @@ def secrets_now(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, A
     from karenina_core.config import read_environment
 
     file = Path(command["config_file"]) if command["config_file"] is not None else None
-    table = anchored(read_config_values(file), file) if file is not None and file.is_file() else {}
+    table = resolve_recordings(read_config_values(file), file) if file is not None and file.is_file() else {}
     same = same_benchmark_config(benchmark, command)
-    return {**(section_of(benchmark) if same else {}), **table, **dict(read_environment())}
+    return {**(read_config_section(benchmark) if same else {}), **table, **dict(read_environment())}
 
 
-def still_there(screen: Screen, benchmark: Benchmark, ids: list[str] | None) -> list[str] | None:
+def existing_ids(screen: Screen, benchmark: Benchmark, ids: list[str] | None) -> list[str] | None:
     """Return the ids that the benchmark still has."""
     if ids is None:
         return None
@@ -129,7 +129,7 @@ def _still_trusted(screen: Screen, benchmark: Benchmark, command: Mapping[str, A
     return False
 
 
-def _not_yours(labels: JournalLabels, journal: Path) -> str:
+def _foreign_journal_text(labels: JournalLabels, journal: Path) -> str:
     return (
         f"you have not run the journal {journal} at this place, so nothing was started: a journal may be anybody's, "
         "and resume goes by the commands that you gave yourself. It describes this one; read it, mend its paths and "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from karenina_engine.scheduling.session import RunSession
 
 
-def money_json(run: RunSession) -> dict[str, Any]:
+def cost_json(run: RunSession) -> dict[str, Any]:
     """`money` as `--json` prints it: the ledger of a run, and its budget in US dollars, null where it has none."""
     budget = run.budget
     limit = float(dollars(budget.limit)) if budget is not None else None
@@ -59,7 +59,7 @@ def ledger_table(lines: Iterable[LedgerLine], total: SpendCounts) -> Table:
     return table
 
 
-def spent_in_words(ledger: Ledger) -> str | None:
+def spent_text(ledger: Ledger) -> str | None:
     """What was spent so far, for the progress of a run; None while there is nothing to tell."""
     total = ledger.total()
     if not total.calls:
@@ -68,7 +68,7 @@ def spent_in_words(ledger: Ledger) -> str | None:
     return "cost unknown" if words == UNKNOWN_COST else f"{words} spent"
 
 
-def spent_for(files: Sequence[Path]) -> list[LedgerLine] | None:
+def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
     """What the runs spent that wrote these result files, from the journals beside them; None where one has none."""
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView
@@ -87,7 +87,7 @@ def spent_for(files: Sequence[Path]) -> list[LedgerLine] | None:
     return found
 
 
-def cost_in_words(lines: Sequence[LedgerLine] | None) -> str:
+def cost_text(lines: Sequence[LedgerLine] | None) -> str:
     """What was spent, and by which model, in one line."""
     if lines is None:
         return f"{UNKNOWN_COST}: the journal of the run does not stand beside its results (`karenina status JOURNAL`)"
@@ -99,7 +99,7 @@ def cost_in_words(lines: Sequence[LedgerLine] | None) -> str:
     return f"{total.in_words()} for {total.calls:,} calls in all runs of the journal" + (f": {each}" if each else "")
 
 
-def how_to_raise(run: RunSession) -> str:
+def budget_hint(run: RunSession) -> str:
     """How a run whose budget is spent goes on."""
     assert run.budget is not None
     where = f"`karenina resume {run.journal.path} --budget MORE`" if run.journal is not None else "the same command"

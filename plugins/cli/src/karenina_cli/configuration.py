@@ -6,48 +6,15 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import typer
 
-from karenina_cli.models import SPEC_HELP, models_of
+from karenina_cli.model_specs import parse_models
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
     from karenina_core.config import VerificationConfig
-
-ConfigFile = Annotated[
-    Path | None, typer.Option("--config", "-c", help="A configuration file: TOML, YAML or JSON.", show_default=False)
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="NAME=VALUE", help="Set one name (`karenina config` lists them).", show_default=False
-    ),
-]
-Answering = Annotated[
-    list[str] | None, typer.Option("--answering", "-a", metavar="SPEC", help=f"A model under test: {SPEC_HELP}")
-]
-Judges = Annotated[
-    list[str] | None, typer.Option("--judge", "-j", metavar="SPEC", help="A judge, written in the same way.")
-]
-TrustAll = Annotated[
-    bool,
-    typer.Option(
-        "--trust-all", help="Run the benchmark's code and use its restricted values: only for your own files."
-    ),
-]
-
-
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=COLUMN",
-        help="Which columns of a table are question, answer, id and keywords, if they have other names: "
-        "question=Prompt,answer=Gold.",
-        show_default=False,
-    ),
-]
 
 _NEXT_COLUMN = re.compile(r",(?=\s*\w+\s*=)")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
@@ -74,15 +41,15 @@ def configuration(
     layers = ConfigLayers()
     of_benchmark = f"the config section of {benchmark.path if benchmark is not None else None}"
     if benchmark is not None and benchmark.run_config:
-        layers.add(section_of(benchmark), of_benchmark)
+        layers.add(read_config_section(benchmark), of_benchmark)
     if file is not None:
-        layers.add(anchored(read_config_values(file), file), str(file))
+        layers.add(resolve_recordings(read_config_values(file), file), str(file))
     layers.add(dict(read_environment()), "the environment")
     if answering or recordings is not None:
-        models = models_of(answering or (), [recordings] if recordings is not None else ())
+        models = parse_models(answering or (), [recordings] if recordings is not None else ())
         layers.add({"answering_models": models}, "--answering" if answering else "--recordings")
     if judges:
-        layers.add({"parsing_models": models_of(judges)}, "--judge")
+        layers.add({"parsing_models": parse_models(judges)}, "--judge")
     for setting in settings or ():
         name, value = _one(setting, layers.values)
         merged = "." in setting.partition("=")[0] and layers.origin.get(name) == of_benchmark
@@ -90,7 +57,7 @@ def configuration(
     return layers.make_config().with_benchmark_names(layers.names_from(of_benchmark))
 
 
-def overlaid(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
+def with_settings(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
     """A configuration with what `--set` says over it. Raises `ConfigError` and `typer.BadParameter`."""
     values = dict(config.given())
     for setting in settings or ():
@@ -149,25 +116,25 @@ def _toml_or_json(text: str) -> Any:
     return found
 
 
-def anchored(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
+def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
     """Return `table` with the relative paths of recordings made relative to the file that says them."""
     folder = file.parent if file is not None else Path()
     return {
-        name: [_anchored_model(model, folder) for model in value]
+        name: [_resolve_recording(model, folder) for model in value]
         if name in ("answering_models", "parsing_models") and isinstance(value, list)
         else value
         for name, value in table.items()
     }
 
 
-def _anchored_model(model: Any, folder: Path) -> Any:
+def _resolve_recording(model: Any, folder: Path) -> Any:
     traces = model.get("manual_traces") if isinstance(model, Mapping) else None
     if not isinstance(traces, str) or Path(traces).is_absolute():
         return model
     return {**model, "manual_traces": str(folder / traces)}
 
 
-def section_of(benchmark: Benchmark) -> dict[str, Any]:
+def read_config_section(benchmark: Benchmark) -> dict[str, Any]:
     """Return the `config` section of a benchmark with its relative paths and programs below the file's folder."""
     from karenina_core.config import all_settings
 
@@ -176,14 +143,14 @@ def section_of(benchmark: Benchmark) -> dict[str, Any]:
     return {
         name: str(folder / value)
         if isinstance(value, str) and name in owned and owned[name].from_files == "below"
-        else [_with_programs_below(model, folder) for model in value]
+        else [_resolve_programs(model, folder) for model in value]
         if name in ("answering_models", "parsing_models") and isinstance(value, list)
         else value
-        for name, value in anchored(benchmark.run_config, benchmark.path).items()
+        for name, value in resolve_recordings(benchmark.run_config, benchmark.path).items()
     }
 
 
-def _with_programs_below(model: Any, folder: Path) -> Any:
+def _resolve_programs(model: Any, folder: Path) -> Any:
     """Return a model whose relative paths to programs and files are looked up in `folder`.
 
     They are the commands of MCP servers, and the settings of the adapter that it declares to be paths.
@@ -193,7 +160,7 @@ def _with_programs_below(model: Any, folder: Path) -> Any:
     found = dict(model)
     servers, extra = model.get("mcp_urls_dict"), model.get("extra")
     if isinstance(servers, Mapping):
-        found["mcp_urls_dict"] = {name: _command_below(command, folder) for name, command in servers.items()}
+        found["mcp_urls_dict"] = {name: _resolve_command(command, folder) for name, command in servers.items()}
     if isinstance(extra, Mapping):
         paths = _path_settings(model.get("interface"))
         found["extra"] = {
@@ -217,7 +184,7 @@ def _path_settings(interface: Any) -> frozenset[str]:
     return frozenset(name for name, info in fields if Path in (info.annotation, *get_args(info.annotation)))
 
 
-def _command_below(command: Any, folder: Path) -> Any:
+def _resolve_command(command: Any, folder: Path) -> Any:
     if not isinstance(command, str) or "://" in command:
         return command
     try:
@@ -229,7 +196,7 @@ def _command_below(command: Any, folder: Path) -> Any:
     return shlex.join([str((folder / program).absolute()), *arguments])
 
 
-def columns_of(given: Iterable[str] | None) -> dict[str, str] | None:
+def parse_columns(given: Iterable[str] | None) -> dict[str, str] | None:
     """Return the columns that `--columns question=COLUMN,answer=COLUMN` maps. Raises `typer.BadParameter`."""
     found: dict[str, str] = {}
     for words in given or ():
@@ -241,7 +208,7 @@ def columns_of(given: Iterable[str] | None) -> dict[str, str] | None:
     return found or None
 
 
-def chosen_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
+def select_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
     """The ids of the questions to ask: those of `wanted` or all, at most `limit`. Unknown ones are kept for the run to
     refuse."""
     ids = list(dict.fromkeys(wanted)) if wanted else list(benchmark.ids)

@@ -22,7 +22,7 @@ _PATH = ("/", "./", "../", "~")
 _FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a JSON object such as {"interface": ...}'
 
 
-def model_of(spec: str) -> dict[str, Any]:
+def parse_model(spec: str) -> dict[str, Any]:
     """The model's configuration that `spec` means; its `id` may be missing. Raises `typer.BadParameter`.
 
     The interface ends at the first colon, so that names with a tag (`openai:llama3:8b`) stay whole; the base URL begins
@@ -81,12 +81,12 @@ def _object_of(text: str) -> dict[str, Any]:
     return found
 
 
-def models_of(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dict[str, Any]]:
+def parse_models(specs: Iterable[str], recordings: Iterable[Path] = ()) -> list[dict[str, Any]]:
     """The models of one role, each with an `id`: its own, else its name, numbered where that is taken.
 
     Each of `recordings` is a model more, whose answers stand in that file.
     """
-    models = [model_of(spec) for spec in specs]
+    models = [parse_model(spec) for spec in specs]
     models += [
         {"id": "recorded", "interface": _recorder(), "model_name": "recorded", "manual_traces": str(path)}
         for path in recordings

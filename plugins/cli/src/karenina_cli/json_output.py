@@ -1,0 +1,36 @@
+"""Results and their summary as `--json` prints them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_engine.results.aggregate import Totals
+
+
+def result_json(result: VerificationResult) -> dict[str, Any]:
+    """A result as `--json` prints it: all of it, with `question_id` beside `outcome`."""
+    return {"question_id": result.question_id, **json.loads(result.model_dump_json())}
+
+
+def summary_json(results: Totals) -> dict[str, Any]:
+    """`summary` as `--json` prints it, with the usage and a summary for each pair of models."""
+    usage = results.usage()
+    return {
+        "summary": {
+            **results.summary().model_dump(mode="json"),
+            "usage": {
+                "input_tokens": usage.input_tokens,
+                "output_tokens": usage.output_tokens,
+                "total_tokens": usage.total_tokens,
+                "calls": usage.calls,
+            },
+            "failures": [{"items": one.items, "error": one.error} for one in results.failures()],
+            "by_models": [
+                {"answering": answering, "judge": judge, **summary.model_dump(mode="json")}
+                for (answering, judge), summary in results.by_models().items()
+            ],
+        }
+    }
