@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import SplitResult
+
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 _UNKNOWN_TO_OPENAI = ("minLength", "maxLength")
 _HOLDING = frozenset({"properties", "$defs", "anyOf", "oneOf", "allOf", "prefixItems", "items"})
@@ -23,7 +26,22 @@ def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[st
     Strict mode wants every key required and no other keys allowed, `anyOf` in place of `oneOf`, nothing beside a
     `$ref`, and no defaults. A schema with a key that may be absent, or with an open map, is not strict. OpenAI's own
     service (`official`) refuses limits of string length too; other servers use them to keep small models short.
+
+    The questions of a benchmark share few schemas, so forms are cached: what is returned must not be changed.
     """
+    try:
+        text = to_json(schema)
+    except PydanticSerializationError:  # half of a surrogate pair, or a mapping of another kind
+        return _strict_form(schema, official)
+    return _cached_form(text, official)
+
+
+@lru_cache(maxsize=64)
+def _cached_form(text: bytes, official: bool) -> tuple[dict[str, Any], bool]:
+    return _strict_form(from_json(text), official)
+
+
+def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, Any], bool]:
     if not _can_be_strict(schema):
         return dict(schema), False
     return _adapted(schema, official), True
