@@ -324,7 +324,7 @@ def test_values_without_a_use_are_named_and_no_keys_of_json_ld(
     Benchmark.load(written(tmp_path, everywhere=[rating(form, "Global") for form in forms]))
     (note,) = caplog.messages
     assert note.endswith(
-        "kept, and not used by traits of this kind: min_score (trait 'llm-boolean-defaults'); "
+        "values that traits of this kind do not use: min_score (trait 'llm-boolean-defaults'); "
         "max_score (trait 'llm-boolean-defaults'); tn_instructions (trait 'metric-tp-only-with-tn')"
     )
 

@@ -55,14 +55,14 @@ def test_a_saved_benchmark_equals_the_one_that_was_saved(name: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["genes.csv", "genes.jsonl"])
-def test_a_name_that_is_given_counts(name: str, tmp_path: Path) -> None:
+def test_a_changed_name_is_compared(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(FILES[name], "utf-8")
     first, second = Benchmark.load(tmp_path / name), Benchmark.load(tmp_path / name)
     second.name = "Other"
     assert first != second
 
 
-def test_other_templates_are_not_equal(tmp_path: Path) -> None:
+def test_different_templates_are_not_equal(tmp_path: Path) -> None:
     genes().save(tmp_path / "genes.yaml")
     first, second = Benchmark.load(tmp_path / "genes.yaml"), (tmp_path / "genes.yaml").read_text("utf-8")
     (tmp_path / "other.yaml").write_text(second.replace("BCL2", "TP53"), "utf-8")

@@ -53,14 +53,14 @@ def test_questions_keep_their_order(benchmark):
     assert benchmark.get("it").raw_answer == "Rome"
 
 
-def test_an_id_can_be_given_once(benchmark):
+def test_a_duplicate_id_is_refused(benchmark):
     with pytest.raises(ValueError, match=r"two questions have the id 'fr'.*question_id"):
         benchmark.add_question("Another?", question_id="fr")
     assert len(benchmark) == 2
 
 
-def test_a_whole_question_stands_alone(benchmark):
-    with pytest.raises(ValueError, match="stands alone"):
+def test_a_question_object_takes_no_other_arguments(benchmark):
+    with pytest.raises(ValueError, match="cannot be combined"):
         benchmark.add_question(Question(question="a?"), raw_answer="b")
     assert benchmark.add_question(Question(question="a?")) in benchmark.questions
 
@@ -76,7 +76,7 @@ def test_keywords_are_not_one_text(benchmark):
         benchmark.add_question("a?", keywords="geo")
 
 
-def test_an_id_that_is_not_there_names_the_nearest():
+def test_an_unknown_id_suggests_the_nearest():
     benchmark = Benchmark.create("b")
     benchmark.add_question("a?", question_id="paris")
     with pytest.raises(KeyError, match="did you mean 'paris'"):
@@ -109,25 +109,25 @@ def test_a_trait_name_that_the_global_rubric_has_is_refused(benchmark):
         benchmark.add_question("a?", rubric=[LLMRubricTrait(name="clear")])
 
 
-def test_a_template_is_loaded_once_and_only_when_asked():
+def test_a_template_is_loaded_once():
     question = Question(question="a?", answer_template=DECLARED)
     assert template_of(question) is template_of(question)
 
 
-def test_a_broken_template_is_told_by_who_asks_for_it():
+def test_a_broken_template_raises_on_access():
     question = Question(question="a?", answer_template="class Answer(")
     with pytest.raises(TemplateError):
         template_of(question)
 
 
-def test_trust_is_not_remembered_for_the_next_who_asks():
+def test_trust_is_not_remembered_between_calls():
     question = Question(question="a?", answer_template=CODE)
     assert template_of(question, Trust.all()) is not None
     with pytest.raises(UntrustedTemplate):
         template_of(question)
 
 
-def test_a_class_needs_no_trust_and_is_stored_by_its_source(tmp_path):
+def test_a_class_needs_no_trust_and_is_saved_as_source(tmp_path):
     benchmark = Benchmark.create("b")
     question = benchmark.add_question("a?", answer_template=Capital)
     assert question.answer_class is Capital
@@ -138,7 +138,7 @@ def test_a_class_needs_no_trust_and_is_stored_by_its_source(tmp_path):
     assert "VerifiedField(" in loaded.answer_template
 
 
-def test_questions_with_other_classes_differ():
+def test_questions_with_different_classes_differ():
     class Other(Capital):
         pass
 
@@ -152,7 +152,7 @@ def test_the_class_stays_with_a_changed_question():
     assert question.answer_class is Capital
 
 
-def test_a_saved_file_is_found_by_its_content_too(tmp_path, benchmark):
+def test_the_format_of_a_file_is_found_by_its_content(tmp_path, benchmark):
     benchmark.save(tmp_path / "b.jsonld")
     (tmp_path / "b.txt").write_text((tmp_path / "b.jsonld").read_text())
     loaded = Benchmark.load(tmp_path / "b.txt")

@@ -132,13 +132,13 @@ def test_a_pickled_function_is_kept_and_not_loaded(tmp_path):
     assert (trait.pickled, trait.function, trait.source) == ("gASVAAAAAAAAAA==", None, None)
 
 
-def test_a_trait_that_nobody_knows_stays_in_the_rubric(tmp_path):
+def test_a_trait_of_unknown_kind_stays_in_the_rubric(tmp_path):
     (trait,) = load(tmp_path, CHECKPOINT).global_rubric.other_traits
     assert isinstance(trait, UnknownTrait)
     assert (trait.name, trait.type, trait.who) == ("by_hand", "ManualRubricTrait", "me")
 
 
-def test_both_forms_carry_what_is_not_understood(tmp_path):
+def test_unknown_content_survives_both_formats(tmp_path):
     first = load(tmp_path, CHECKPOINT)
     first.save(tmp_path / "b.yaml")
     second = Benchmark.load(tmp_path / "b.yaml")
@@ -183,7 +183,7 @@ def test_a_rubric_of_plain_objects_is_read(tmp_path):
     assert benchmark.unread == {"globalRubric": {"name": "Test rubric"}}
 
 
-def test_we_write_schema_org_words(tmp_path):
+def test_checkpoints_use_the_vocabulary_of_schema_org(tmp_path):
     benchmark = Benchmark.create("b")
     benchmark.add_question("q?", "a", TEMPLATE, rubric=[LLMRubricTrait(name="t")])
     benchmark.save(tmp_path / "b.jsonld")

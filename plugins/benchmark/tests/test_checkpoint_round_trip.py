@@ -121,7 +121,7 @@ def without_clashes(benchmark):
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-def test_what_is_saved_is_what_is_loaded(tmp_path, ending, benchmark):
+def test_a_saved_benchmark_loads_unchanged(tmp_path, ending, benchmark):
     file = tmp_path / f"benchmark{ending}"
     benchmark.save(file)
     first = file.read_text()

@@ -1,3 +1,5 @@
+"""The JSON lines format: questions are read from the file one at a time."""
+
 import gc
 import json
 import weakref
@@ -29,7 +31,7 @@ def written(folder: Path, *lines: object, name: str = "genes.jsonl") -> Path:
     return file
 
 
-def test_every_line_is_a_question_with_the_keys_of_the_readable_form(tmp_path: Path) -> None:
+def test_lines_have_the_keys_of_yaml_questions(tmp_path: Path) -> None:
     benchmark = Benchmark.load(written(tmp_path, GENE, YEAR))
     assert benchmark.name == "genes"
     assert benchmark.ids == ("gene", "year")
@@ -39,7 +41,7 @@ def test_every_line_is_a_question_with_the_keys_of_the_readable_form(tmp_path: P
     assert (year.raw_answer, year.keywords, year.metadata) == ("1985", ("history",), {"level": 3})
 
 
-def test_the_first_line_may_say_what_holds_for_all_questions(tmp_path: Path) -> None:
+def test_the_first_line_may_hold_shared_values(tmp_path: Path) -> None:
     trait = {"type": "regex", "name": "cites", "pattern": "doi"}
     head = {"karenina": 1, "name": "Genes", "version": "2", "config": {"replicate_count": 2}, "rubric": [trait]}
     benchmark = Benchmark.load(written(tmp_path, head, GENE))
@@ -47,14 +49,14 @@ def test_the_first_line_may_say_what_holds_for_all_questions(tmp_path: Path) -> 
     assert benchmark.rubric_for(benchmark.get("gene")) == Rubric.of(RegexRubricTrait(name="cites", pattern="doi"))
 
 
-def test_the_same_file_as_lines_as_yaml_and_as_a_checkpoint_is_the_same_benchmark(tmp_path: Path) -> None:
+def test_a_benchmark_is_equal_in_every_format(tmp_path: Path) -> None:
     benchmark = Benchmark.load(written(tmp_path, {"karenina": 1, "name": "Genes", "id": "urn:genes"}, GENE, YEAR))
     for name in ("again.jsonl", "genes.yaml", "genes.jsonld"):
         benchmark.save(tmp_path / name)
         assert Benchmark.load(tmp_path / name) == benchmark
 
 
-def test_questions_are_made_when_they_are_asked_for_and_let_go(tmp_path: Path) -> None:
+def test_questions_are_built_on_access_and_released(tmp_path: Path) -> None:
     benchmark = Benchmark.load(written(tmp_path, GENE, YEAR))
     held = weakref.ref(benchmark.get("gene"))
     gc.collect()
@@ -62,7 +64,7 @@ def test_questions_are_made_when_they_are_asked_for_and_let_go(tmp_path: Path) -
     assert held() is None
 
 
-def test_changes_stay_in_memory_and_the_file_as_it_is(tmp_path: Path) -> None:
+def test_changes_stay_in_memory(tmp_path: Path) -> None:
     file = written(tmp_path, GENE, YEAR)
     before = file.read_bytes()
     benchmark = Benchmark.load(file)
@@ -82,7 +84,7 @@ def test_a_file_can_be_saved_over_itself(tmp_path: Path) -> None:
     assert benchmark.get("year").raw_answer == "1985"
 
 
-def test_byte_order_mark_blank_lines_and_windows_ends_count_for_nothing(tmp_path: Path) -> None:
+def test_byte_order_marks_blank_lines_and_carriage_returns_are_ignored(tmp_path: Path) -> None:
     file = tmp_path / "genes.ndjson"
     file.write_bytes(b"\xef\xbb\xbf" + f"{json.dumps(GENE)}\r\n\r\n{json.dumps(YEAR)}".encode())
     assert [question.id for question in Benchmark.load(file)] == ["gene", "year"]
@@ -92,16 +94,16 @@ def test_byte_order_mark_blank_lines_and_windows_ends_count_for_nothing(tmp_path
     ("line", "words"),
     [
         ('{"question": ', "line 2, column"),
-        ("[1]", "line 2: it holds a JSON list, not an object"),
-        ('{"question": "A?", "question": "B?"}', "the key 'question' stands twice"),
-        ('{"question": "A?", "raw_answer": NaN}', "NaN is no value of JSON"),
+        ("[1]", "line 2: the JSON value is a list, not an object"),
+        ('{"question": "A?", "question": "B?"}', "the key 'question' appears twice"),
+        ('{"question": "A?", "raw_answer": NaN}', "NaN is not valid in JSON"),
         ('{"text": "A?"}', "line 2: the line has no question"),
         ({**YEAR, "id": "gene"}, "line 2: the question of line 1 has the same id 'gene'"),
-        ({"karenina": 1}, "line 2: `karenina` stands in the line of the benchmark, which is the first"),
-        ({"question": ["A?"]}, "line 2: 'question' is a text, not a list"),
+        ({"karenina": 1}, "line 2: the key `karenina` is only allowed in the first line"),
+        ({"question": ["A?"]}, "line 2: 'question' must be a text, not a list"),
     ],
 )
-def test_a_broken_line_is_named_and_nothing_is_loaded(tmp_path: Path, line: object, words: str) -> None:
+def test_a_broken_line_is_named(tmp_path: Path, line: object, words: str) -> None:
     file = written(tmp_path, GENE, line)
     with pytest.raises(CheckpointError) as caught:
         Benchmark.load(file)
@@ -118,7 +120,7 @@ def test_a_broken_line_is_named_and_nothing_is_loaded(tmp_path: Path, line: obje
         ({**YEAR, "answer": {"year": {"description": "It", "ground_truth": 1, "verify_with": "Exakt"}}}, "line 2: "),
     ],
 )
-def test_what_is_wrong_inside_a_question_is_told_when_it_is_made(tmp_path: Path, line: object, words: str) -> None:
+def test_errors_inside_a_question_are_raised_on_access(tmp_path: Path, line: object, words: str) -> None:
     benchmark = Benchmark.load(written(tmp_path, GENE, line))
     with pytest.raises(CheckpointError) as caught:
         list(benchmark)
@@ -128,17 +130,17 @@ def test_what_is_wrong_inside_a_question_is_told_when_it_is_made(tmp_path: Path,
 @pytest.mark.parametrize(
     ("head", "words"),
     [
-        ({"karenina": 2}, "line 1: the form has version 2"),
+        ({"karenina": 2}, "line 1: the file has format version 2"),
         ({"karenina": 1, "questions": []}, "line 1: unknown key 'questions'"),
     ],
 )
-def test_the_line_of_the_benchmark_is_checked_too(tmp_path: Path, head: object, words: str) -> None:
+def test_the_first_line_is_checked(tmp_path: Path, head: object, words: str) -> None:
     with pytest.raises(CheckpointError, match="line 1") as caught:
         Benchmark.load(written(tmp_path, head, GENE))
     assert words in str(caught.value)
 
 
-def test_an_empty_or_absent_file_and_other_text_are_told(tmp_path: Path) -> None:
+def test_empty_missing_and_wrongly_encoded_files_are_errors(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="the file is empty"):
         Benchmark.load(written(tmp_path))
     with pytest.raises(CheckpointError, match="there is no such file"):
@@ -148,16 +150,16 @@ def test_an_empty_or_absent_file_and_other_text_are_told(tmp_path: Path) -> None
         Benchmark.load(tmp_path / "latin.jsonl")
 
 
-def test_a_file_that_changes_under_a_run_is_noticed(tmp_path: Path) -> None:
+def test_a_file_that_changes_after_loading_is_an_error(tmp_path: Path) -> None:
     file = written(tmp_path, GENE, YEAR)
     benchmark = Benchmark.load(file)
     with file.open("r+b") as out:
         out.write(b"x" * 30)
-    with pytest.raises(CheckpointError, match="line 1: the question 'gene' stood there when the file was loaded"):
+    with pytest.raises(CheckpointError, match="line 1: the question 'gene' cannot be read again"):
         benchmark.get("gene")
 
 
-def test_a_question_without_an_id_is_named_by_its_place_and_words(tmp_path: Path) -> None:
+def test_a_missing_id_is_made_of_position_and_words(tmp_path: Path) -> None:
     benchmark = Benchmark.load(written(tmp_path, GENE, {"question": "Which gene?"}, {"question": "Which gene?"}))
     assert benchmark.ids[1:] == ("q2-which-gene", "q3-which-gene")
     assert [question.id for question in benchmark] == list(benchmark.ids)
@@ -168,9 +170,7 @@ def test_a_declared_template_needs_no_trust_and_is_loaded_once(tmp_path: Path) -
     assert template_of(question) is template_of(question, Trust.all())
 
 
-def test_the_questions_of_a_run_have_the_traits_of_the_benchmark_and_of_many_none_is_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_streamed_questions_of_a_run_have_the_shared_traits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_questions, "MAX_IN_MEMORY", 0)
     head = {"karenina": 1, "rubric": [{"type": "regex", "name": "cites", "pattern": "doi"}]}
     benchmark = Benchmark.load(written(tmp_path, head, GENE, YEAR))

@@ -20,7 +20,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("text", FORMS)
-def test_a_text_of_a_table_or_line_is_divided(text: str, tmp_path: Path) -> None:
+def test_a_text_of_a_table_or_line_is_split(text: str, tmp_path: Path) -> None:
     table, lines = tmp_path / "t.csv", tmp_path / "t.jsonl"
     table.write_text(f'question,keywords\nWho?,"{text}"\n', "utf-8")
     lines.write_text(json.dumps({"question": "Who?", "keywords": text}), "utf-8")
@@ -31,7 +31,7 @@ def test_a_text_of_a_table_or_line_is_divided(text: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("text", FORMS)
-def test_a_text_of_a_benchmark_is_divided(text: str, tmp_path: Path) -> None:
+def test_a_text_of_a_benchmark_is_split(text: str, tmp_path: Path) -> None:
     file = tmp_path / "b.yaml"
     question = {"question": "Who?", "id": "q", "keywords": text}
     file.write_text(json.dumps({"karenina": 1, "name": "B", "questions": [question]}), "utf-8")
@@ -43,13 +43,13 @@ def test_a_text_of_a_benchmark_is_divided(text: str, tmp_path: Path) -> None:
     assert made.get("q").keywords == Benchmark.load(tmp_path / "c.jsonld").get("q").keywords == FORMS[text]
 
 
-def test_the_words_of_a_list_stay_whole(tmp_path: Path) -> None:
+def test_keywords_of_a_list_are_not_split(tmp_path: Path) -> None:
     file = tmp_path / "b.yaml"
     file.write_text('karenina: 1\nname: B\nquestions: [{question: "Who?", id: q, keywords: ["Smith, John"]}]', "utf-8")
     assert Benchmark.load(file).get("q").keywords == ("Smith, John",)
 
 
-def test_a_separator_is_the_only_one(tmp_path: Path) -> None:
+def test_a_separator_replaces_the_default_ones(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("question,keywords\nWho?,math/easy; short\n", "utf-8")
     benchmark = Benchmark.create("read")

@@ -49,14 +49,14 @@ def test_a_dump_with_masked_secrets_is_refused() -> None:
 @pytest.mark.parametrize(
     "extra", [{"headers": {"Authorization": "Bearer **********"}}, {"body": {"keys": ["**********"]}}]
 )
-def test_a_mask_anywhere_in_the_settings_of_an_adapter_is_refused(extra: dict[str, object]) -> None:
+def test_a_mask_in_the_settings_of_an_adapter_is_refused(extra: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="extra: a masked secret"):
         VerificationConfig(answering_models=[{**MODEL, "extra": extra}])
 
 
 @pytest.mark.parametrize("name", ["c.toml", "c.yaml", "c"])
-def test_other_files_than_json_are_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"saved as JSON: name it c\.json"):
+def test_configurations_are_saved_as_json_only(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"saved as JSON; name the file c\.json"):
         save_config(VerificationConfig(), tmp_path / name)
 
 

@@ -1,4 +1,4 @@
-"""`Benchmark`: the content of a benchmark, with the files that hold it and the runs over it."""
+"""`Benchmark`: a benchmark that can be loaded, saved and run."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Benchmark(BenchmarkContent):
-    """A set of questions that models are evaluated with, held by one file.
+    """A set of questions for the evaluation of models, stored in one file.
 
-    Make one with `create` or `load`. `len`, iteration and `in` (by id) work as for a list of its questions. Two
-    benchmarks are equal when a file would hold the same for both: a template class and its source are the same. `path`,
-    where it was loaded from, and a name that only comes from it do not count.
+    Make one with `create` or `load`. `len` and iteration work as for a list of its questions, `in` by id. Two
+    benchmarks are equal if their files would be equal: a template class equals its source. The `path` of the file, and
+    a name that is derived from it, are not compared.
     """
 
     @classmethod
@@ -37,20 +37,19 @@ class Benchmark(BenchmarkContent):
         skip_broken: bool = False,
         columns: Mapping[str, str] | None = None,
     ) -> Self:
-        """Read a benchmark: a JSON-LD checkpoint (`.jsonld`, `.json`), the readable form (`.yaml`, `.yml`), lines, a
-        table, or another format that a plugin offers.
+        """Read a benchmark: YAML (`.yaml`, `.yml`), a JSON-LD checkpoint (`.jsonld`, `.json`), JSON lines, a table, or
+        a format of a plugin.
 
-        Lines (`.jsonl`, `.ndjson`) hold a question each and are streamed: see `streamed`. A table (`.csv`, `.tsv`,
-        `.xlsx`) has the columns `question` and `answer`, and perhaps `id` and `keywords`; `columns` maps these names to
-        others. A file with another ending is told by its content: a
-        checkpoint begins with a brace, and else it is YAML. Nothing of it is executed. `trust` says whether it may read
-        files outside of its own folder: if the user has trusted that (the default), or always (`"all"`, for a file of
-        one's own).
+        JSON lines (`.jsonl`, `.ndjson`) hold one question each and are streamed: see `streamed`. A table (`.csv`,
+        `.tsv`, `.xlsx`) has the columns `question` and `answer`, and optionally `id` and `keywords`; `columns` maps
+        these names to other columns. The format of a file with another suffix is guessed: a checkpoint if it begins
+        with a brace, else YAML. Nothing in the file is executed. `trust` says whether it may read files outside of its
+        own folder: if the user has trusted it (the default), or always (`"all"`, for a file of one's own).
 
-        At most 100 MB of it, and of each file that it names, are read; `max_bytes` or the environment variable
-        `KARENINA_MAX_FILE_BYTES` sets another bound. With `skip_broken` questions that cannot be read are left out,
-        each with a warning, and are in `broken`. Raises `CheckpointError`, and `RestrictedValues` for a path that needs
-        trust.
+        At most 100 MB of the file, and of each file that it names, are read; `max_bytes` or the environment variable
+        `KARENINA_MAX_FILE_BYTES` sets another limit. With `skip_broken`, questions that cannot be read are left out
+        with a warning, and their errors are in `broken`. Raises `CheckpointError`, and `RestrictedValues` for a path
+        that needs trust.
         """
         from karenina_benchmark import storage
         from karenina_core.data.trust import Trust
@@ -70,28 +69,35 @@ class Benchmark(BenchmarkContent):
         return benchmark
 
     def save(self, path: str | Path) -> None:
-        """Write the benchmark, as JSON-LD, YAML or lines of JSON by the ending of `path`.
+        """Write the benchmark as JSON-LD, YAML or JSON lines, by the suffix of `path`.
 
-        The file is replaced as a whole or not at all. It is written anew: comments and the layout of a YAML file that
-        was loaded are lost. Raises `CheckpointError` for another ending, for a template class whose source cannot be
-        had, and where the file cannot be written.
+        The file is replaced completely or not at all; comments and the layout of an existing YAML file are lost. Raises
+        `CheckpointError` for another suffix, a template class without available source, and a file that cannot be
+        written.
         """
         from karenina_benchmark import storage
 
         storage.save_benchmark(self, Path(path))
 
     def import_questions(
-        self, path: str | Path, columns: Mapping[str, Any] | None = None, **options: Any
+        self,
+        path: str | Path,
+        columns: Mapping[str, Any] | None = None,
+        *,
+        sheet: str | None = None,
+        **options: Any,
     ) -> list[Question]:
-        """Add the rows of a CSV, Excel or JSONL file as questions, all or none; the new questions are returned.
+        """Add the rows of a CSV, Excel or JSONL file as questions, all or none, and return the new questions.
 
-        `columns` maps fields to columns of the file, such as `{"question": "text", "raw_answer": "gold"}`. The options
-        are those of `importing.read_questions`. Raises `CheckpointError` naming the file, the row and the cure.
+        `columns` maps fields to columns of the file, such as `{"question": "text", "raw_answer": "gold"}`; `sheet`
+        selects a sheet of an Excel file. The options are those of `question_import.make_questions`. Raises
+        `CheckpointError` with the file, the line and the cure.
         """
         from karenina_benchmark.errors import CheckpointError
-        from karenina_benchmark.question_import import read_questions
+        from karenina_benchmark.question_import import make_questions
+        from karenina_benchmark.table_reader import read_rows
 
-        questions = read_questions(path, columns, **{"first": len(self) + 1, **options})
+        questions = make_questions(read_rows(path, sheet), columns, **{"first": len(self) + 1, **options})
         try:
             return self.add_questions(questions)
         except ValueError as error:
@@ -109,15 +115,15 @@ class Benchmark(BenchmarkContent):
         journal: str | Path | None = None,
         replay: bool = False,
     ) -> VerificationResultSet:
-        """Have the questions answered and judged: one result for each question, answering model, judge and replicate.
+        """Run the benchmark: return one result per question, answering model, judge and replicate.
 
-        `config` is a `VerificationConfig`, or a mapping of its names; the benchmark's own `run_config` is not read.
-        `question_ids` chooses questions; `trust` says which code of the benchmark may run (what the user has stored,
-        by default; `"all"` for a file of one's own); each result is written to `output` (JSONL) and given to
-        `on_result` as it ends. With a `journal` (a file, made where there is none) every reply and result is kept there
-        before it is used, and the same call goes on where an earlier one stopped; with `replay` the journal alone
-        answers, and nobody is asked. Works in a notebook too. Raises `ConfigError`, `PlanError` and `JournalError`
-        before anything is asked; what goes wrong with one item stands in its result.
+        `config` is a `VerificationConfig` or a mapping of settings; the `run_config` of the benchmark is not used.
+        `question_ids` selects questions. `trust` says which code of the benchmark may run: what the user has trusted
+        (the default), or all (`"all"`, for a file of one's own). Each result is written to `output` (JSONL) and passed
+        to `on_result` when it is complete. With a `journal` (a file, created if it is missing), every reply and result
+        is stored before it is used, and the same call continues an interrupted run; with `replay`, replies come from
+        the journal only and no model is called. This works in notebooks too. Raises `ConfigError`, `PlanError` and
+        `JournalError` before the first call of a model; the error of an item is in its result.
         """
         from karenina_engine.scheduling.blocking import run_blocking
 
@@ -146,16 +152,14 @@ class Benchmark(BenchmarkContent):
         journal: str | Path | None = None,
         replay: bool = False,
     ) -> VerificationResultSet:
-        """`run_verification` for programs that have an event loop already."""
-        from karenina_core.config import VerificationConfig
+        """Run the benchmark in a running event loop; the arguments are those of `run_verification`."""
         from karenina_engine.execution import collect
         from karenina_engine.journal.request import RunRequest
         from karenina_engine.scheduling.prepare import open_run
 
-        chosen = config if isinstance(config, VerificationConfig) else VerificationConfig(**config)
         request = RunRequest(
             self,
-            chosen,
+            _as_config(config),
             question_ids=None if question_ids is None else list(question_ids),
             trust=trust,
             output=Path(output) if output is not None else None,
@@ -176,13 +180,17 @@ class Benchmark(BenchmarkContent):
         output: str | Path | None = None,
         ask: bool = False,
     ) -> Rescored:
-        """Score the last run in `journal` again, as this benchmark and `config` say now, without a call of a model.
+        """Score the last run in `journal` again with this benchmark and `config`, without calling a model.
 
-        For truths, tolerances, weights, patterns, primitives, compositions and `verify()` that changed since; see
+        Use it after changes of truths, tolerances, weights, patterns, primitives, compositions or `verify()`; see
         `karenina_engine.offline.rescoring.rescore`. `config` names the models of the run.
         """
-        from karenina_core.config import VerificationConfig
         from karenina_engine.offline.rescoring import rescore
 
-        chosen = config if isinstance(config, VerificationConfig) else VerificationConfig(**config)
-        return rescore(journal, self, chosen, trust=trust, output=output, ask=ask)
+        return rescore(journal, self, _as_config(config), trust=trust, output=output, ask=ask)
+
+
+def _as_config(config: VerificationConfig | Mapping[str, Any]) -> VerificationConfig:
+    from karenina_core.config import VerificationConfig
+
+    return config if isinstance(config, VerificationConfig) else VerificationConfig(**config)

@@ -1,4 +1,4 @@
-"""The formats of this project: YAML, checkpoints in JSON-LD, lines of JSON, and tables of questions."""
+"""The built-in file formats: YAML, JSON-LD checkpoints, JSON lines, and tables of questions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _read_checkpoint(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
-    benchmark = read_checkpoint(_text(path), path)
+    benchmark = read_checkpoint(_read_nonempty(path), path)
     log_warnings(benchmark, path, benchmark)
     return benchmark
 
@@ -27,12 +27,12 @@ def _read_checkpoint(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
 def _read_yaml(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
     from karenina_benchmark.yaml_format import read_yaml
 
-    benchmark = read_yaml(_text(path), path, check_paths)
+    benchmark = read_yaml(_read_nonempty(path), path, check_paths)
     log_warnings(benchmark, path, benchmark)
     return benchmark
 
 
-def _read_lines(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
+def _read_jsonl(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
     from karenina_benchmark.jsonl_format import read_jsonl
 
     benchmark, ids = read_jsonl(path)
@@ -60,23 +60,23 @@ def _write_yaml(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
     yield serialize_yaml(benchmark, path)
 
 
-def _write_lines(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
+def _write_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
     from karenina_benchmark.jsonl_format import serialize_jsonl
 
     yield from serialize_jsonl(benchmark, path)
 
 
-def _text(path: Path) -> str:
+def _read_nonempty(path: Path) -> str:
     text = read_text(path)
     if not text.strip():
-        raise CheckpointError(path, "", "the file is empty", "save a benchmark to it, or write one by hand as YAML")
+        raise CheckpointError(path, "", "the file is empty", "save a benchmark to it, or write one in YAML by hand")
     return text
 
 
 FORMATS: Final = (
     Format("a checkpoint", (".jsonld", ".json"), _read_checkpoint, _write_checkpoint),
     Format("YAML", (".yaml", ".yml"), _read_yaml, _write_yaml),
-    Format("a question a line", (".jsonl", ".ndjson"), _read_lines, _write_lines),
+    Format("JSON lines", (".jsonl", ".ndjson"), _read_jsonl, _write_jsonl),
     Format("a table", (".csv", ".tsv"), _read_table, read_columns=_read_columns),
     Format("an Excel table", (".xlsx",), _read_table, read_columns=_read_columns),
 )

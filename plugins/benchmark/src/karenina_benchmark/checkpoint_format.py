@@ -1,4 +1,4 @@
-"""The JSON-LD checkpoint: a benchmark in schema.org's words.
+"""The checkpoint format of benchmarks: JSON-LD in the vocabulary of schema.org.
 
     DataFeed                          the benchmark
       rating: [Rating]                global traits
@@ -7,8 +7,8 @@
         item: Question                text, acceptedAnswer: Answer, hasPart: SoftwareSourceCode (the template),
                                       rating: [Rating], additionalProperty (author, sources, custom_... metadata)
 
-Files of the reference project have this form too and are read as they are. What a file says beyond it is kept in
-`unread` and written back. Reading never executes anything.
+Files of the reference project have this format too. Content that is not known is kept in `unread` and written back.
+Reading never executes anything.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from karenina_benchmark.checkpoint_traits import (
     read_traits,
     set_callable_code,
 )
+from karenina_benchmark.checkpoint_unread import check_unread
 from karenina_benchmark.content import BenchmarkContent
-from karenina_benchmark.errors import CheckpointError, explain
+from karenina_benchmark.errors import CheckpointError, explain_error
 from karenina_benchmark.keywords import split_keywords
 from karenina_benchmark.strict_json import parse_object
-from karenina_benchmark.unknown_content import check_unread
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric
 from karenina_template.question_template import template_source_of
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Set
 
 FORMAT_VERSION = 1
-"""The version of our form; a newer one is refused."""
+"""The version of this format; newer ones are refused."""
 FORMAT_PROPERTY = "karenina_format_version"
 REFERENCE_MAJOR = 3
 
@@ -54,18 +54,18 @@ CONTEXT: dict[str, Any] = {
     "keywords": {"@id": "keywords", "@container": "@set"},
 }
 _TEMPLATE_NAME = "Answer template"
-_CUSTOM = "custom_"
+_CUSTOM_PREFIX = "custom_"
 _ROOT_PROPERTIES = {"workspace_root", "karenina_run_config"}
 _QUESTION_PROPERTIES = {"author", "sources", "few_shot_examples", "workspace_path"}
 _RUBRIC_LISTS = ("llm_traits", "regex_traits", "callable_traits", "metric_traits", "agentic_traits")
 
 
 def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
-    """The benchmark as the text of a checkpoint. Raises `CheckpointError`; `path` is only named in it."""
+    """Return the benchmark as the text of a checkpoint. Raises `CheckpointError`, which names `path`."""
     _check_unread(benchmark, path)
     unread = dict(benchmark.unread)
-    properties = _own_properties(benchmark)
-    properties.extend(_list(unread.pop("properties", None)))
+    properties = _benchmark_properties(benchmark)
+    properties.extend(_as_list(unread.pop("properties", None)))
     creator = unread.pop("creator", None)
     if not isinstance(creator, dict) or creator.get("name", "") != benchmark.creator:
         creator = benchmark.creator
@@ -79,8 +79,8 @@ def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
         "creator": creator,
         "dateCreated": benchmark.date_created,
         "dateModified": benchmark.date_modified,
-        "rating": _ratings(benchmark.global_rubric, benchmark.dynamic_rubric, "Global"),
-        "dataFeedElement": [_item(question, place, path) for place, question in enumerate(benchmark, 1)],
+        "rating": _make_all_ratings(benchmark.global_rubric, benchmark.dynamic_rubric, "Global"),
+        "dataFeedElement": [_make_item(question, number, path) for number, question in enumerate(benchmark, 1)],
         "additionalProperty": properties,
     }
     data = {key: value for key, value in data.items() if value is not None and (key != "rating" or value)}
@@ -88,30 +88,30 @@ def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
         return json.dumps({**data, **unread}, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
         raise CheckpointError(
-            path, "", f"the benchmark holds what JSON cannot: {error}", "look at metadata, run_config and sources"
+            path, "", f"a value cannot be saved as JSON: {error}", "check metadata, run_config and sources"
         ) from error
 
 
-def _own_properties(benchmark: BenchmarkContent) -> list[Any]:
+def _benchmark_properties(benchmark: BenchmarkContent) -> list[Any]:
     found = [property_value(FORMAT_PROPERTY, FORMAT_VERSION)]
     if benchmark.workspace_root is not None:
         found.append(property_value("workspace_root", str(benchmark.workspace_root)))
     if benchmark.run_config:
         found.append(property_value("karenina_run_config", benchmark.run_config))
-    found.extend(property_value(_CUSTOM + key, value) for key, value in benchmark.metadata.items())
+    found.extend(property_value(_CUSTOM_PREFIX + key, value) for key, value in benchmark.metadata.items())
     return found
 
 
 def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
-    """Raise `CheckpointError` for what is `unread` by another form's word, and has no place in a checkpoint."""
+    """Raise `CheckpointError` for `unread` content of another format that a checkpoint cannot hold."""
     place = "the benchmark"
     try:
         check_unread(benchmark.unread, _ROOT_KEYS - {"@context", "creator"}, {})
-        _check_unread_properties(benchmark.unread, _ROOT_PROPERTIES, _own_properties(benchmark))
+        _check_unread_properties(benchmark.unread, _ROOT_PROPERTIES, _benchmark_properties(benchmark))
         for rubric in (benchmark.global_rubric, benchmark.dynamic_rubric):
             check_unread_in_traits(rubric.traits if rubric is not None else ())
         for number, question in enumerate(benchmark, 1):
-            place = _where(number, question.id)
+            place = _locate(number, question.id)
             check_unread(question.unread, _ITEM_KEYS, {**_PARTS, "question": _QUESTION_KEYS})
             _check_unread_properties(question.unread, _QUESTION_PROPERTIES, _question_properties(question))
             for rubric in (question.rubric, question.dynamic_rubric):
@@ -123,22 +123,22 @@ def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
 
 
 def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written: list[Any]) -> None:
-    """Raise `ValueError` for a property that would be read as a value that the benchmark or question does not have.
+    """Raise `ValueError` for an unread property that would be read as a value of the benchmark or question.
 
-    `known` are the names that are read, `written` the properties of such values.
+    `known` are the names that are read as values, `written` the properties that are written for values.
     """
     names = {one["name"] for one in written}
     for name in Properties(unread.get("properties")).names():
-        if (name in known or name.startswith(_CUSTOM)) and name not in names:
+        if (name in known or name.startswith(_CUSTOM_PREFIX)) and name not in names:
             raise ValueError(f"`unread.properties` holds {name!r}, which would be read as a value; remove it")
 
 
-def _item(question: Question, place: int, path: Path) -> dict[str, Any]:
+def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
     try:
         source = template_source_of(question)
     except TemplateError as error:
         raise CheckpointError(
-            path, _where(place, question.id), str(error), "give the template as source text instead of a class"
+            path, _locate(number, question.id), str(error), "give the template as source instead of a class"
         ) from error
     unread: dict[str, Any] = dict(question.unread)
     content: dict[str, Any] = {"@type": "Question", "text": question.question}
@@ -156,11 +156,11 @@ def _item(question: Question, place: int, path: Path) -> dict[str, Any]:
         }
         if source is not None:
             content["hasPart"]["text"] = source
-    ratings = _ratings(question.rubric, question.dynamic_rubric, "QuestionSpecific")
+    ratings = _make_all_ratings(question.rubric, question.dynamic_rubric, "QuestionSpecific")
     if ratings:
         content["rating"] = ratings
     properties = _question_properties(question)
-    properties.extend(_list(unread.pop("properties", None)))
+    properties.extend(_as_list(unread.pop("properties", None)))
     if properties:
         content["additionalProperty"] = properties
     content.update(unread.pop("question", {}))
@@ -186,31 +186,31 @@ def _question_properties(question: Question) -> list[Any]:
         found.append(property_value("few_shot_examples", json.dumps(examples, ensure_ascii=False)))
     if question.workspace_path is not None:
         found.append(property_value("workspace_path", question.workspace_path))
-    found.extend(property_value(_CUSTOM + key, value) for key, value in question.metadata.items())
+    found.extend(property_value(_CUSTOM_PREFIX + key, value) for key, value in question.metadata.items())
     return found
 
 
-def _ratings(rubric: Rubric | None, dynamic: DynamicRubric | None, scope: str) -> list[dict[str, Any]]:
+def _make_all_ratings(rubric: Rubric | None, dynamic: DynamicRubric | None, scope: str) -> list[dict[str, Any]]:
     static = make_ratings(rubric.traits, scope) if rubric is not None else []
     return static + (make_ratings(dynamic.traits, scope, dynamic=True) if dynamic is not None else [])
 
 
 def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
-    """The benchmark that a checkpoint's text holds. Raises `CheckpointError`; `path` is only named in it."""
+    """Read a benchmark from the text of a checkpoint. Raises `CheckpointError`, which names `path`."""
     data = parse_object(text, path)
     if data.get("@type", "DataFeed") != "DataFeed":
         raise CheckpointError(
-            path, "@type", f"this is a {data['@type']!r}, not a DataFeed", "give the file of a benchmark"
+            path, "@type", f"the file holds a {data['@type']!r}, not a DataFeed", "give the file of a benchmark"
         )
     place = "the benchmark"
     try:
         properties = Properties(data.get("additionalProperty"))
         _check_version(properties, path)
         benchmark = _read_head(data, properties)
-        rest = _rest(data, _ROOT_KEYS)
+        rest = _unknown_keys(data, _ROOT_KEYS)
         if isinstance(data.get("creator"), dict):
             rest["creator"] = data["creator"]
-        traits, dynamic = read_traits(_list(data.get("rating")) + _global_rubric(rest))
+        traits, dynamic = read_traits(_as_list(data.get("rating")) + _take_global_rubric(rest))
         benchmark.global_rubric = Rubric.of(*traits) or None
         benchmark.dynamic_rubric = DynamicRubric.of(*dynamic) or None
         if properties.rest:
@@ -219,32 +219,33 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
             rest["@context"] = data["@context"]
         benchmark.unread = rest
         seen: dict[str, int] = {}
-        for number, item in enumerate(_list(data.get("dataFeedElement")), 1):
-            place = _where(number, item.get("@id") if isinstance(item, dict) else None)
+        for number, item in enumerate(_as_list(data.get("dataFeedElement")), 1):
+            place = _locate(number, item.get("@id") if isinstance(item, dict) else None)
             try:
                 question = _read_item(item)
-                place = _where(number, question.id)
+                place = _locate(number, question.id)
                 if question.id in seen:
                     raise ValueError(f"question {seen[question.id]} has the same id; give one of the two another @id")
                 seen[question.id] = number
-                _keep(benchmark, question)
+                _add_question(benchmark, question)
             except (ValueError, TypeError) as error:
-                benchmark.broken.append(_error(error, path, place, "correct it there"))
+                benchmark.broken.append(_make_error(error, path, place, "correct it there"))
     except CheckpointError:
         raise
     except (ValueError, TypeError) as error:
-        raise _error(error, path, place, "correct it there; nothing was loaded") from error
+        raise _make_error(error, path, place, "correct it there; nothing was loaded") from error
     return benchmark
 
 
-def _error(error: ValueError | TypeError, path: Path, place: str, cure: str) -> CheckpointError:
-    what = explain(error) if isinstance(error, ValueError) else str(error)
+def _make_error(error: ValueError | TypeError, path: Path, place: str, cure: str) -> CheckpointError:
+    what = explain_error(error) if isinstance(error, ValueError) else str(error)
     found = CheckpointError(path, place, what, cure)
     found.__cause__ = error
     return found
 
 
-def _keep(benchmark: BenchmarkContent, question: Question) -> None:
+def _add_question(benchmark: BenchmarkContent, question: Question) -> None:
+    """Add a question without changing the date of modification."""
     modified = benchmark.date_modified
     benchmark.add_questions([question])
     benchmark.date_modified = modified
@@ -266,78 +267,83 @@ _ROOT_KEYS = {
 }
 _ITEM_KEYS = {"@type", "@id", "dateCreated", "dateModified", "item", "keywords"}
 _PARTS = {"answer": {"@type", "text"}, "code": {"@type", "text"}}
-"""The parts of a question whose keys are kept in `unread`, and those of their keys that are known."""
+"""The parts of a question whose other keys are kept in `unread`, with their known keys."""
 _QUESTION_KEYS = {"@type", "text", "acceptedAnswer", "hasPart", "rating", "additionalProperty", "keywords"}
 
 
 def _check_version(properties: Properties, path: Path) -> None:
     version = properties.take(FORMAT_PROPERTY)
-    theirs = next(
+    reference_version = next(
         (e.get("value") for e in properties.rest if isinstance(e, dict) and e.get("name") == REFERENCE_PROPERTY), None
     )
     where = f"additionalProperty {FORMAT_PROPERTY if version is not None else REFERENCE_PROPERTY}"
-    cure = "update karenina-core, or save the file with the version that is installed here"
+    cure = "update karenina-benchmark, or save the file with the installed version"
     if version is not None and (isinstance(version, bool) or version not in range(1, FORMAT_VERSION + 1)):
         raise CheckpointError(
             path, where, f"the file has format version {version!r}; versions up to {FORMAT_VERSION} can be read", cure
         )
-    if version is None and theirs is not None:
-        major = str(theirs).split(".", maxsplit=1)[0]
+    if version is None and reference_version is not None:
+        major = str(reference_version).split(".", maxsplit=1)[0]
         if not major.isdecimal() or int(major) > REFERENCE_MAJOR:
             raise CheckpointError(
                 path,
                 where,
-                f"the file has format version {theirs!r}; versions up to {REFERENCE_MAJOR} can be read",
+                f"the file has format version {reference_version!r}; versions up to {REFERENCE_MAJOR} can be read",
                 cure,
             )
 
 
 def _read_head(data: Mapping[str, Any], properties: Properties) -> BenchmarkContent:
-    benchmark = BenchmarkContent(_text(data, "name"), id=_text(data, "@id", "") or None)
-    benchmark.description = _text(data, "description", "")
-    benchmark.version = _text(data, "version", "")
+    benchmark = BenchmarkContent(_read_text(data, "name"), id=_read_text(data, "@id", "") or None)
+    benchmark.description = _read_text(data, "description", "")
+    benchmark.version = _read_text(data, "version", "")
     creator = data.get("creator")
-    benchmark.creator = _text(creator if isinstance(creator, dict) else data, _creator_key(creator), "")
-    benchmark.date_created = _text(data, "dateCreated", None)
-    benchmark.date_modified = _text(data, "dateModified", None)
+    benchmark.creator = _read_text(creator if isinstance(creator, dict) else data, _creator_key(creator), "")
+    benchmark.date_created = _read_text(data, "dateCreated", None)
+    benchmark.date_modified = _read_text(data, "dateModified", None)
     root = properties.take("workspace_root")
     benchmark.workspace_root = None if root is None else Path(root)
     run_config = properties.take("karenina_run_config", {})
     if not isinstance(run_config, dict):
-        raise ValueError("karenina_run_config is an object")  # noqa: TRY004
+        raise ValueError("karenina_run_config must be an object")  # noqa: TRY004
     benchmark.run_config = run_config
-    benchmark.metadata = _custom(properties)
+    benchmark.metadata = _take_custom(properties)
     return benchmark
 
 
 def _read_item(item: object) -> Question:
     if not isinstance(item, dict):
-        raise ValueError("an element of dataFeedElement is a DataFeedItem object")  # noqa: TRY004
+        raise ValueError("an element of dataFeedElement must be a DataFeedItem object")  # noqa: TRY004
     content = item.get("item")
     if not isinstance(content, dict):
-        raise ValueError("it has no `item`, the Question object")  # noqa: TRY004
+        raise ValueError("it has no `item` with a Question object")  # noqa: TRY004
     properties = Properties(content.get("additionalProperty"))
-    answer, code = _part(content, "acceptedAnswer"), _part(content, "hasPart")
-    traits, dynamic = read_traits(_list(content.get("rating")))
+    answer, code = _read_part(content, "acceptedAnswer"), _read_part(content, "hasPart")
+    traits, dynamic = read_traits(_as_list(content.get("rating")))
     values: dict[str, Any] = {
-        "id": _text(item, "@id", ""),
-        "question": _text(content, "text"),
+        "id": _read_text(item, "@id", ""),
+        "question": _read_text(content, "text"),
         "raw_answer": answer.pop("text", None),
         "answer_template": code.pop("text", None),
-        "keywords": [*_keywords(item), *_keywords(content)],
+        "keywords": [*_read_keywords(item), *_read_keywords(content)],
         "rubric": Rubric.of(*traits),
         "dynamic_rubric": DynamicRubric.of(*dynamic),
-        "author": _decoded(properties.take("author")),
-        "sources": _decoded(properties.take("sources")),
-        "few_shot_examples": _decoded(properties.take("few_shot_examples")) or [],
+        "author": _decode_json(properties.take("author")),
+        "sources": _decode_json(properties.take("sources")),
+        "few_shot_examples": _decode_json(properties.take("few_shot_examples")) or [],
         "workspace_path": properties.take("workspace_path"),
-        "metadata": _custom(properties),
-        "date_created": _text(item, "dateCreated", None),
-        "date_modified": _text(item, "dateModified", None),
+        "metadata": _take_custom(properties),
+        "date_created": _read_text(item, "dateCreated", None),
+        "date_modified": _read_text(item, "dateModified", None),
     }
     code = {key: value for key, value in code.items() if (key, value) not in _CODE_DEFAULTS}
-    unread = _rest(item, _ITEM_KEYS)
-    others = {"answer": answer, "code": code, "question": _rest(content, _QUESTION_KEYS), "properties": properties.rest}
+    unread = _unknown_keys(item, _ITEM_KEYS)
+    others = {
+        "answer": answer,
+        "code": code,
+        "question": _unknown_keys(content, _QUESTION_KEYS),
+        "properties": properties.rest,
+    }
     unread.update({key: value for key, value in others.items() if value})
     return Question.model_validate({**values, "unread": unread})
 
@@ -345,16 +351,16 @@ def _read_item(item: object) -> Question:
 _CODE_DEFAULTS = [("name", _TEMPLATE_NAME), ("programmingLanguage", "Python")]
 
 
-def _global_rubric(rest: dict[str, Any]) -> list[Any]:
-    """Traits that stand as plain objects under `globalRubric`, as `Rating`s; what else stands there stays in `rest`."""
+def _take_global_rubric(rest: dict[str, Any]) -> list[Any]:
+    """Return the traits under `globalRubric`, plain objects, as `Rating`s; its other content stays in `rest`."""
     plain = rest.get("globalRubric")
     if not isinstance(plain, dict):
         return []
     found: list[Any] = []
     for name in _RUBRIC_LISTS:
-        for trait in _list(plain.get(name)):
+        for trait in _as_list(plain.get(name)):
             if not isinstance(trait, dict):
-                raise ValueError(f"globalRubric.{name} holds what is no trait: {trait!r:.80}")  # noqa: TRY004
+                raise ValueError(f"globalRubric.{name} holds a value that is not a trait: {trait!r:.80}")  # noqa: TRY004
             values = {key: value for key, value in trait.items() if key not in ("name", "description")}
             if "callable_code" in values:
                 set_callable_code(values)
@@ -382,42 +388,42 @@ _WORD_OF_LIST = dict(
 )
 
 
-def _where(number: int, question_id: object) -> str:
+def _locate(number: int, question_id: object) -> str:
     return f"question {number} ({question_id})" if question_id else f"question {number}"
 
 
-def _rest(data: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
+def _unknown_keys(data: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key not in known}
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
 
 
-def _keywords(part: Mapping[str, Any]) -> list[Any]:
-    """Return the keywords of an object: a list, or the text that schema.org divides by commas."""
+def _read_keywords(part: Mapping[str, Any]) -> list[Any]:
+    """Return the keywords of an object: a list, or a text with commas as in schema.org."""
     value = part.get("keywords")
-    return [*split_keywords([value])] if isinstance(value, str) else _list(value)
+    return [*split_keywords([value])] if isinstance(value, str) else _as_list(value)
 
 
-def _part(content: Mapping[str, Any], key: str) -> dict[str, Any]:
-    parts = _list(content.get(key))
+def _read_part(content: Mapping[str, Any], key: str) -> dict[str, Any]:
+    parts = _as_list(content.get(key))
     if len(parts) > 1 or not all(isinstance(part, dict) for part in parts):
-        raise ValueError(f"{key} is one object")
+        raise ValueError(f"{key} must be one object")
     return {name: value for part in parts for name, value in part.items() if name != "@type"}
 
 
 def _creator_key(creator: object) -> str:
-    """A creator is a text or, as schema.org prefers, an object with a name."""
+    """Return the key of the creator's name: a creator is a text or, as schema.org prefers, an object with a name."""
     return "name" if isinstance(creator, dict) else "creator"
 
 
 _REQUIRED = object()
 
 
-def _text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> Any:
+def _read_text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> Any:
     value = data.get(key)
     if value is None:
         if default is _REQUIRED:
@@ -426,12 +432,12 @@ def _text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool) and key == "version":
         return str(value)
     if not isinstance(value, str):
-        raise ValueError(f"{key!r} is a text, not {value!r:.80}")  # noqa: TRY004
+        raise ValueError(f"{key!r} must be a text, not {value!r:.80}")  # noqa: TRY004
     return value
 
 
-def _decoded(value: Any) -> Any:
-    """A value that is written as JSON inside a text; a text that is no JSON is itself."""
+def _decode_json(value: Any) -> Any:
+    """Decode a value that is written as JSON in a text; any other text is returned unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -440,6 +446,6 @@ def _decoded(value: Any) -> Any:
         return value
 
 
-def _custom(properties: Properties) -> dict[str, Any]:
-    names = [name for name in properties.names() if name.startswith(_CUSTOM)]
-    return {name.removeprefix(_CUSTOM): properties.take(name) for name in dict.fromkeys(names)}
+def _take_custom(properties: Properties) -> dict[str, Any]:
+    names = [name for name in properties.names() if name.startswith(_CUSTOM_PREFIX)]
+    return {name.removeprefix(_CUSTOM_PREFIX): properties.take(name) for name in dict.fromkeys(names)}

@@ -1,4 +1,4 @@
-"""Rubric traits as schema.org `Rating`s, and the `PropertyValue` lists that hold what schema.org has no word for."""
+"""Rubric traits in checkpoints: `Rating`s of schema.org, with other values in lists of `PropertyValue`s."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import binascii
 import json
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.errors import explain
-from karenina_benchmark.unknown_content import check_unread
+from karenina_benchmark.checkpoint_unread import check_unread
+from karenina_benchmark.errors import explain_error
 from karenina_core.data.rubrics import RegexRubricTrait, RubricTrait, trait_from_json, trait_kinds, trait_to_json
 from karenina_core.data.rubrics.llm import owned_trait_fields
 from karenina_core.models.model import ModelConfig
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 REFERENCE_PROPERTY = "benchmark_format_version"
-"""The property by which files of the reference project state the version of their form."""
+"""The property with the format version in files of the reference project."""
 _PREFIX = "karenina:"
 _SCOPES = ("QuestionSpecific", "Global")
 _WORDS = {
@@ -37,15 +37,15 @@ _DYNAMIC = "DynamicRubricTrait"
 _OWN_KEYS = {"@type", "name", "description", "additionalType", "additionalProperty"}
 _RANGE_KEYS = {"bestRating", "worstRating"}
 _ENCODED = ("metrics", "tp_instructions", "tn_instructions", "classes")
-"""What older files hold as JSON in a text."""
+"""Values that older files hold as JSON in a text."""
 _SCALED = ("llm", "agentic", "callable")
 _OVERRIDE = "model_override"
 
 
 class Properties:
-    """A list of `PropertyValue`s, taken apart by name; what nobody takes stays in `rest`, as it was.
+    """A list of `PropertyValue`s whose values are taken out by name; the others stay in `rest` unchanged.
 
-    Raises `ValueError` for what is no such list.
+    Raises `ValueError` for any other value.
     """
 
     def __init__(self, listed: object) -> None:
@@ -54,11 +54,11 @@ class Properties:
         if isinstance(listed, dict):
             listed = [listed]
         if not isinstance(listed, list):
-            raise ValueError("additionalProperty is a list of PropertyValue objects")  # noqa: TRY004
+            raise ValueError("additionalProperty must be a list of PropertyValue objects")  # noqa: TRY004
         self.rest: list[Any] = listed.copy()
 
     def take(self, name: str, default: Any = None) -> Any:
-        """The value of the first property of this name, which is then no longer in `rest`."""
+        """Return the value of the first property with this name and remove it from `rest`."""
         for position, entry in enumerate(self.rest):
             if isinstance(entry, dict) and entry.get("name") == name and set(entry) <= {"@type", "name", "value"}:
                 del self.rest[position]
@@ -66,7 +66,7 @@ class Properties:
         return default
 
     def names(self) -> list[str]:
-        """The names in `rest` that `take` would find."""
+        """Return the names in `rest` that `take` finds."""
         return [
             entry["name"]
             for entry in self.rest
@@ -77,17 +77,17 @@ class Properties:
 
 
 def property_value(name: str, value: object) -> dict[str, Any]:
-    """One `PropertyValue`."""
+    """Return a `PropertyValue`."""
     return {"@type": "PropertyValue", "name": name, "value": value}
 
 
 def make_ratings(traits: Iterable[RubricTrait], scope: str, *, dynamic: bool = False) -> list[dict[str, Any]]:
-    """The traits as `Rating`s; `scope` is "Global" or "QuestionSpecific"."""
-    return [_rating_of(trait, scope, dynamic) for trait in traits]
+    """Return the traits as `Rating`s; `scope` is "Global" or "QuestionSpecific"."""
+    return [_make_rating(trait, scope, dynamic) for trait in traits]
 
 
 def check_unread_in_traits(traits: Iterable[RubricTrait]) -> None:
-    """Raise `ValueError` for what is `unread` in a trait and has no place in a `Rating`."""
+    """Raise `ValueError` for `unread` content of a trait that a `Rating` cannot hold."""
     for trait in traits:
         try:
             check_unread(trait.unread, frozenset(), {"rating": _OWN_KEYS}, others=False)
@@ -95,11 +95,11 @@ def check_unread_in_traits(traits: Iterable[RubricTrait]) -> None:
             raise ValueError(f"trait {trait.name!r}: {error}") from error
 
 
-def _rating_of(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any]:
+def _make_rating(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any]:
     values: dict[str, Any] = trait_to_json(trait)
     for key in ("type", "name", "description"):
         values.pop(key, None)
-    values.pop("unscorable", None)  # found out anew when it is read
+    values.pop("unscorable", None)  # determined again when the trait is read
     unread: dict[str, Any] = values.pop("unread", {})
     rating: dict[str, Any] = {"@type": "Rating", "name": trait.name}
     if trait.description is not None:
@@ -132,7 +132,7 @@ def _rating_of(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any]:
 def read_traits(ratings: Sequence[Mapping[str, Any]]) -> tuple[list[RubricTrait], list[RubricTrait]]:
     """Return the static and the dynamic traits of a list of `Rating`s.
 
-    A trait whose values do not fit is among them as an `UnknownTrait` with the reason. Raises `ValueError` for what is
+    A trait with wrong values is returned as an `UnknownTrait` with the reason. Raises `ValueError` for a value that is
     not a `Rating` with a name.
     """
     static: list[RubricTrait] = []
@@ -141,12 +141,12 @@ def read_traits(ratings: Sequence[Mapping[str, Any]]) -> tuple[list[RubricTrait]
         name = rating.get("name") if isinstance(rating, dict) else None
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"rating {position + 1} is not a Rating with a name")
-        trait, is_dynamic = _trait_of(rating)
+        trait, is_dynamic = _read_trait(rating)
         (dynamic if is_dynamic else static).append(trait)
     return static, dynamic
 
 
-def _trait_of(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
+def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
     properties = Properties(rating.get("additionalProperty"))
     word = str(rating.get("additionalType") or "RubricTrait").removeprefix(_PREFIX)
     for scope in _SCOPES:
@@ -168,56 +168,56 @@ def _trait_of(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
     others = {key: value for key, value in rating.items() if key not in own}
     if others:
         unread["rating"] = others
-    wrong: str | None = None
+    problem: str | None = None
     if kind in _WORDS:
         try:
-            _as_ours(kind, data, rating)
+            _normalize_values(kind, data, rating)
         except (ValueError, RecursionError) as error:
-            wrong = f"a list or mapping in it cannot be read: {error}"
-        properties.rest += [property_value(name, data.pop(name)) for name in _without_effect(kind, data)]
+            problem = f"a list or mapping in it cannot be read: {error}"
+        properties.rest += [property_value(name, data.pop(name)) for name in _find_unused(kind, data)]
         if isinstance(data.get(_OVERRIDE), dict):
-            not_ours = _split_override(data)
-            properties.rest += [property_value(_OVERRIDE, not_ours)] if not_ours else []
+            unknown = _split_override(data)
+            properties.rest += [property_value(_OVERRIDE, unknown)] if unknown else []
     if properties.rest:
         unread["properties"] = properties.rest
     if unread:
         data["unread"] = unread
-    return _scorable(data, wrong, needs_concept=is_dynamic), is_dynamic
+    return _make_trait(data, problem, needs_concept=is_dynamic), is_dynamic
 
 
 def _split_override(data: dict[str, Any]) -> dict[str, Any]:
-    """Take null entries, and those that no model of ours has, out of the model of an agentic trait; return the latter.
+    """Remove null entries and unknown fields from the model of an agentic trait; return the unknown fields.
 
-    The reference project writes all its fields.
+    The reference project writes all fields of its models.
     """
     given = {name: value for name, value in data[_OVERRIDE].items() if value is not None}
     data[_OVERRIDE] = {name: value for name, value in given.items() if name in ModelConfig.model_fields}
     return {name: value for name, value in given.items() if name not in ModelConfig.model_fields}
 
 
-def _scorable(data: Mapping[str, Any], wrong: str | None, *, needs_concept: bool) -> RubricTrait:
-    """Return the trait of these values, or one that cannot be scored, with the reason: what is `wrong`, or misfits."""
-    if wrong is None:
+def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: bool) -> RubricTrait:
+    """Return the trait with these values; one that cannot be scored if there is a `problem` or a wrong value."""
+    if problem is None:
         try:
             trait = trait_from_json(data)
             if isinstance(trait, RegexRubricTrait):
-                _check(trait)
+                _check_trait_pattern(trait)
             if needs_concept and not (trait.summary or trait.description):
-                raise ValueError("it has neither summary nor description, so no one can say whether an answer has it")
+                raise ValueError("it has no summary or description, so its concept cannot be looked for in answers")
         except ValueError as error:
-            wrong = explain(error)
+            problem = explain_error(error)
         else:
             return trait
     try:
-        return trait_from_json({**data, "unscorable": wrong})
-    except ValueError:  # not even what all traits have fits
-        bare = {"type": data["type"], "name": data["name"], "unscorable": wrong}
+        return trait_from_json({**data, "unscorable": problem})
+    except ValueError:  # even the fields that all traits have are wrong
+        bare = {"type": data["type"], "name": data["name"], "unscorable": problem}
         rest = [property_value(name, value) for name, value in data.items() if name not in (*bare, "unread")]
         unread: dict[str, Any] = data.get("unread", {})
         return trait_from_json({**bare, "unread": {**unread, "properties": [*unread.get("properties", ()), *rest]}})
 
 
-def _check(trait: RegexRubricTrait) -> None:
+def _check_trait_pattern(trait: RegexRubricTrait) -> None:
     """Raise `ValueError` if the trait's pattern does not compile."""
     try:
         check_pattern(trait.pattern)
@@ -225,8 +225,8 @@ def _check(trait: RegexRubricTrait) -> None:
         raise ValueError(f"pattern: {error}") from error
 
 
-def _without_effect(kind: str, data: Mapping[str, Any]) -> list[str]:
-    """Return the values that have no meaning for the trait: bounds without a scale, unwanted things in `tp_only`."""
+def _find_unused(kind: str, data: Mapping[str, Any]) -> list[str]:
+    """Return the names of unused values: bounds of a trait without a scale, `tn_instructions` of one in `tp_only`."""
     if kind == "metric":
         full = data.get("evaluation_mode") == "full_matrix"
         return [] if full or not data.get("tn_instructions") else ["tn_instructions"]
@@ -239,8 +239,8 @@ def _without_effect(kind: str, data: Mapping[str, Any]) -> list[str]:
     return bounds
 
 
-def _as_ours(kind: str, data: dict[str, Any], rating: Mapping[str, Any]) -> None:
-    """Bring the values of a built-in kind, as older files have them, into our form."""
+def _normalize_values(kind: str, data: dict[str, Any], rating: Mapping[str, Any]) -> None:
+    """Convert the values of a built-in kind from older files to this format."""
     for name in _ENCODED:
         if isinstance(data.get(name), str):
             data[name] = json.loads(data[name])
@@ -257,7 +257,7 @@ def _as_ours(kind: str, data: dict[str, Any], rating: Mapping[str, Any]) -> None
 
 
 def set_callable_code(data: dict[str, Any]) -> None:
-    """Say in our words what `callable_code` holds: base64 is a pickle, which is kept and never loaded; else source."""
+    """Rename `callable_code`: to `pickled` if it is base64 (a pickle, which is never loaded), else to `source`."""
     code = data.pop("callable_code")
     if not code:
         return

@@ -1,4 +1,4 @@
-"""Where values of the configuration come from: TOML, YAML and JSON files, and layers of values with their origin."""
+"""Read and save configuration files: TOML, YAML and JSON."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ logger = logging.getLogger("karenina")
 
 
 def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
-    """Return the configuration in a TOML, YAML or JSON file; the environment, then `arguments`, go over it."""
+    """Return the configuration of a TOML, YAML or JSON file; environment variables, then `arguments`, override it."""
     return VerificationConfig(**{**read_config_values(path), **dict(read_environment()), **arguments})
 
 
 def save_config(config: VerificationConfig, path: str | Path) -> None:
-    """Write the values that somebody gave to a JSON file, which `read_config` and every command (`--config`) read.
+    """Write the values that were given explicitly to a JSON file, for `read_config` and the option `--config`.
 
-    Keys and all that may hold a secret are left out, and a warning names them. Raises `ConfigError` for a name that
-    does not end in `.json`, for a value that no file can hold, and for a file that cannot be written.
+    Keys and other values that may be secret are left out with a warning that names them. Raises `ConfigError` if the
+    file name does not end in `.json`, a value cannot be saved, or the file cannot be written.
     """
     file = Path(path)
     if file.suffix != ".json":
-        raise ConfigError([f"{file}: a configuration is saved as JSON: name it {file.stem or 'karenina'}.json"])
+        raise ConfigError([f"{file}: a configuration is saved as JSON; name the file {file.stem or 'karenina'}.json"])
     values, left_out = config.given(), list[str]()
     for name in ("answering_models", "parsing_models"):
         models: list[dict[str, Any]] = []
@@ -50,13 +50,16 @@ def save_config(config: VerificationConfig, path: str | Path) -> None:
     except (PydanticSerializationError, OSError) as error:
         raise ConfigError([f"the configuration cannot be saved in {file}: {error}"]) from error
     if left_out:
-        logger.warning("%s holds no secrets: left out are %s", file, ", ".join(left_out))
+        logger.warning("%s: secrets are not saved; left out: %s", file, ", ".join(left_out))
 
 
 def _without_secrets(
     values: dict[str, Any], place: str, secrecy: Mapping[str, str] = SECRECY
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the JSON values of a model, or of a part without marks, without secrets; and the places of those."""
+    """Return the JSON values of a model without its secrets, and the places of the secrets.
+
+    Parts of a model without `secrecy` marks are searched for names of secrets, such as `api_key`.
+    """
     kept: dict[str, Any] = {}
     left_out: list[str] = []
     for name, value in values.items():
@@ -71,28 +74,29 @@ def _without_secrets(
 
 
 def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
-    """Return the table in a TOML, YAML or JSON file. Raises `ConfigError` if it cannot be read.
+    """Return the values of a TOML, YAML or JSON file. Raises `ConfigError` if it cannot be read.
 
-    At most 100 MB are read; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` sets another bound. The
-    errors name places and show nothing of the file, which may hold keys.
+    At most 100 MB are read; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` sets another limit. The
+    errors name places but quote no values of the file, which may be keys.
     """
     file = Path(path)
     try:
-        found = _parse_table(file, bounded_files.read_text(file, max_bytes=max_bytes))
+        found = _parse(file, bounded_files.read_text(file, max_bytes=max_bytes))
     except bounded_files.FileError as error:
         place = f" at {error.where}" if error.where else ""
         problem = f"the configuration file {file} cannot be read{place}: {error.what}; {error.cure}"
         raise ConfigError([problem]) from error
     except ValueError as error:
-        raise ConfigError([f"the configuration file {file} is not well-formed: {error}"]) from None
+        raise ConfigError([f"the configuration file {file} is not valid: {error}"]) from None
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise ConfigError([f"the configuration file {file} holds a {type(found).__name__}, not a table of names"])
+        kind = type(found).__name__
+        raise ConfigError([f"the configuration file {file} holds a {kind}; write a table of settings: name = value"])
     return found
 
 
-def _parse_table(file: Path, text: str) -> Any:
+def _parse(file: Path, text: str) -> Any:
     suffix = file.suffix.lower()
     if suffix in (".yaml", ".yml"):
         return _parse_yaml(file, text)
@@ -106,7 +110,7 @@ def _parse_table(file: Path, text: str) -> Any:
 
             found = json.loads(text)
         else:
-            raise ValueError(f"its suffix is {suffix!r}, and a configuration is .toml, .yaml, .yml or .json")
+            raise ValueError(f"the file name ending {suffix!r} is not supported; use .toml, .yaml, .yml or .json")
     except RecursionError:
         raise ValueError("it is nested too deeply; check the file") from None
     except ValueError as error:

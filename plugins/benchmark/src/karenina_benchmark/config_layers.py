@@ -10,23 +10,23 @@ from karenina_core.errors import ConfigError
 
 
 class ConfigLayers:
-    """Values of configuration names, each layer over the earlier ones, and the place that each value comes from."""
+    """Layers of configuration values: later layers replace earlier values, and the origin of each value is kept."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self.origin: dict[str, str] = {}
 
-    def add(self, table: Mapping[str, Any], place: str) -> None:
-        """Put the values of `table`, which come from `place`, over all earlier ones."""
-        self.values.update(table)
-        self.origin.update(dict.fromkeys(table, place))
+    def add(self, values: Mapping[str, Any], origin: str) -> None:
+        """Add a layer of values that come from `origin`."""
+        self.values.update(values)
+        self.origin.update(dict.fromkeys(values, origin))
 
-    def names_from(self, place: str) -> frozenset[str]:
-        """Return the names whose values come from `place`."""
-        return frozenset(name for name, origin in self.origin.items() if origin == place)
+    def names_from(self, origin: str) -> frozenset[str]:
+        """Return the names with a value from `origin`."""
+        return frozenset(name for name, source in self.origin.items() if source == origin)
 
     def make_config(self) -> VerificationConfig:
-        """Return the configuration. Raises `ConfigError`, each problem with the place that its value comes from."""
+        """Return the configuration. Raises `ConfigError`, which names the origin of each wrong value."""
         try:
             return VerificationConfig(**self.values)
         except ConfigError as error:

@@ -1,4 +1,4 @@
-"""`BenchmarkContent`: what a file holds, questions in order with the rubrics and settings that they share."""
+"""`BenchmarkContent`: the questions of a benchmark with the rubrics and settings that they share."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 from uuid import NAMESPACE_URL, uuid5
 
 from karenina_benchmark.errors import CheckpointError
+from karenina_benchmark.unknown_keys import suggest_key
 from karenina_core.data.question import FewShotExample, Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, RubricTrait, check_dynamic_names
 
@@ -19,56 +20,56 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class _TextSearch(Protocol):
-    """Questions that can be searched without making each of them."""
+    """A collection of questions that can be searched without building each of them."""
 
     def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
-        """Return the ids of the questions in which one of `words` may occur."""
+        """Yield the ids of the questions in which one of `words` may occur."""
 
 
 class BenchmarkContent:
-    """The content of a benchmark, apart from the files and runs that `karenina_benchmark.Benchmark` adds.
+    """The content of a benchmark, which file formats read and write; `Benchmark` adds loading, saving and runs.
 
-    File formats read and write it. Two are equal when a file would hold the same for both: a template class and its
-    source are the same. `path`, and a name and an id that only come from it, do not count.
+    Two are equal if their files would be equal: a template class equals its source. `path`, and a name and an id that
+    are derived from it, are not compared.
     """
 
     def __init__(self, name: str, *, id: str | None = None) -> None:
         if not name.strip():
             raise ValueError("a benchmark needs a name")
         self.name = name
-        self.id = id or _id_for(name)
+        self.id = id or _make_id(name)
         self.description = ""
         self.version = "0.1.0"
         self.creator = ""
         self.date_created: str | None = None
         self.date_modified: str | None = None
         self.global_rubric: Rubric | None = None
-        """Traits that every question has."""
+        """Traits of every question."""
         self.dynamic_rubric: DynamicRubric | None = None
-        """Traits that every answer has in which their concept is present."""
+        """Traits of every answer that contains their concept."""
         self.workspace_root: Path | None = None
-        """Folder of the questions' workspaces; a relative one is kept as it was written."""
+        """Folder of the questions' workspaces; a relative path is kept as written."""
         self.workspace_root_in_file: Path | None = None
-        """The workspace root that the file named: what a stranger's file may not lead out of its own folder."""
+        """The workspace root of the file; without trust, it must not lead out of the file's folder."""
         self.run_config: dict[str, JsonValue] = {}
-        """Defaults for a run, as the file gives them; checked when a run begins."""
+        """Defaults for a run, checked when a run begins."""
         self.metadata: dict[str, JsonValue] = {}
         self.unread: dict[str, JsonValue] = {}
-        """What a file said that this version does not know; written back."""
+        """Content of the file that this version does not know; it is written back."""
         self.broken: list[CheckpointError] = []
-        """The questions of its file that cannot be read, and are not among its questions."""
+        """The errors of the questions of the file that cannot be read."""
         self.path: Path | None = None
         self.named_by_path = False
-        """Whether the file states no name, so that its own is used."""
+        """Whether the file has no name for the benchmark, so that it is named after the file."""
         self.columns: dict[str, str] = {}
-        """How the columns of the table that it was read from were mapped, if they have other names."""
+        """The columns that were mapped when the benchmark was read from a table."""
         self.load_notice = ""
-        """What a user should know of how the file was read; no part of the content."""
+        """A notice for the user about how the file was read; it is not part of the content."""
         self._questions: MutableMapping[str, Question] = {}
 
     @classmethod
     def create(cls, name: str, description: str = "", version: str = "0.1.0", creator: str = "") -> Self:
-        """An empty benchmark. Raises `ValueError` for an empty name."""
+        """Return an empty benchmark. Raises `ValueError` for an empty name."""
         benchmark = cls(name)
         benchmark.description = description
         benchmark.version = version
@@ -92,25 +93,27 @@ class BenchmarkContent:
         sources: JsonValue = None,
         metadata: Mapping[str, JsonValue] | None = None,
     ) -> Question:
-        """Add a question at the end and return it as it is kept.
+        """Add a question at the end and return it.
 
-        `question` is its text, described by the other arguments, or a whole `Question`, and then stands alone.
-        Raises `ValueError` for an id that is taken, for a trait name that the global rubric has too, and for fields
-        that do not fit.
+        `question` is its text, with the other arguments as its fields, or a complete `Question` without other
+        arguments. Raises `ValueError` for a duplicate id, a trait name that the global rubric has too, and wrong
+        fields.
         """
         if isinstance(question, Question):
             others = (raw_answer, answer_template, question_id, rubric, dynamic_rubric, workspace_path, author, sources)
             if any(value is not None for value in others) or keywords or few_shot_examples or metadata:
-                raise ValueError("a Question stands alone: change it with question.changed(...) before it is added")
-            made = question
+                raise ValueError(
+                    "a Question cannot be combined with other arguments; change it with question.changed(...) first"
+                )
+            added = question
         else:
-            made = Question.model_validate(
+            added = Question.model_validate(
                 {
                     "question": question,
                     "raw_answer": raw_answer,
                     "answer_template": answer_template,
                     "id": question_id or "",
-                    "keywords": _listed("keywords", keywords),
+                    "keywords": _as_list("keywords", keywords),
                     "few_shot_examples": list(few_shot_examples),
                     "rubric": rubric,
                     "dynamic_rubric": dynamic_rubric,
@@ -121,10 +124,10 @@ class BenchmarkContent:
                     "date_created": _now(),
                 }
             )
-        return self.add_questions([made])[0]
+        return self.add_questions([added])[0]
 
     def add_questions(self, questions: Iterable[Question]) -> list[Question]:
-        """Add several questions at the end: all of them, or none where one raises (see `add_question`)."""
+        """Add several questions at the end: all of them, or none if one raises (see `add_question`)."""
         added: dict[str, Question] = {}
         for question in questions:
             if question.id in self._questions or question.id in added:
@@ -142,39 +145,36 @@ class BenchmarkContent:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """The questions in their order, all of them at once; iterating over the benchmark holds one at a time."""
+        """All questions in order, in memory at once; iterating over the benchmark holds one at a time."""
         return tuple(self._questions.values())
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of the questions in their order."""
+        """The ids of the questions in order."""
         return tuple(self._questions)
 
     @property
     def streamed(self) -> bool:
-        """Whether the questions stay in the file and are made when they are asked for, each time anew.
+        """Whether the questions stay in the file and are built each time they are accessed.
 
-        Then a question that cannot be read raises `CheckpointError` when it is asked for, with the line.
+        If so, accessing a question that cannot be read raises `CheckpointError` with its line.
         """
         return not isinstance(self._questions, dict)
 
     def use_questions(self, questions: MutableMapping[str, Question]) -> None:
-        """Hold `questions`, by id, in place of those that there are."""
+        """Replace the collection of questions by `questions`, a mapping by id."""
         self._questions = questions
 
     def get(self, question_id: str) -> Question:
-        """The question with this id. Raises `KeyError`, naming the nearest id."""
+        """Return the question with this id. Raises `KeyError` with a suggestion."""
         try:
             return self._questions[question_id]
         except KeyError:
-            from difflib import get_close_matches
-
-            near = get_close_matches(question_id, self._questions, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise KeyError(f"no question has the id {question_id!r}{hint}") from None
+            hint = suggest_key(question_id, self._questions, "")
+            raise KeyError(f"no question has the id {question_id!r}{hint and f'; {hint}'}") from None
 
     def leave_out_broken(self) -> None:
-        """Move questions that are read when they are wanted, and cannot be read, to `broken`. It reads all of them."""
+        """Read all streamed questions, and move those that cannot be read to `broken`."""
         for id in self.ids if self.streamed else ():
             try:
                 self._questions[id]
@@ -183,35 +183,34 @@ class BenchmarkContent:
                 self.broken.append(error)
 
     def remove(self, question_id: str) -> Question:
-        """Take a question out and return it. Raises `KeyError` as `get` does."""
+        """Remove a question and return it. Raises `KeyError` as `get` does."""
         question = self.get(question_id)
         del self._questions[question_id]
         self.date_modified = _now()
         return question
 
     def replace(self, question: Question) -> None:
-        """Put `question` in the place of the one with its id. Raises `KeyError` as `get` does."""
+        """Replace the question with the id of `question`. Raises `KeyError` as `get` does."""
         self.get(question.id)
         self.rubric_for(question)
         self._questions[question.id] = question
         self.date_modified = _now()
 
     def rubric_for(self, question: Question) -> Rubric | None:
-        """The benchmark's static traits and the question's in one rubric; None where there are none.
+        """Return the static traits of the benchmark and the question in one rubric; None if there are none.
 
         Raises `ValueError` for a trait name that both have.
         """
         return Rubric.merge(self.global_rubric, question.rubric) or None
 
     def dynamic_rubric_for(self, question: Question) -> DynamicRubric | None:
-        """The benchmark's dynamic traits and the question's in one; None where there are none."""
+        """Return the dynamic traits of the benchmark and the question in one rubric; None if there are none."""
         return DynamicRubric.merge(self.dynamic_rubric, question.dynamic_rubric) or None
 
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
-        """The question as a run takes it: with the benchmark's traits beside its own, only those of `trait_names`
-        where they are given.
+        """Return the question with the benchmark's traits and its own; only those of `trait_names` unless it is None.
 
-        Raises `ValueError` for a trait name that both have, or that is static and dynamic.
+        Raises `ValueError` for a trait name that both have, or that is both static and dynamic.
         """
         shared = self.global_rubric or self.dynamic_rubric
         if trait_names is None and not shared and question.dynamic_rubric is None:
@@ -228,7 +227,7 @@ class BenchmarkContent:
         return question.changed(rubric=rubric, dynamic_rubric=dynamic)
 
     def trait_names(self) -> tuple[str, ...]:
-        """The names of all traits, the benchmark's own and those of its questions, each once."""
+        """Return the names of all traits, the benchmark's own and those of its questions, each once."""
         own = [name for rubric in (self.global_rubric, self.dynamic_rubric) if rubric for name in rubric.names]
         return tuple(dict.fromkeys([*own, *(name for question in self for name in question.trait_names())]))
 
@@ -242,9 +241,9 @@ class BenchmarkContent:
         return iter(self._questions.values())
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
-        """Iterate over the questions in which one of `words` may occur; over all of them if they are in memory.
+        """Iterate over the questions in which one of `words` may occur; over all questions if they are in memory.
 
-        Of a streamed file only the lines are searched, so that most questions need not be made.
+        The lines of a streamed file are searched as text, so that most questions need not be built.
         """
         if isinstance(self._questions, _TextSearch):
             return map(self._questions.__getitem__, self._questions.ids_mentioning(words))
@@ -259,16 +258,16 @@ class BenchmarkContent:
         named = (self.id, self.name) == (other.id, other.name) or (self._nameless and other._nameless)
         return named and self._content() == other._content()
 
-    __hash__ = None  # type: ignore[assignment]  # it changes, and Python spells "not hashable" so
+    __hash__ = None  # type: ignore[assignment]  # not hashable, because it is mutable
 
     def __repr__(self) -> str:
         return f"<Benchmark {self.name!r}, {len(self)} question{'' if len(self) == 1 else 's'}>"
 
     @property
     def _nameless(self) -> bool:
-        """Whether its file has neither a name nor an id for it, so that it is called after the file."""
+        """Whether its file has neither a name nor an id for it, so that both are derived from the path."""
         named_after = self.named_by_path and self.path is not None and self.name == (self.path.stem or "benchmark")
-        return named_after and self.id == _id_for(self.name)
+        return named_after and self.id == _make_id(self.name)
 
     def _content(self) -> tuple[object, ...]:
         return (
@@ -287,7 +286,7 @@ class BenchmarkContent:
         )
 
 
-def _id_for(name: str) -> str:
+def _make_id(name: str) -> str:
     return uuid5(NAMESPACE_URL, f"karenina:benchmark:{name}").urn
 
 
@@ -300,7 +299,7 @@ def _as_stored(question: Question) -> Question:
 
     try:
         return question.changed(answer_template=template_source_of(question))
-    except TemplateError:  # no file can hold it
+    except TemplateError:  # it cannot be saved
         return question
 
 
@@ -308,7 +307,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def _listed(name: str, given: Iterable[str]) -> list[str]:
-    if isinstance(given, str):
-        raise ValueError(f"{name} is a list of texts, not one text: write [{given!r}]")  # noqa: TRY004
-    return list(given)
+def _as_list(name: str, texts: Iterable[str]) -> list[str]:
+    if isinstance(texts, str):
+        raise ValueError(f"{name} must be a list of texts, not one text; write [{texts!r}]")  # noqa: TRY004
+    return list(texts)

@@ -1,4 +1,4 @@
-"""`CheckpointError`: what is wrong with a file of questions, where, and how to mend it."""
+"""`CheckpointError`: the problem of a file of questions, its place and its cure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class CheckpointError(KareninaError, ValueError):
-    """A file that cannot be read or written as a benchmark or as a table of questions.
+    """An error of a file that cannot be read or written as a benchmark or as a table of questions.
 
-    `file` is the file, `where` the place in it (a line, a row, a question's number and id; empty for the file as a
-    whole), `what` the problem and `cure` what to do about it. Nothing was changed by the attempt.
+    `file` is the file, `where` the place in it (a line, a row, or the number and id of a question; empty for the file
+    as a whole), `what` the problem and `cure` the way to solve it. The file is unchanged.
     """
 
     def __init__(self, file: str | Path, where: str, what: str, cure: str) -> None:
@@ -28,15 +28,15 @@ class CheckpointError(KareninaError, ValueError):
         self.cure = cure
 
 
-def explain(error: ValueError | ValidationError) -> str:
-    """What a validation error says, in one line: field, complaint, and nothing about the library that found it."""
+def explain_error(error: ValueError | ValidationError) -> str:
+    """Return the message of a validation error in one line: each field with its problem, without pydantic's details."""
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):
         return str(error)
-    complaints = []
+    problems = []
     for problem in error.errors(include_url=False, include_input=False):
         field = ".".join(str(part) for part in problem["loc"])
-        said = problem["msg"].removeprefix("Value error, ")
-        complaints.append(f"{field}: {said}" if field else said)
-    return join_problems(complaints)
+        message = problem["msg"].removeprefix("Value error, ")
+        problems.append(f"{field}: {message}" if field else message)
+    return join_problems(problems)

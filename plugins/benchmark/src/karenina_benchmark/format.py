@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from karenina_benchmark.content import BenchmarkContent
 
 CheckPaths = Callable[["Path", Sequence[str]], bool | None]
-"""Called with a benchmark's file and the files that it wants to be read, before any of them is opened.
+"""A check of the files that a benchmark names; it is called with the benchmark's file and their names before any of
+them is opened.
 
-It raises if they may not be read; False leaves those out that lead out of the folder.
+It raises if they may not be read. If it returns False, those outside of the benchmark's folder are not read.
 """
 
 
@@ -22,11 +23,11 @@ It raises if they may not be read; False leaves those out that lead out of the f
 class Format:
     """A kind of file that holds a benchmark.
 
-    `suffixes` are in lower case, with their dot. `read` returns the benchmark of a file, without executing anything in
-    it; it calls its second argument with the names of other files before it opens them. `write` yields the new content
-    of a file, text (as UTF-8) or bytes; the file is replaced after all of it was yielded. `read_columns` reads a table
-    whose columns have other names: it gets a mapping from `question`, `answer`, `id` and `keywords` to columns. All
-    raise `CheckpointError`.
+    `suffixes` are in lower case and begin with a dot. `read` returns the benchmark of a file without executing
+    anything in it; before it opens other files, it calls its second argument with their names. `write` yields the new
+    content of a file as text (written as UTF-8) or bytes; the file is replaced after the last piece. `read_columns`
+    reads a table with other column names, given a mapping of `question`, `answer`, `id` and `keywords` to columns. Each
+    raises `CheckpointError`.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Formats: kinds of files that hold benchmarks. Plugins offer them; the suffix of a file chooses one."""
+"""The registry of file formats: plugins offer formats, and the suffix of a file selects one."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
 
 OWNER: Final = "karenina-benchmark"
-"""The distribution of the built-in formats."""
+"""The distribution that offers the built-in formats."""
 
 
 def list_formats(plugins: Plugins) -> list[Offer[Format]]:
-    """Return the formats that are offered. The built-in ones are also there if `plugins` was made by hand."""
+    """Return the formats of all plugins. The built-in ones are included even if `plugins` does not offer them."""
     from karenina_benchmark.builtin_formats import FORMATS
     from karenina_core.version import __version__
 
     offered = plugins.offers(karenina_formats)
-    there = [one.value for one in offered]
-    return [*offered, *(Offer(one, OWNER, __version__, None) for one in FORMATS if one not in there)]
+    present = [one.value for one in offered]
+    return [*offered, *(Offer(one, OWNER, __version__, None) for one in FORMATS if one not in present)]
 
 
 def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = False) -> Offer[Format]:
-    """Return the format with that suffix. `writes` leaves out formats that can only be read.
+    """Return the format with this suffix; with `writes`, only formats that can be written count.
 
-    Raises `CheckpointError` about `path` if there is none, with the suffixes that there are, and if two distributions
-    offer one.
+    Raises `CheckpointError` about `path` if no format has the suffix, with a list of those that are known, or if two
+    distributions offer one.
     """
     offered = [one for one in list_formats(plugins) if one.value.write is not None or not writes]
     found = [one for one in offered if suffix in one.value.suffixes]
@@ -47,11 +47,11 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
             f"two plugins offer a format with the suffix {suffix!r}: {names}",
             f'block one of them: [plugins] block = ["{found[-1].distribution}"]',
         )
-    which = "to write" if writes else "it has"
+    purpose = "saving" if writes else "loading"
     cure = f"use one of {describe_suffixes(offered)}"
-    raise CheckpointError(path, "", f"the ending {suffix!r} does not say which form {which}", cure)
+    raise CheckpointError(path, "", f"the file name ending {suffix!r} is not supported for {purpose}", cure)
 
 
 def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
-    """Return the suffixes of formats, for messages."""
+    """Return the suffixes and names of formats as a text for messages."""
     return "; ".join(f"{', '.join(one.value.suffixes)} ({one.value.name})" for one in offered)

@@ -1,4 +1,4 @@
-"""The hook for the formats of files that hold benchmarks."""
+"""The hook for file formats of benchmarks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_formats() -> Sequence[Format]:
-    """Offer formats of files that hold benchmarks, each chosen by the suffix of the file.
+    """Return file formats of benchmarks; the suffix of a file selects its format.
 
-    `Benchmark.load`, `Benchmark.save` and every command that takes a benchmark use them like the built-in ones.
+    `Benchmark.load`, `Benchmark.save` and every command that takes a benchmark use them like the built-in formats.
     """

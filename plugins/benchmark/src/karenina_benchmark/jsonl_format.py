@@ -1,13 +1,13 @@
-"""The form for many questions: JSON lines, read one question at a time.
+"""The JSON lines format of benchmarks, for many questions: they are read one at a time.
 
-    {"karenina": 1, "name": "Genes", "rubric": [...]}       optional: what holds for all questions
+    {"karenina": 1, "name": "Genes", "rubric": [...]}       optional: values for all questions
     {"question": "Which ...?", "raw_answer": "BCL2", "answer": {"gene": {"description": ..., "ground_truth": "BCL2"}}}
     {"question": ..., "template": "class Answer(BaseAnswer): ..."}
 
-The first line may have the keys that the readable form has beside its questions; every other line has the keys of a
-question there (see `readable`), and empty lines count for nothing. Reading looks at each line once, for its id, and
-keeps ids and places in the file only: a question is made when it is asked for, and checked then. All errors name
-the line.
+The first line may have the keys of the YAML format other than its questions; every other line has the keys of a
+question of that format (see `yaml_format`), and empty lines are skipped. Loading reads each line once for its id and
+keeps only the ids and the offsets in the file: a question is built and checked each time it is accessed. All errors
+name the line.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ from karenina_toolkit import bounded_files
 if TYPE_CHECKING:
     from pathlib import Path
 
-_DIGEST = 16
-_MARK = b"\xef\xbb\xbf"
-_MOST_BROKEN = 1000
-"""A file with more lines that hold no question is of another form."""
+_DIGEST_BYTES = 16
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MAX_BROKEN_LINES = 1000
+"""With more lines without a question, a file has probably another format."""
 
 
 def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
-    """The benchmark in a file of JSON lines, its questions left there; and the ids of those that hold `unread`.
+    """Read a benchmark whose questions stay in the file; return it and the ids of questions with `unread` content.
 
-    It is named as its first line says, or as the file. Raises `CheckpointError` for a line that is no JSON object,
-    that says no question, or whose id another line has.
+    Its name comes from the first line, or else from the file. Raises `CheckpointError` for a line that is not a JSON
+    object, has no question, or has the id of another line.
     """
-    file = _opened(path)
+    file = _open(path)
     try:
-        index, head, unread = _index(file, path)
+        index, head, unread = _index_lines(file, path)
         if head is None:
             benchmark = BenchmarkContent(path.stem or "benchmark")
             benchmark.named_by_path = True
@@ -79,76 +79,76 @@ def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """Where the questions stand: by id their place among each other, and by place where the line begins, and which.
+    """The position of each question by its id, and by position the offset and the number of its line.
 
-    `digests` holds what each line was, so that what a run uses is what was checked before it. `broken` are the errors
-    of lines that hold no question.
+    The digest of each line shows whether it changed after loading. `broken` holds the errors of lines without a
+    question.
     """
 
-    places: dict[str, int]
+    positions: dict[str, int]
     offsets: array[int]
     numbers: array[int]
     digests: bytearray
     broken: list[CheckpointError]
 
 
-def _index(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, list[str]]:
+def _index_lines(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, list[str]]:
     head: Section | None = None
     index = _Index({}, array("Q"), array("L"), bytearray(), [])
     unread: list[str] = []
     end = 0
-    for number, line in enumerate(_lines(file, path), 1):
+    for number, line in enumerate(_read_lines(file, path), 1):
         start, end = end, end + len(line)
         if number == 1:
-            start += len(line) - len(line := line.removeprefix(_MARK))
+            start += len(line) - len(line := line.removeprefix(_BYTE_ORDER_MARK))
         if not line.strip():
             continue
         try:
-            values = _values(line, path, number)
+            values = _parse_line(line, path, number)
             if "karenina" in values:
-                if head is not None or index.places:
-                    what = "`karenina` stands in the line of the benchmark, which is the first"
+                if head is not None or index.positions:
+                    what = "the key `karenina` is only allowed in the first line"
                     raise CheckpointError(path, f"line {number}", what, "remove the key, or move the line to the top")
-                head = _section(values, path, number)
+                head = _make_section(values, path, number)
                 continue
-            id = _id(values, path, number, len(index.places) + len(index.broken) + 1)
-            if id in index.places:
-                what = f"the question of line {index.numbers[index.places[id]]} has the same id {id!r}"
+            id = _read_id(values, path, number, len(index.positions) + len(index.broken) + 1)
+            if id in index.positions:
+                what = f"the question of line {index.numbers[index.positions[id]]} has the same id {id!r}"
                 cure = 'give one of the two another "id"'
                 raise CheckpointError(path, f"line {number}", what, cure)
         except CheckpointError as error:
             index.broken.append(error)
-            if len(index.broken) > _MOST_BROKEN:
+            if len(index.broken) > _MAX_BROKEN_LINES:
                 raise index.broken[0] from error
             continue
         if values.get("unread"):
             unread.append(id)
-        index.places[id] = len(index.places)
+        index.positions[id] = len(index.positions)
         index.offsets.append(start)
         index.numbers.append(number)
         index.digests.extend(_digest(line))
     index.offsets.append(end)
-    if head is None and not index.places:
+    if head is None and not index.positions:
         if index.broken:
             raise index.broken[0]
-        raise CheckpointError(path, "", "the file is empty", "write a question a line, as JSON")
+        raise CheckpointError(path, "", "the file is empty", "write one question per line, as JSON")
     return index, head, unread
 
 
 def _digest(line: bytes) -> bytes:
-    return hashlib.blake2b(line.rstrip(b"\n"), digest_size=_DIGEST).digest()
+    return hashlib.blake2b(line.rstrip(b"\n"), digest_size=_DIGEST_BYTES).digest()
 
 
-def _id(values: Mapping[str, Any], path: Path, number: int, place: int) -> str:
+def _read_id(values: Mapping[str, Any], path: Path, number: int, position: int) -> str:
     text = values.get("question")
     if text is None or text == "":
-        cure = 'write "question": ...; a file with other names is imported with `questions_from` in a YAML file'
+        cure = 'add "question": ...; a file with other keys can be imported with `questions_from` in a YAML file'
         raise CheckpointError(path, f"line {number}", "the line has no question", cure)
-    section = _section(values, path, number)
-    return section.text("id") or make_question_id(place, section.text("question") or "")
+    section = _make_section(values, path, number)
+    return section.text("id") or make_question_id(position, section.text("question") or "")
 
 
-def _values(line: bytes, path: Path, number: int) -> dict[str, Any]:
+def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
@@ -157,141 +157,143 @@ def _values(line: bytes, path: Path, number: int) -> dict[str, Any]:
     return parse_object(text, path, number, what="a question")
 
 
-def _section(values: Mapping[str, Any], path: Path, number: int) -> Section:
-    return Section(Document(path, values, {(): number}, _Written(values)), (), values)
+def _make_section(values: Mapping[str, Any], path: Path, number: int) -> Section:
+    return Section(Document(path, values, {(): number}, _ScalarTexts(values)), (), values)
 
 
 @dataclass(frozen=True, slots=True)
-class _Written(Mapping[Place, str]):
+class _ScalarTexts(Mapping[Place, str]):
     """The scalars of a JSON object as texts, by their place."""
 
-    values_of: Mapping[str, Any]
+    json_object: Mapping[str, Any]
 
     def __getitem__(self, place: Place) -> str:
-        value: Any = self.values_of
+        value: Any = self.json_object
         for part in place:
             value = value[part]
         return value if isinstance(value, str) else json.dumps(value)
 
     def __iter__(self) -> Iterator[Place]:
-        return iter([(key,) for key in self.values_of])
+        return iter([(key,) for key in self.json_object])
 
     def __len__(self) -> int:
-        return len(self.values_of)
+        return len(self.json_object)
 
 
 class QuestionLines(MutableMapping[str, Question]):
-    """The questions of a file by their ids, each made from its line when it is asked for.
+    """The questions of a file by their ids, each built from its line when it is accessed.
 
-    What is put in and taken out stays in memory; the file is never changed. Raises `CheckpointError` for a line that
-    is no question, and where the file was written to meanwhile.
+    Changes stay in memory; the file is never changed. Raises `CheckpointError` for a line that is not a question, or
+    if the file was changed after loading.
     """
 
     def __init__(self, path: Path, file: IO[bytes], index: _Index) -> None:
         self._path = path
         self._file = file
         self._index = index
-        self._places: dict[str, int | None] = index.places  # type: ignore[assignment]  # nobody else has it by now
-        self._own: dict[str, Question] = {}
-        self._reading = threading.Lock()
+        self._positions: dict[str, int | None] = index.positions  # type: ignore[assignment]  # not shared with others
+        self._changed: dict[str, Question] = {}
+        self._seek_lock = threading.Lock()
         weakref.finalize(self, file.close)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._positions)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self._positions)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._places
+        return id in self._positions
 
     def __getitem__(self, id: str) -> Question:
-        place = self._places[id]
-        return self._own[id] if place is None else self._read(id, place)
+        position = self._positions[id]
+        return self._changed[id] if position is None else self._read(id, position)
 
     def __setitem__(self, id: str, question: Question) -> None:
-        self._places[id] = None
-        self._own[id] = question
+        self._positions[id] = None
+        self._changed[id] = question
 
     def __delitem__(self, id: str) -> None:
-        if self._places.pop(id) is None:
-            del self._own[id]
+        if self._positions.pop(id) is None:
+            del self._changed[id]
 
     def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
-        """Iterate over the ids of the questions whose line may hold one of `words`, escapes and ligatures included.
+        """Yield the ids of questions whose line may contain one of `words`, even as escapes or ligatures.
 
-        Questions that are kept in memory are always among them.
+        Changed questions, which are in memory, are always included.
         """
         if not words:
             return
         found = re.compile("|".join(map(re.escape, sorted(words))))
         in_bytes = re.compile(found.pattern.encode())
-        for id, place in list(self._places.items()):
-            if place is None:
+        for id, position in list(self._positions.items()):
+            if position is None:
                 yield id
                 continue
-            line = self._line(place)
-            if in_bytes.search(line) or (_may_hide(line) and found.search(_plain(line))):
+            line = self._read_line(position)
+            if in_bytes.search(line) or (_may_hide_words(line) and found.search(_normalize(line))):
                 yield id
 
-    def _read(self, id: str, place: int) -> Question:
-        number = self._index.numbers[place]
+    def _read(self, id: str, position: int) -> Question:
+        number = self._index.numbers[position]
         try:
-            line = self._line(place)
-            if _digest(line) != self._index.digests[place * _DIGEST : (place + 1) * _DIGEST]:
+            line = self._read_line(position)
+            if _digest(line) != self._index.digests[position * _DIGEST_BYTES : (position + 1) * _DIGEST_BYTES]:
                 raise CheckpointError(self._path, f"line {number}", "the line has changed", "")
-            values = _values(line, self._path, number)
+            values = _parse_line(line, self._path, number)
         except (CheckpointError, OSError) as error:
-            what = f"the question {id!r} stood there when the file was loaded, and does no longer: {error}"
-            cure = "leave the file alone while it is in use, and load it again"
+            what = f"the question {id!r} cannot be read again: {error}"
+            cure = "do not change the file while it is in use; load it again"
             raise CheckpointError(self._path, f"line {number}", what, cure) from error
-        return read_question(_section(values, self._path, number), id)
+        return read_question(_make_section(values, self._path, number), id)
 
-    def _line(self, place: int) -> bytes:
-        start, end = self._index.offsets[place], self._index.offsets[place + 1]
-        if hasattr(os, "pread"):  # processes that were forked share the file's position
+    def _read_line(self, position: int) -> bytes:
+        start, end = self._index.offsets[position], self._index.offsets[position + 1]
+        if hasattr(os, "pread"):  # forked processes share the position in the file
             found = os.pread(self._file.fileno(), end - start, start)
         else:
-            with self._reading:
+            with self._seek_lock:
                 self._file.seek(start)
                 found = self._file.read(end - start)
         return found.partition(b"\n")[0]
 
 
-def _may_hide(line: bytes) -> bool:
-    r"""Return whether a line can hold ASCII words that its bytes do not show: as `\u0041`, or as other letters."""
+def _may_hide_words(line: bytes) -> bool:
+    r"""Return whether a line can contain ASCII words that its bytes do not show: as `\u0041`, or as other letters."""
     return b"\\u" in line or not line.isascii()
 
 
-def _plain(line: bytes) -> str:
-    """Return the text of a line with its escapes resolved, in the normal form that Python gives identifiers."""
+def _normalize(line: bytes) -> str:
+    """Return the text of a line with its escapes resolved, in the normal form of Python's identifiers."""
     with suppress(ValueError, RecursionError):
         return unicodedata.normalize("NFKC", json.dumps(json.loads(line), ensure_ascii=False))
     return line.decode("utf-8", "replace")
 
 
 def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    """The benchmark as lines. Raises `CheckpointError`; `path` is only named in it."""
-    yield _line(serialize_head(benchmark), path, "the benchmark")
-    for place, question in enumerate(benchmark, 1):
-        yield _line(serialize_question(question, place, path), path, f"question {place} ({question.id})")
+    """Yield the lines of the benchmark. Raises `CheckpointError`, which names `path`."""
+    yield _serialize_line(serialize_head(benchmark), path, "the benchmark")
+    for number, question in enumerate(benchmark, 1):
+        where = f"question {number} ({question.id})"
+        yield _serialize_line(serialize_question(question, number, path), path, where)
 
 
-def _line(values: Mapping[str, Any], path: Path, where: str) -> str:
+def _serialize_line(values: Mapping[str, Any], path: Path, where: str) -> str:
     try:
         return json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
-        raise CheckpointError(path, where, f"it holds what JSON cannot: {error}", "look at its metadata") from error
+        what = f"a value cannot be saved as JSON: {error}"
+        raise CheckpointError(path, where, what, "check its metadata") from error
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open(path: Path) -> IO[bytes]:
     try:
         return bounded_files.open_file(path)
     except bounded_files.FileError as error:
         raise to_checkpoint_error(error) from error
 
 
-def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
+def _read_lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
     try:
         yield from bounded_files.lines_of(file, path)
     except bounded_files.FileError as error:

@@ -1,4 +1,4 @@
-"""Keywords that a file writes as one text."""
+"""Split keywords that a file writes as one text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 def split_keywords(values: Iterable[Any], separator: str | None = None) -> Iterator[Any]:
     """Yield the keywords of `values`, in which a text may hold several: "math,easy", "math; easy".
 
-    Without `separator`, semicolons divide a text if it has any, else commas do. What is not a text is yielded as it is.
+    Without `separator`, a text with semicolons is split at semicolons and any other text at commas. Values that are not
+    texts are yielded unchanged.
     """
     for value in values:
         if not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""What a loaded file holds that has no effect, and which of its traits cannot be scored: one warning each."""
+"""Warn about the content of a loaded file that has no effect, and about traits that cannot be scored."""
 
 from __future__ import annotations
 
@@ -19,49 +19,49 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 _PARTS = ("answer", "code", "question", "rating", "creator")
-"""What is kept of a part of a file whose other values are read."""
-_READ = frozenset({REFERENCE_PROPERTY})
+"""The keys of `unread` for unknown content of parts that are otherwise known."""
+_READ_PROPERTIES = frozenset({REFERENCE_PROPERTY})
 PICKLED = "the file holds only a pickled function, which is never loaded"
 
 Found = dict[str, dict[str, None]]
-"""Names or reasons, each with the places where they were found."""
+"""The places of each name or reason; dicts serve as ordered sets."""
 
 
 def log_warnings(
     benchmark: BenchmarkContent, path: Path, questions: Iterable[Question], unread: Iterable[str] = ()
 ) -> None:
-    """Log what of the file of a benchmark is kept without effect, and which traits of it cannot be scored.
+    """Log the content of a benchmark's file that has no effect, and its traits that cannot be scored.
 
-    `unread` are the ids of further questions that hold something without effect, and are not read for it.
+    `unread` are the ids of other questions with `unread` content, which are not in `questions`.
     """
-    unknown: Found = {name: {} for name in _names(benchmark.unread)}
+    unknown: Found = {name: {} for name in _unknown_names(benchmark.unread)}
     for id in unread:
         unknown.setdefault("`unread`", {})[f"question {id}"] = None
     unused: Found = {}
     unscorable: Found = {}
 
-    def look_at(traits: Iterator[RubricTrait], of: str) -> None:
+    def check_traits(traits: Iterator[RubricTrait], of: str) -> None:
         for trait in traits:
             place = f"trait {trait.name!r}{of}"
-            for name in _names(trait.unread) if not isinstance(trait, UnknownTrait) else ():
+            for name in _unknown_names(trait.unread) if not isinstance(trait, UnknownTrait) else ():
                 known = name in type(trait).model_fields
                 (unused if known else unknown).setdefault(name, {})[place] = None
             reason = _why_unscorable(trait)
             if reason is not None:
                 unscorable.setdefault(reason, {})[f"{trait.name!r}{of}"] = None
 
-    look_at(_traits(benchmark.global_rubric, benchmark.dynamic_rubric), "")
+    check_traits(_traits(benchmark.global_rubric, benchmark.dynamic_rubric), "")
     for question in questions:
-        for name in _names(question.unread):
+        for name in _unknown_names(question.unread):
             unknown.setdefault(name, {})[f"question {question.id}"] = None
-        look_at(_traits(question.rubric, question.dynamic_rubric), f" of question {question.id}")
+        check_traits(_traits(question.rubric, question.dynamic_rubric), f" of question {question.id}")
     if unknown:
-        logger.warning("%s: not known, kept, and without effect: %s", path, join_problems(_listed(unknown)))
+        logger.warning("%s: unknown content is kept but has no effect: %s", path, join_problems(_with_places(unknown)))
     if unused:
-        logger.warning("%s: kept, and not used by traits of this kind: %s", path, join_problems(_listed(unused)))
+        logger.warning("%s: values that traits of this kind do not use: %s", path, join_problems(_with_places(unused)))
     if unscorable:
         count = sum(len(names) for names in unscorable.values())
-        reasons = "; ".join(f"{_some_of(names)} ({why})" for why, names in unscorable.items())
+        reasons = "; ".join(f"{_first_places(names)} ({why})" for why, names in unscorable.items())
         logger.warning("%s: %d rubric trait%s cannot be scored: %s", path, count, "s" * (count > 1), reasons)
 
 
@@ -72,33 +72,33 @@ def _traits(*rubrics: Any) -> Iterator[RubricTrait]:
 
 def _why_unscorable(trait: RubricTrait) -> str | None:
     if isinstance(trait, UnknownTrait):
-        return trait.unscorable or f"no installed plugin knows traits of type {trait.type!r}"
+        return trait.unscorable or f"no installed plugin has traits of type {trait.type!r}"
     return PICKLED if isinstance(trait, CallableRubricTrait) and trait.pickled is not None else None
 
 
-def _names(unread: Mapping[str, Any]) -> Iterator[str]:
-    """Return the names of what is lost; JSON-LD's own keys, which begin with @, are not."""
+def _unknown_names(unread: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of unknown content, without the keys of JSON-LD itself, which begin with @."""
     for key, value in unread.items():
         if key.startswith("@") or value is None:
             continue
         if key == "properties" and isinstance(value, list):
-            yield from (name for name in map(_name_of, value) if name not in _READ)
+            yield from (name for name in map(_property_name, value) if name not in _READ_PROPERTIES)
         elif key in _PARTS and isinstance(value, Mapping):
-            yield from _names({name: one for name, one in value.items() if (key, name) != ("creator", "name")})
+            yield from _unknown_names({name: one for name, one in value.items() if (key, name) != ("creator", "name")})
         else:
             yield key
 
 
-def _name_of(entry: Any) -> str:
+def _property_name(entry: Any) -> str:
     name = entry.get("name") if isinstance(entry, Mapping) else None
     return name if isinstance(name, str) else "additionalProperty"
 
 
-def _listed(found: Found) -> list[str]:
-    return [f"{name} ({_some_of(places)})" if places else name for name, places in found.items()]
+def _with_places(found: Found) -> list[str]:
+    return [f"{name} ({_first_places(places)})" if places else name for name, places in found.items()]
 
 
-def _some_of(places: Iterable[str]) -> str:
-    """Return the first places, and how many more there are."""
+def _first_places(places: Iterable[str]) -> str:
+    """Return the first places, and the number of the others."""
     shown = list(places)
     return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")

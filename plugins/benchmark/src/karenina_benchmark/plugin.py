@@ -1,4 +1,4 @@
-"""What the benchmark room itself offers: the formats of its files. The entry point names `plugin`."""
+"""The plugin that offers the built-in file formats; the entry point names `plugin`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """Offers YAML, JSON-LD checkpoints, JSON lines, CSV and Excel."""
+    """A plugin with the formats YAML, JSON-LD, JSON lines, CSV and Excel."""
 
     @staticmethod
     @hookimpl
     def karenina_formats() -> list[Format]:
-        """Return the formats."""
+        """Return the built-in formats."""
         from karenina_benchmark.builtin_formats import FORMATS
 
         return list(FORMATS)

@@ -1,4 +1,4 @@
-"""Ids of questions that a file gives none: short, and fit to be typed."""
+"""Ids for questions without one: short and easy to type."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 from typing import Final
 
 _WORD: Final = re.compile(r"[^\W_]+")
-_WORDS: Final = 3
-_LONGEST: Final = 24
+_MAX_WORDS: Final = 3
+_MAX_CHARACTERS: Final = 24
 
 
-def make_question_id(place: int, text: str) -> str:
-    """Return the id of the question that is the `place`-th of its file, from 1: `q1-which-gene-is`.
+def make_question_id(position: int, text: str) -> str:
+    """Return an id from the position of a question in its file (from 1) and its first words: `q1-which-gene-is`.
 
-    It depends on the place, which tells questions of one beginning apart, and on the first words of the text.
+    The position distinguishes questions that begin with the same words.
     """
-    words = [match[0].lower() for match in _WORD.finditer(text[:500])][:_WORDS]
-    while len(words) > 1 and len("-".join(words)) > _LONGEST:
+    words = [match[0].lower() for match in _WORD.finditer(text[:500])][:_MAX_WORDS]
+    while len(words) > 1 and len("-".join(words)) > _MAX_CHARACTERS:
         words.pop()
-    return "-".join([f"q{place}", *(word[:_LONGEST] for word in words)])
+    return "-".join([f"q{position}", *(word[:_MAX_CHARACTERS] for word in words)])

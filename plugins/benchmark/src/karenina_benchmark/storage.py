@@ -1,4 +1,4 @@
-"""Load and save benchmarks in the formats that are installed."""
+"""Load and save benchmarks in the installed formats."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ logger = logging.getLogger("karenina")
 def load_benchmark(
     path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None, *, skip_broken: bool = False
 ) -> BenchmarkContent:
-    """Read a benchmark in any format that is installed. Raises `CheckpointError`, and what `check_paths` raises.
+    """Read a benchmark in any installed format. Raises `CheckpointError`, and the errors of `check_paths`.
 
-    `columns` maps `question`, `answer`, `id` and `keywords` to columns of a table. Plugins are loaded first: they may
-    bring formats, kinds of traits and primitives that the file uses. With `skip_broken` questions that cannot be read
-    are left out.
+    `columns` maps `question`, `answer`, `id` and `keywords` to columns of a table. Plugins are loaded first because
+    they may add formats, trait kinds and primitives that the file uses. With `skip_broken`, questions that cannot be
+    read are left out.
     """
-    benchmark = _load(path, check_paths, columns)
+    benchmark = _read_any_format(path, check_paths, columns)
     if skip_broken:
         benchmark.leave_out_broken()
         for error in benchmark.broken:
             logger.warning("left out: %s", error)
     elif benchmark.broken:
-        raise _first_of(benchmark.broken, len(benchmark))
+        raise _summarize(benchmark.broken, len(benchmark))
     return benchmark
 
 
-def _first_of(broken: Sequence[CheckpointError], good: int) -> CheckpointError:
-    """Return the first error, with how many more there are, and the way to run the other questions."""
+def _summarize(broken: Sequence[CheckpointError], good: int) -> CheckpointError:
+    """Return the first error with the number of the others, and the option that skips broken questions."""
     first = broken[0]
     more = f"; {len(broken) - 1} more cannot be read" if len(broken) > 1 else ""
-    way_on = "; or leave it out: --skip-broken (in Python: skip_broken=True)" if good else ""
-    error = CheckpointError(first.file, first.where, first.what, f"{first.cure}{more}{way_on}".removeprefix("; "))
+    option = "; or leave it out: --skip-broken (in Python: skip_broken=True)" if good else ""
+    error = CheckpointError(first.file, first.where, first.what, f"{first.cure}{more}{option}".removeprefix("; "))
     error.__cause__ = first.__cause__
     return error
 
 
-def _load(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None) -> BenchmarkContent:
+def _read_any_format(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None) -> BenchmarkContent:
     installed = plugins.active_plugins()
     suffix = path.suffix.lower()
     if any(suffix in one.value.suffixes for one in list_formats(installed)):
         return _read(find_format(installed, path, suffix), path, check_paths, columns)
     try:
-        return _read(find_format(installed, path, _told_by_content(path)), path, check_paths, columns)
+        return _read(find_format(installed, path, _guess_suffix(path)), path, check_paths, columns)
     except CheckpointError as error:
         endings = describe_suffixes(list_formats(installed))
-        cure = f"{error.cure}; or is it of another form? Endings that are known: {endings}"
+        cure = f"{error.cure}; if it has another format, rename it: the known file name endings are {endings}"
         raise CheckpointError(error.file, error.where, error.what, cure) from error
 
 
@@ -69,7 +69,7 @@ def _read(
 ) -> BenchmarkContent:
     read_columns = offer.value.read_columns
     if columns and read_columns is None:
-        what = f"it is {offer.value.name}, and has no columns to map"
+        what = f"columns cannot be mapped, because the file is {offer.value.name}, which has no columns"
         raise CheckpointError(path, "", what, "leave --columns out")
     try:
         if columns and read_columns is not None:
@@ -79,7 +79,7 @@ def _read(
     except (KareninaError, ValueError):
         raise
     except Exception as error:
-        raise _failed(path, offer, error) from error
+        raise _make_plugin_error(path, offer, error) from error
     benchmark.path = path
     benchmark.columns = dict(columns or {})
     benchmark.workspace_root_in_file = benchmark.workspace_root
@@ -87,18 +87,18 @@ def _read(
 
 
 def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
-    """Write a benchmark in the format that the suffix of `path` names. Raises `CheckpointError`."""
+    """Write a benchmark in the format that the suffix of `path` selects. Raises `CheckpointError`."""
     offer = find_format(plugins.active_plugins(), path, path.suffix.lower(), writes=True)
-    assert offer.value.write is not None, "formats without are left out"
+    assert offer.value.write is not None, "find_format leaves out formats that cannot be written"
     replace_file(path, offer.value.write(benchmark, path))
 
 
-def _told_by_content(path: Path) -> str:
-    """Return the suffix for a file that has an unknown one: a checkpoint begins with a brace."""
+def _guess_suffix(path: Path) -> str:
+    """Return the suffix of the format of a file with an unknown suffix: a checkpoint begins with a brace."""
     return ".jsonld" if read_text(path).lstrip().startswith("{") else ".yaml"
 
 
-def _failed(path: Path, offer: Offer[Format], error: Exception) -> CheckpointError:
+def _make_plugin_error(path: Path, offer: Offer[Format], error: Exception) -> CheckpointError:
     logger.debug("%s cannot be read", path, exc_info=error)
     return CheckpointError(
         path,

@@ -1,4 +1,4 @@
-"""Read the rows of a CSV, Excel or JSONL file."""
+"""Read the rows of a table: a CSV, Excel or JSON lines file."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 _BLANK = b" \t\r\n"
 _DELIMITERS = (",", ";", "\t")
-_CELLS_OF_A_ROW = 5
-_CELLS_AT_LEAST = 100_000
-_BYTES_OF_A_CELL = 20
-"""A file of the largest size may have one cell for so many bytes: five million, as long as nobody raises the bound."""
+_CELLS_PER_ROW = 5
+_MIN_CELL_LIMIT = 100_000
+_BYTES_PER_CELL = 20
+"""The limit on cells is the limit on bytes divided by this: five million cells by default."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row: the line of the file (of the sheet, in Excel) where it ends, and its values by column."""
+    """A row of a table: its values by column, and the line of the file (or of the sheet) where it ends."""
 
     line: int
     values: Mapping[str, Any]
@@ -39,7 +39,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of a file, and its columns in their order."""
+    """The rows and the columns of a file, in order."""
 
     file: Path
     columns: tuple[str, ...]
@@ -47,14 +47,14 @@ class Table:
 
 
 def read_rows(path: str | Path, sheet: str | None = None, *, max_bytes: int | None = None) -> Table:
-    """Read a table: `.csv`, `.tsv`, `.xlsx` or `.jsonl` (`.ndjson`) by its ending.
+    """Read a table: CSV, TSV, Excel or JSON lines, by the suffix of the file.
 
-    CSV is UTF-8, with or without a byte-order mark; the delimiter is comma, semicolon or tab, whichever stands in the
-    header most. The first row of CSV and Excel names the columns; their empty cells are None, and empty rows at the
-    end do not count. `sheet` names a sheet of an Excel file (its first one by default).
+    CSV is UTF-8, with or without a byte-order mark; the delimiter is the most frequent of comma, semicolon and tab in
+    the header. The first row of CSV and Excel names the columns; empty cells are None, and empty rows at the end are
+    dropped. `sheet` names a sheet of an Excel file (its first one by default).
 
-    At most 100 MB are read, unpacked, and five million cells; `max_bytes` or the environment variable
-    `KARENINA_MAX_FILE_BYTES` sets another bound for both. Raises `CheckpointError`.
+    At most 100 MB (of Excel: unpacked) and five million cells are read; `max_bytes` or the environment variable
+    `KARENINA_MAX_FILE_BYTES` changes both limits. Raises `CheckpointError`.
     """
     with bounded_files.allowing(max_bytes):
         return _read_rows(Path(path), sheet)
@@ -65,65 +65,66 @@ def _read_rows(file: Path, sheet: str | None) -> Table:
     if sheet is not None and ending != ".xlsx":
         raise CheckpointError(file, "", "only Excel files have sheets", "leave `sheet` out")
     if ending in (".csv", ".tsv"):
-        return _table(file, _csv_rows(file))
+        return _make_table(file, _read_csv(file))
     if ending == ".xlsx":
-        return _table(file, _excel_rows(file, sheet))
+        return _make_table(file, _read_excel(file, sheet))
     if ending in (".jsonl", ".ndjson"):
-        return _jsonl(file)
-    raise CheckpointError(file, "", f"the ending {ending!r} is none of .csv, .tsv, .xlsx, .jsonl", "convert the file")
+        return _read_json_lines(file)
+    what = f"tables with the file name ending {ending!r} are not supported"
+    raise CheckpointError(file, "", what, "convert the file to .csv, .tsv, .xlsx or .jsonl")
 
 
-def _csv_rows(file: Path) -> Iterator[tuple[int, list[Any]]]:
+def _read_csv(file: Path) -> Iterator[tuple[int, list[Any]]]:
     text = read_text(file)
     header = text.lstrip().split("\n", 1)[0]
-    delimiter = max(_DELIMITERS, key=lambda mark: _outside_quotes(header, mark))
+    delimiter = max(_DELIMITERS, key=lambda character: _count_unquoted(header, character))
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         for cells in reader:
             yield reader.line_num, [cell if cell != "" else None for cell in cells]
     except csv.Error as error:
         raise CheckpointError(
-            file, f"line {reader.line_num}", f"this is no CSV: {error}", "correct the quotes there, or give JSONL"
+            file, f"line {reader.line_num}", f"the CSV is not valid: {error}", "correct the quotes there, or use JSONL"
         ) from error
 
 
-def _outside_quotes(line: str, mark: str) -> int:
-    return sum(part.count(mark) for part in line.split('"')[::2])
+def _count_unquoted(line: str, character: str) -> int:
+    return sum(part.count(character) for part in line.split('"')[::2])
 
 
-def _excel_rows(file: Path, sheet: str | None) -> Iterator[tuple[int, list[Any]]]:
+def _read_excel(file: Path, sheet: str | None) -> Iterator[tuple[int, list[Any]]]:
     try:
-        import openpyxl  # uses defusedxml where it finds it
+        import openpyxl  # uses defusedxml if it is installed
         from defusedxml import DefusedXmlException
     except ImportError as error:
         raise CheckpointError(
             file,
             "",
-            f"reading Excel needs {error.name}, which is not installed",
-            'pip install "karenina-benchmark[excel]"',
+            f"reading Excel files needs {error.name}, which is not installed",
+            'install it: pip install "karenina-benchmark[excel]"',
         ) from error
     try:
         with bounded_files.open_file(file) as opened:
             _check_unpacked(file, opened)
             with closing(openpyxl.load_workbook(opened, read_only=True, data_only=True)) as book:
                 if sheet is not None and sheet not in book.sheetnames:
-                    cure = f"it has {', '.join(book.sheetnames)}"
-                    raise CheckpointError(file, "", f"there is no sheet {sheet!r}", cure)
+                    cure = f"use one of its sheets: {', '.join(book.sheetnames)}"
+                    raise CheckpointError(file, "", f"the file has no sheet {sheet!r}", cure)
                 page = book[sheet] if sheet is not None else book.worksheets[0]
-                page.reset_dimensions()  # what the file says of them may be far too much
+                page.reset_dimensions()  # the dimensions that a file states may be far too large
                 for number, cells in enumerate(page.iter_rows(values_only=True), 1):
-                    yield number, [_excel_value(cell) for cell in cells]
+                    yield number, [_convert_excel_value(cell) for cell in cells]
     except CheckpointError:
         raise
     except bounded_files.FileError as error:
         raise to_checkpoint_error(error) from error
-    # A damaged or hostile file makes openpyxl, zipfile and the XML parser raise whatever their code runs into.
+    # With a damaged or hostile file, openpyxl, zipfile and the XML parser raise exceptions of many types.
     except Exception as error:
         cause = _first_cause(error)
-        said = f"{type(cause).__name__}: {' '.join(str(cause).split())[:200]}"
+        reason = f"{type(cause).__name__}: {' '.join(str(cause).split())[:200]}"
         if isinstance(cause, DefusedXmlException):
-            said = "its XML declares entities, which no spreadsheet program writes"
-        what = f"this is not an Excel file that can be read: {said}"
+            reason = "its XML declares entities, which no spreadsheet program writes"
+        what = f"the Excel file cannot be read: {reason}"
         raise CheckpointError(file, "", what, "save it as .xlsx or .csv with a spreadsheet program") from error
 
 
@@ -134,17 +135,16 @@ def _first_cause(error: BaseException) -> BaseException:
 
 
 def _check_unpacked(file: Path, opened: IO[bytes]) -> None:
-    """Raise if the parts of an Excel file are larger than the bound. No more of a part is unpacked than it states."""
-    most = bounded_files.max_file_bytes()
+    """Raise if an Excel file is larger than the limit when unpacked. zipfile unpacks no more than the stated sizes."""
+    limit = bounded_files.max_file_bytes()
     with ZipFile(opened) as archive:
         size = sum(part.file_size for part in archive.infolist())
-    if size > most:
-        raise bounded_files.too_large(
-            file, f"it has {bounded_files.size(size)} unpacked, and at most {bounded_files.size(most)} are read", most
-        )
+    if size > limit:
+        unpacked, allowed = bounded_files.size(size), bounded_files.size(limit)
+        raise bounded_files.too_large(file, f"it has {unpacked} unpacked, and at most {allowed} are read", limit)
 
 
-def _excel_value(cell: Any) -> Any:
+def _convert_excel_value(cell: Any) -> Any:
     if cell is None or cell == "":
         return None
     if isinstance(cell, float) and cell.is_integer():
@@ -155,25 +155,25 @@ def _excel_value(cell: Any) -> Any:
     return text.removesuffix("T00:00:00")
 
 
-def _counted(file: Path, lines: Iterator[tuple[int, list[Any]]]) -> Iterator[tuple[int, list[Any]]]:
-    """Yield the rows, and raise beyond the cells that are read: a row takes some, even if it is empty."""
-    most = max(_CELLS_AT_LEAST, bounded_files.max_file_bytes() // _BYTES_OF_A_CELL)
+def _limit_cells(file: Path, lines: Iterator[tuple[int, list[Any]]]) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the rows; raise if there are too many cells. Each row counts for some cells, even if it is empty."""
+    limit = max(_MIN_CELL_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_CELL)
     cells = 0
     for line, row in lines:
-        cells += len(row) + _CELLS_OF_A_ROW
-        if cells > most:
+        cells += len(row) + _CELLS_PER_ROW
+        if cells > limit:
             cure = f"delete empty rows and columns, or {bounded_files.cure(bounded_files.max_file_bytes())}"
-            raise CheckpointError(file, f"line {line}", f"the table has more than {most:,} cells", cure)
+            raise CheckpointError(file, f"line {line}", f"the table has more than {limit:,} cells", cure)
         yield line, row
 
 
-def _table(file: Path, lines: Iterator[tuple[int, list[Any]]]) -> Table:
-    found = list(_counted(file, lines))
+def _make_table(file: Path, lines: Iterator[tuple[int, list[Any]]]) -> Table:
+    found = list(_limit_cells(file, lines))
     while found and all(cell is None for cell in found[-1][1]):
         found.pop()
     first = next((place for place, (_, cells) in enumerate(found) if any(cell is not None for cell in cells)), None)
     if first is None:
-        raise CheckpointError(file, "", "the file is empty", "its first row names the columns")
+        raise CheckpointError(file, "", "the file is empty", "write the names of the columns in the first row")
     line, header = found[first]
     while header and header[-1] is None:
         header.pop()
@@ -191,15 +191,15 @@ def _table(file: Path, lines: Iterator[tuple[int, list[Any]]]) -> Table:
             raise CheckpointError(
                 file,
                 f"line {number}",
-                f"the row has {len(cells)} cells and the file {len(columns)} columns",
-                "put a text that holds the delimiter into quotes",
+                f"the row has {len(cells)} cells, but the file has {len(columns)} columns",
+                "put texts that contain the delimiter into quotes",
             )
         padded = cells[: len(columns)] + [None] * (len(columns) - len(cells))
         rows.append(Row(number, dict(zip(columns, padded, strict=True))))
     return Table(file, tuple(columns), tuple(rows))
 
 
-def _jsonl(file: Path) -> Table:
+def _read_json_lines(file: Path) -> Table:
     rows: list[Row] = []
     columns: dict[str, None] = {}
     try:
@@ -207,17 +207,17 @@ def _jsonl(file: Path) -> Table:
             for number, line in enumerate(bounded_files.lines_of(opened, file), 1):
                 if not line.strip(_BLANK):
                     continue
-                values = _row(line.removeprefix(BOM_UTF8) if number == 1 else line, file, number)
+                values = _parse_row(line.removeprefix(BOM_UTF8) if number == 1 else line, file, number)
                 columns.update(dict.fromkeys(values))
                 rows.append(Row(number, values))
     except bounded_files.FileError as error:
         raise to_checkpoint_error(error) from error
     if not rows:
-        raise CheckpointError(file, "", "the file is empty", "one JSON object a line")
+        raise CheckpointError(file, "", "the file is empty", "write one JSON object per line")
     return Table(file, tuple(columns), tuple(rows))
 
 
-def _row(line: bytes, file: Path, number: int) -> dict[str, Any]:
+def _parse_row(line: bytes, file: Path, number: int) -> dict[str, Any]:
     where = f"line {number}"
     try:
         text = line.decode()
@@ -225,9 +225,9 @@ def _row(line: bytes, file: Path, number: int) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise CheckpointError(file, where, "the text is not UTF-8", "save it with the encoding UTF-8") from error
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(file, where, f"this is no JSON: {error}", "one object a line") from error
+        raise CheckpointError(file, where, f"the JSON is not valid: {error}", "write one object per line") from error
     if not isinstance(values, dict):
-        raise CheckpointError(file, where, "the line holds no JSON object", "one object a line")
+        raise CheckpointError(file, where, "the line is not a JSON object", "write one object per line")
     trouble = trouble_in_json(text, values)
     if trouble is not None:
         raise CheckpointError(file, where, trouble.what, trouble.cure)

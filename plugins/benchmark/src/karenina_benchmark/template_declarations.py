@@ -1,12 +1,12 @@
-"""The declarative form of an answer template, translated to the source of one.
+"""Generate the source of an answer template from declared fields.
 
-The fields of a template as a mapping, as one writes it in YAML:
+The fields are a mapping, as in a YAML file:
 
     gene: {description: The gene that is named, ground_truth: BCL2}
     year: {type: int, description: Its year, ground_truth: 1985, verify_with: {type: NumericTolerance, tolerance: 1}}
 
-become the source of a class with `VerifiedField` declarations, so there is one way in which templates are read. Names
-are checked to be names and values are written as literals: nothing in the mapping can become code.
+They become the source of a class with `VerifiedField` declarations, so that all templates are loaded in the same way.
+Names must be identifiers and values are written as literals, so nothing in the mapping can become code.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
+from karenina_benchmark.unknown_keys import suggest_key
 from karenina_template import templates
 
 FIELD_KEYS = ("type", "description", "ground_truth", "verify_with", "weight", "extraction_hint")
 TYPES = ("str", "int", "float", "bool", "date", "list[str]", "list[int]", "list[float]")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
-_HELD = 2**53
-"""A float holds every whole number up to this one."""
-_PRIMITIVE_OF = {
+_MAX_EXACT_FLOAT = 2**53
+"""A float can hold every whole number up to this one."""
+_DEFAULT_PRIMITIVES = {
     "str": "ExactMatch",
     "int": "NumericExact",
     "float": "NumericExact",
@@ -35,12 +36,12 @@ _PRIMITIVE_OF = {
     "date": "DateMatch",
     "literal": "LiteralMatch",
 }
-_TRACE = ("TraceRegex", "TraceContains", "TraceLength")
-_NODES = {"all_of": "AllOf", "any_of": "AnyOf", "at_least": "AtLeastN"}
+_TRACE_PRIMITIVES = ("TraceRegex", "TraceContains", "TraceLength")
+_STRATEGIES = {"all_of": "AllOf", "any_of": "AnyOf", "at_least": "AtLeastN"}
 
 
 class DeclarationError(ValueError):
-    """A declaration that is no template: `path` leads to the place inside the mapping."""
+    """An error of a declared template; `path` leads to its place in the mapping."""
 
     def __init__(self, what: str, *path: str | int, cure: str = "") -> None:
         super().__init__(f"{what}; {cure}" if cure else what)
@@ -50,64 +51,67 @@ class DeclarationError(ValueError):
 
 
 @dataclass
-class _Writer:
+class _Imports:
+    """The names that the generated source has to import."""
+
     names: set[str] = field(default_factory=lambda: {"BaseAnswer", "VerifiedField"})
-    dates: bool = False
+    date: bool = False
     literal: bool = False
 
 
 def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str:
-    """The source of the template with these fields, combined by `strategy` (all of them, where it is None).
+    """Return the source of the template with these fields, combined by `strategy` (None: all of them).
 
-    `type` is one of `TYPES` or `{literal: [...]}`; without it, it follows from `ground_truth` (a text of the form
-    2001-12-31 is a date). `verify_with` is the name of a primitive or a mapping of its `type` and parameters; without
-    it: ExactMatch for texts, NumericExact, BooleanMatch, DateMatch, LiteralMatch, and SetContainment for lists. A
-    strategy is a field's name or `{all_of: [...]}`, `{any_of: [...]}`, `{at_least: {n: 2, of: [...]}}`, nested at will.
-    Raises `DeclarationError`.
+    `type` is one of `TYPES` or `{literal: [...]}`; by default it is inferred from `ground_truth` (a text like
+    2001-12-31 is a date). `verify_with` is the name of a primitive or a mapping of its `type` and parameters; the
+    default is ExactMatch for texts, SetContainment for lists, and else NumericExact, BooleanMatch, DateMatch or
+    LiteralMatch. A strategy is the name of a field or `{all_of: [...]}`, `{any_of: [...]}` or
+    `{at_least: {n: 2, of: [...]}}`, which can be nested. Raises `DeclarationError`.
     """
     if not fields:
         raise DeclarationError("a template needs at least one field")
-    writer = _Writer()
-    body = [line for name, declared in fields.items() for line in _field(writer, name, declared)]
+    imports = _Imports()
+    body = [line for name, declared in fields.items() for line in _write_field(imports, name, declared)]
     if strategy is not None:
-        tree = _strategy(writer, strategy, set(fields), ("strategy",))
+        tree = _write_strategy(imports, strategy, set(fields), ("strategy",))
         body += ["", "    class VerificationStrategy:", f"        verify_strategy = {tree}"]
-    head = ["from datetime import date"] if writer.dates else []
-    head += ["from typing import Literal"] if writer.literal else []
-    # Names of plugins cannot be imported from there; the loader knows them, and names the nearest to a wrong one.
-    head += [f"from karenina.templates import {', '.join(sorted(writer.names & set(templates.__all__)))}"]
+    head = ["from datetime import date"] if imports.date else []
+    head += ["from typing import Literal"] if imports.literal else []
+    # Primitives of plugins cannot be imported from there; the loader knows them, and suggests a name for a wrong one.
+    head += [f"from karenina.templates import {', '.join(sorted(imports.names & set(templates.__all__)))}"]
     return "\n".join([*head, "", "", "class Answer(BaseAnswer):", *body]) + "\n"
 
 
-def _field(writer: _Writer, name: str, declared: Any) -> Iterator[str]:
+def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
     _check_name("field", name, "answer", name)
     if name.startswith("_"):
         raise DeclarationError(f"the field {name!r} begins with an underscore", "answer", name, cure="rename it")
     if not isinstance(declared, Mapping):
-        raise DeclarationError(f"the field {name!r} is no mapping of its properties", "answer", name)
+        cure = "write {description: ..., ground_truth: ...}"
+        raise DeclarationError(f"the field {name!r} is not a mapping", "answer", name, cure=cure)
     for key in declared:
         if key not in FIELD_KEYS:
-            from difflib import get_close_matches
-
-            near = get_close_matches(key, FIELD_KEYS, n=1)
-            cure = f"did you mean {near[0]!r}?" if near else f"a field has {', '.join(FIELD_KEYS)}"
+            cure = suggest_key(key, FIELD_KEYS, f"the keys of a field are {', '.join(FIELD_KEYS)}")
             raise DeclarationError(f"unknown key {key!r}", "answer", name, key, cure=cure)
     primitive = _primitive_name(declared.get("verify_with"), name)
-    on_trace = primitive in _TRACE
+    on_trace = primitive in _TRACE_PRIMITIVES
     if not on_trace:
         for key in ("description", "ground_truth"):
             if declared.get(key) is None:
                 raise DeclarationError(f"the field {name!r} has no {key!r}", "answer", name, cure="add it")
     truth = declared.get("ground_truth", True if on_trace else None)
-    kind, annotation = _type(writer, declared.get("type"), truth, primitive, name)
-    truth = _fitting(truth, kind, name)
+    kind, annotation = _write_type(imports, declared.get("type"), truth, primitive, name)
+    truth = _convert_truth(truth, kind, name)
     description = declared.get("description")
     if description is not None and not isinstance(description, str):
         description = str(description)
-    arguments = [f"description={description or ''!r}", f"ground_truth={_literal(writer, truth, name, 'ground_truth')}"]
-    arguments.append(f"verify_with={_verify_with(writer, declared.get('verify_with'), kind, name)}")
+    arguments = [
+        f"description={description or ''!r}",
+        f"ground_truth={_write_literal(imports, truth, name, 'ground_truth')}",
+    ]
+    arguments.append(f"verify_with={_write_verify_with(imports, declared.get('verify_with'), kind, name)}")
     if "weight" in declared:
-        arguments.append(f"weight={_number(declared['weight'], name)}")
+        arguments.append(f"weight={_write_weight(declared['weight'], name)}")
     hint = declared.get("extraction_hint")
     if hint is not None:
         arguments.append(f"extraction_hint={str(hint)!r}")
@@ -124,29 +128,30 @@ def _primitive_name(verify_with: Any, name: str) -> str | None:
     if verify_with is None:
         return None
     if not isinstance(verify_with, str):
-        raise DeclarationError("verify_with is a primitive's name or a mapping", "answer", name, "verify_with")
+        what = "verify_with must be the name of a primitive or a mapping with its `type`"
+        raise DeclarationError(what, "answer", name, "verify_with")
     return verify_with
 
 
-def _type(writer: _Writer, declared: Any, truth: Any, primitive: str | None, name: str) -> tuple[str, str]:
+def _write_type(imports: _Imports, declared: Any, truth: Any, primitive: str | None, name: str) -> tuple[str, str]:
     if isinstance(declared, Mapping) and set(declared) == {"literal"} and isinstance(declared["literal"], list):
-        writer.literal = True
-        choices = [_literal(writer, choice, name, "type") for choice in declared["literal"]]
+        imports.literal = True
+        choices = [_write_literal(imports, choice, name, "type") for choice in declared["literal"]]
         if not choices or any(not isinstance(choice, str | int) for choice in declared["literal"]):
-            raise DeclarationError("literal holds texts, whole numbers or booleans", "answer", name, "type")
+            what = "literal needs a list of texts, whole numbers or booleans"
+            raise DeclarationError(what, "answer", name, "type")
         return "literal", f"Literal[{', '.join(choices)}]"
     if declared is None:
-        declared = _inferred(truth, primitive, name)
+        declared = _infer_type(truth, primitive, name)
     if declared not in TYPES:
-        raise DeclarationError(
-            f"{declared!r} is no type", "answer", name, "type", cure=f"use {', '.join(TYPES)} or {{literal: [...]}}"
-        )
+        cure = f"use {', '.join(TYPES)} or {{literal: [...]}}"
+        raise DeclarationError(f"unknown type {declared!r}", "answer", name, "type", cure=cure)
     if declared == "date":
-        writer.dates = True
+        imports.date = True
     return declared, declared
 
 
-def _inferred(truth: Any, primitive: str | None, name: str) -> str:
+def _infer_type(truth: Any, primitive: str | None, name: str) -> str:
     if isinstance(truth, bool):
         return "bool"
     if isinstance(truth, date):
@@ -155,8 +160,8 @@ def _inferred(truth: Any, primitive: str | None, name: str) -> str:
         is_date = _DATE.fullmatch(truth) and (primitive is None or primitive.startswith("Date"))
         return "date" if is_date else "str"
     if isinstance(truth, int | float):
-        # A whole truth within a tolerance or a range says nothing of the answers: to 37, one may say 36.8, and a judge
-        # that may write whole numbers only would round it.
+        # With a tolerance or a range, an answer need not be whole though the truth is: the answer to a truth of 37 may
+        # be 36.8, which a judge would round if the type were int.
         measured = primitive is not None and primitive.startswith("Numeric") and primitive != "NumericExact"
         return "int" if isinstance(truth, int) and not measured else "float"
     if isinstance(truth, list) and truth:
@@ -168,66 +173,66 @@ def _inferred(truth: Any, primitive: str | None, name: str) -> str:
         if kinds <= {int, float}:
             return "list[float]"
     raise DeclarationError(
-        f"the type of {name!r} does not follow from its ground truth", "answer", name, cure="write a `type`"
+        f"the type of {name!r} cannot be inferred from its ground truth", "answer", name, cure="add a `type`"
     )
 
 
-def _verify_with(writer: _Writer, declared: Any, kind: str, name: str) -> str:
+def _write_verify_with(imports: _Imports, declared: Any, kind: str, name: str) -> str:
     if declared is None:
-        primitive = _PRIMITIVE_OF.get(kind)
+        primitive = _DEFAULT_PRIMITIVES.get(kind)
         declared = primitive if primitive is not None else {"type": "SetContainment", "mode": "exact"}
-    return _construction(writer, declared, ("answer", name, "verify_with"))
+    return _write_call(imports, declared, ("answer", name, "verify_with"))
 
 
-def _construction(writer: _Writer, declared: Any, path: tuple[str | int, ...]) -> str:
-    """A call of a constructor: a primitive, or a normalizer such as SynonymMap."""
+def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -> str:
+    """Return the constructor call of a primitive, or of a normalizer such as SynonymMap."""
     if isinstance(declared, str):
         declared = {"type": declared}
     primitive = declared["type"]
     _check_name("primitive", primitive, *path)
-    writer.names.add(primitive)
+    imports.names.add(primitive)
     arguments = []
     for parameter, value in declared.items():
         if parameter == "type":
             continue
         _check_name("parameter", parameter, *path, parameter)
-        arguments.append(f"{parameter}={_argument(writer, value, (*path, parameter))}")
+        arguments.append(f"{parameter}={_write_argument(imports, value, (*path, parameter))}")
     return f"{primitive}({', '.join(arguments)})"
 
 
-def _argument(writer: _Writer, value: Any, path: tuple[str | int, ...]) -> str:
+def _write_argument(imports: _Imports, value: Any, path: tuple[str | int, ...]) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(_argument(writer, entry, (*path, place)) for place, entry in enumerate(value))}]"
+        return f"[{', '.join(_write_argument(imports, entry, (*path, place)) for place, entry in enumerate(value))}]"
     if isinstance(value, Mapping) and isinstance(value.get("type"), str):
-        return _construction(writer, value, path)
-    return _literal(writer, value, *path[1:])
+        return _write_call(imports, value, path)
+    return _write_literal(imports, value, *path[1:])
 
 
-def _literal(writer: _Writer, value: Any, *path: str | int) -> str:
+def _write_literal(imports: _Imports, value: Any, *path: str | int) -> str:
     match value:
         case None | bool() | int() | str():
             return repr(value)
         case float() if math.isfinite(value):
             return repr(value)
         case date():
-            writer.dates = True
+            imports.date = True
             return f"date({value.year}, {value.month}, {value.day})"
         case list():
-            return f"[{', '.join(_literal(writer, entry, *path) for entry in value)}]"
+            return f"[{', '.join(_write_literal(imports, entry, *path) for entry in value)}]"
         case Mapping():
-            pairs = (f"{key!r}: {_literal(writer, entry, *path)}" for key, entry in value.items())
+            pairs = (f"{key!r}: {_write_literal(imports, entry, *path)}" for key, entry in value.items())
             return f"{{{', '.join(pairs)}}}"
-    raise DeclarationError(f"{value!r} cannot be written into a template", "answer", *path)
+    raise DeclarationError(f"the value {value!r} cannot be written into a template", "answer", *path)
 
 
-def _number(weight: Any, name: str) -> str:
+def _write_weight(weight: Any, name: str) -> str:
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
-        raise DeclarationError(f"the weight of {name!r} is no number", "answer", name, "weight")
+        raise DeclarationError(f"the weight of {name!r} is not a number", "answer", name, "weight")
     return repr(weight)
 
 
-def _fitting(truth: Any, kind: str, name: str) -> Any:
-    """The truth as a value of the field's type: a cell of a table is a text, whatever it says."""
+def _convert_truth(truth: Any, kind: str, name: str) -> Any:
+    """Convert the truth to the field's type; cells of a table, for example, are texts."""
     plain = isinstance(truth, str | int | float) and not isinstance(truth, bool)
     try:
         if kind == "str" and plain:
@@ -237,68 +242,70 @@ def _fitting(truth: Any, kind: str, name: str) -> Any:
         if kind == "bool" and isinstance(truth, str):
             return {"true": True, "false": False}[truth.strip().lower()]
         if kind == "float" and plain:
-            return _float(truth)
+            return _to_float(truth)
         if kind == "int" and plain and not (isinstance(truth, float) and not truth.is_integer()):
             return int(truth)
     except (ValueError, KeyError, OverflowError):
         pass
-    wanted = {"str": str, "date": date, "bool": bool, "float": float, "int": int}.get(kind, object)
+    expected = {"str": str, "date": date, "bool": bool, "float": float, "int": int}.get(kind, object)
     if kind.startswith("list"):
-        wanted = list
-    if not isinstance(truth, wanted) or (kind == "int" and isinstance(truth, bool)):
+        expected = list
+    if not isinstance(truth, expected) or (kind == "int" and isinstance(truth, bool)):
         cure = "write it as 2001-12-31" if kind == "date" else "correct it, or the `type`"
-        raise DeclarationError(f"{truth!r} is no {kind}", "answer", name, "ground_truth", cure=cure)
+        what = f"the ground truth {truth!r} is not of type {kind}"
+        raise DeclarationError(what, "answer", name, "ground_truth", cure=cure)
     return truth
 
 
-def _float(truth: str | float) -> float:
-    """The truth of a float field; a whole number that no float holds stays a whole number."""
+def _to_float(truth: str | float) -> float:
+    """Return the truth of a float field; a whole number that a float cannot hold exactly stays an int."""
     whole = int(truth) if isinstance(truth, int) or (isinstance(truth, str) and _WHOLE.fullmatch(truth)) else None
-    if whole is not None and abs(whole) > _HELD:
+    if whole is not None and abs(whole) > _MAX_EXACT_FLOAT:
         return whole
     return float(truth)
 
 
-def _strategy(writer: _Writer, node: Any, fields: set[str], path: tuple[str | int, ...]) -> str:
+def _write_strategy(imports: _Imports, node: Any, fields: set[str], path: tuple[str | int, ...]) -> str:
     if isinstance(node, str):
         if node not in fields:
             raise DeclarationError(
-                f"the strategy names the field {node!r}, which is none",
+                f"the strategy names the unknown field {node!r}",
                 *path,
                 cure=f"the fields are {', '.join(fields)}",
             )
-        writer.names.add("FieldCheck")
+        imports.names.add("FieldCheck")
         return f"FieldCheck({node!r})"
-    if not isinstance(node, Mapping) or len(node) != 1 or next(iter(node)) not in _NODES:
-        raise DeclarationError("a strategy is a field or one of all_of, any_of, at_least with its conditions", *path)
+    if not isinstance(node, Mapping) or len(node) != 1 or next(iter(node)) not in _STRATEGIES:
+        what = "a strategy must be the name of a field, or all_of, any_of or at_least with a list of conditions"
+        raise DeclarationError(what, *path)
     kind, conditions = next(iter(node.items()))
     head = ""
     if kind == "at_least":
         n = conditions.get("n") if isinstance(conditions, Mapping) and set(conditions) == {"n", "of"} else None
         if isinstance(n, bool) or not isinstance(n, int):
-            raise DeclarationError("at_least is written {n: 2, of: [...]}", *path, kind)
+            raise DeclarationError("at_least must be written as {n: 2, of: [...]}", *path, kind)
         head, conditions = f"n={n}, ", conditions["of"]
     if not isinstance(conditions, list) or not conditions:
-        raise DeclarationError(f"{kind} has a list of conditions", *path, kind)
-    writer.names.add(_NODES[kind])
-    inner = [_strategy(writer, entry, fields, (*path, kind)) for entry in conditions]
-    return f"{_NODES[kind]}({head}conditions=[{', '.join(inner)}])"
+        raise DeclarationError(f"{kind} needs a list of conditions", *path, kind)
+    imports.names.add(_STRATEGIES[kind])
+    inner = [_write_strategy(imports, entry, fields, (*path, kind)) for entry in conditions]
+    return f"{_STRATEGIES[kind]}({head}conditions=[{', '.join(inner)}])"
 
 
 def _check_name(what: str, name: Any, *path: str | int) -> None:
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise DeclarationError(
-            f"{name!r} is no name for a {what}",
+            f"{name!r} is not a valid name for a {what}",
             *path,
             cure="use letters, digits and underscores, not beginning with a digit",
         )
 
 
 def make_row_template(fields: Mapping[str, Any], strategy: Any, row: Mapping[str, Any]) -> str:
-    """The source of a row's template: `{column: name}` in `fields` takes that column's value.
+    """Return the source of a row's template: `{column: name}` in `fields` is replaced by the value of that column.
 
-    A text from a column is a text where no `type` says otherwise, so the type of a field is the same in all rows.
-    Raises `DeclarationError`, and `KeyError` for a column that the row has not.
+    Without a `type`, a text from a column has the type str, so that the type of a field is the same in all rows.
+    Raises `DeclarationError`, and `KeyError` for a column that the row does not have.
     """
     filled: dict[str, Any] = {}
     for name, declared in fields.items():
@@ -310,7 +317,7 @@ def make_row_template(fields: Mapping[str, Any], strategy: Any, row: Mapping[str
 
 
 def fill_columns(declared: Any, row: Mapping[str, Any]) -> Any:
-    """The declaration with every `{column: name}` replaced by that column's value. Raises `KeyError` of a column."""
+    """Replace every `{column: name}` in a declaration by the value of that column. Raises `KeyError`."""
     if isinstance(declared, Mapping):
         if set(declared) == {"column"} and isinstance(declared["column"], str):
             return row[declared["column"]]

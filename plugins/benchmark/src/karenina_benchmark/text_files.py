@@ -1,4 +1,4 @@
-"""Read and replace files."""
+"""Read text files, and replace files in one step."""
 
 from __future__ import annotations
 
@@ -22,38 +22,42 @@ def read_text(path: Path) -> str:
 
 
 def to_checkpoint_error(error: bounded_files.FileError) -> CheckpointError:
-    """Return the error of a file that cannot be read as the one of a benchmark."""
+    """Convert an error of reading a file to the error of a benchmark's file."""
     return CheckpointError(error.path, error.where, error.what, error.cure)
 
 
 def replace_file(path: Path, texts: Iterable[str | bytes]) -> None:
-    """Replace a file by `texts` in one step: a reader sees the old file or the new one, also after a crash.
+    """Replace the content of a file with `texts` in one step: readers see the old file or the new one, even after a
+    crash.
 
-    A link is followed, and the mode of an existing file is kept. Raises `CheckpointError`.
+    A symbolic link is followed, and the mode of an existing file is kept. Raises `CheckpointError`.
     """
     target = path.resolve()
-    beside = target.with_name(f".{target.name}.{os.getpid()}.new")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:
-        with beside.open("xb") as file:
+        with temporary.open("xb") as file:
             for text in texts:
-                file.write(text if isinstance(text, bytes) else _encoded(text, path))
+                file.write(text if isinstance(text, bytes) else _encode(text, path))
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
-            beside.chmod(target.stat().st_mode & 0o7777)
-        beside.replace(target)
+            temporary.chmod(target.stat().st_mode & 0o7777)
+        temporary.replace(target)
     except BaseException as error:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         if not isinstance(error, OSError):
             raise
         raise CheckpointError(
-            path, "", f"it cannot be written: {error.strerror}", "check that the folder exists and is yours to write"
+            path,
+            "",
+            f"the file cannot be written: {error.strerror}",
+            "check that the folder exists and that you may write to it",
         ) from error
 
 
-def _encoded(text: str, path: Path) -> bytes:
+def _encode(text: str, path: Path) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
-        what = f"a text holds half of a character: {text[max(0, error.start - 20) : error.end]!r}"
+        what = f"a text holds half of a character (a lone surrogate): {text[max(0, error.start - 20) : error.end]!r}"
         raise CheckpointError(path, "", what, "remove it") from error

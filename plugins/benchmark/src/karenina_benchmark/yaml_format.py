@@ -1,24 +1,24 @@
-"""The readable form of a benchmark: YAML that people write by hand.
+"""The YAML format of benchmarks, for files that people write by hand.
 
-    karenina: 1                            the version of this form
+    karenina: 1                            the version of this format
     name: Genes
     config: {...}                          optional defaults for a run
     questions:
       - question: Which gene ...?
         raw_answer: BCL2
-        answer:                            a template as declarations (see `declarative`) ...
+        answer:                            a declared template (see `template_declarations`) ...
           gene: {description: The gene that is named, ground_truth: BCL2}
       - question: ...
         template: |                        ... or as source
           class Answer(BaseAnswer): ...
     questions_from:                        optional: rows of a file become questions
-      file: rows.jsonl                     relative to this file
+      file: rows.jsonl                     a path relative to this file
       columns: {question: text, raw_answer: gold}
       answer:
         gene: {description: ..., ground_truth: {column: gold}}
 
-Rows come after the written questions. Saving writes every question out, with its template as source. How words are
-read (`no` is a text, a date is the text that stands there) is said in `yamlform`.
+The questions of rows follow those of `questions`. Saving writes every question, with its template as source. How
+scalars are read (`no` is a text, and so is a date) is described in `yaml_reader`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.document import Section
-from karenina_benchmark.errors import CheckpointError, explain
+from karenina_benchmark.errors import CheckpointError, explain_error
 from karenina_benchmark.keywords import split_keywords
 from karenina_benchmark.question_ids import make_question_id
-from karenina_benchmark.question_import import read_questions
+from karenina_benchmark.question_import import make_questions
+from karenina_benchmark.table_reader import read_rows
 from karenina_benchmark.template_declarations import DeclarationError, make_template_source
 from karenina_benchmark.yaml_reader import parse
 from karenina_benchmark.yaml_writer import dump
@@ -49,11 +50,11 @@ if TYPE_CHECKING:
     from karenina_benchmark.format import CheckPaths
     from karenina_template.templates import Template
 
-FORM_VERSION = 1
-"""The version of this form; a newer one is refused."""
+FORMAT_VERSION = 1
+"""The version of this format; newer ones are refused."""
 
 _TEXTS = ("id", "description", "version", "creator", "date_created", "date_modified")
-_TOP = (
+_TOP_KEYS = (
     "karenina",
     "name",
     *_TEXTS,
@@ -82,68 +83,70 @@ QUESTION_KEYS = (
     "unread",
 )
 _FIELD = re.compile(r" {4}(\w+): ")
-HEAD_KEYS = tuple(key for key in _TOP if not key.startswith("questions"))
-_FROM = ("file", "sheet", "columns", "separator", "answer", "strategy", "template", "rubric")
+HEAD_KEYS = tuple(key for key in _TOP_KEYS if not key.startswith("questions"))
+_IMPORT_KEYS = ("file", "sheet", "columns", "separator", "answer", "strategy", "template", "rubric")
 
 
 def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkContent:
-    """Return the benchmark that a YAML text holds.
+    """Read a benchmark from a YAML text.
 
-    `check_paths` is called before a file of `questions_from` is opened, with all of them. Raises `CheckpointError` with
-    the line, and what `check_paths` raises.
+    `check_paths` is called with all files of `questions_from` before any of them is opened. Raises `CheckpointError`
+    with the line, and the errors of `check_paths`.
     """
     top = parse(text, path)
-    top.check_keys(_TOP)
+    top.check_keys(_TOP_KEYS)
     check_version(top)
     name = top.text("name")
     if name is None or not name.strip():
-        raise top.error("the benchmark has no name", "write `name: ...`", "name")
+        raise top.error("the benchmark has no name", "add `name: ...`", "name")
     benchmark = read_head(top, name)
     texts: dict[str, int] = {}
-    for place, section in enumerate(top.sections("questions"), 1):
+    for position, section in enumerate(top.sections("questions"), 1):
         try:
-            question = read_question(section, make_question_id(place, section.text("question") or ""))
-            if section.text("id") is None and texts.setdefault(question.question, place) != place:
+            question = read_question(section, make_question_id(position, section.text("question") or ""))
+            if section.text("id") is None and texts.setdefault(question.question, position) != position:
                 same = f"question {texts[question.question]} has the same text"
-                raise section.error(same, "delete one of them, or write an `id` for both")
+                raise section.error(same, "delete one of them, or give each an `id`")
             _add(benchmark, [question], section)
         except CheckpointError as error:
             benchmark.broken.append(error)
     sections = top.sections("questions_from")
     names = [section.text("file") or "" for section in sections]
-    everywhere = check_paths(path, names) is not False
+    any_folder = check_paths(path, names) is not False
     for section, name in zip(sections, names, strict=True):
-        if everywhere or stays_below(path.parent, name):
-            _add(benchmark, _rows(section, len(benchmark) + len(benchmark.broken) + 1), section)
+        if any_folder or stays_below(path.parent, name):
+            _add(benchmark, _import_rows(section, len(benchmark) + len(benchmark.broken) + 1), section)
     benchmark.date_created = top.text("date_created")
     benchmark.date_modified = top.text("date_modified")
     return benchmark
 
 
 def check_version(top: Section) -> None:
-    """Raise `CheckpointError` unless `karenina` says that the form is of this version."""
+    """Raise `CheckpointError` unless the key `karenina` gives a version that can be read."""
     version = top.value.get("karenina")
-    if version == FORM_VERSION and not isinstance(version, bool):
+    if version == FORMAT_VERSION and not isinstance(version, bool):
         return
-    missing = version is None
-    what = "`karenina: 1`, the version of the form, is missing" if missing else f"the form has version {version!r}"
-    cure = "write it in the first line" if missing else f"version {FORM_VERSION} can be read; update karenina-core"
+    if version is None:
+        what, cure = "`karenina: 1`, the version of the format, is missing", "write it in the first line"
+    else:
+        what = f"the file has format version {version!r}, and only version {FORMAT_VERSION} can be read"
+        cure = "update karenina-benchmark"
     raise top.error(what, cure, "karenina")
 
 
 def read_head(top: Section, name: str) -> BenchmarkContent:
-    """The benchmark that the keys beside its questions describe, without questions. Raises `CheckpointError`."""
+    """Read the keys of a benchmark other than its questions. Raises `CheckpointError`."""
     benchmark = BenchmarkContent(name, id=top.text("id"))
     benchmark.description = top.text("description") or ""
     benchmark.version = top.text("version") or ""
     benchmark.creator = top.text("creator") or ""
     root = top.text("workspace_root")
     benchmark.workspace_root = None if root is None else Path(root)
-    benchmark.run_config = _mapping(top, "config")
-    benchmark.metadata = _mapping(top, "metadata")
-    benchmark.unread = _mapping(top, "unread")
-    benchmark.global_rubric = _rubric(top, "rubric", Rubric)
-    benchmark.dynamic_rubric = _rubric(top, "dynamic_rubric", DynamicRubric)
+    benchmark.run_config = _read_mapping(top, "config")
+    benchmark.metadata = _read_mapping(top, "metadata")
+    benchmark.unread = _read_mapping(top, "unread")
+    benchmark.global_rubric = _read_rubric(top, "rubric", Rubric)
+    benchmark.dynamic_rubric = _read_rubric(top, "dynamic_rubric", DynamicRubric)
     benchmark.date_created = top.text("date_created")
     benchmark.date_modified = top.text("date_modified")
     return benchmark
@@ -157,64 +160,64 @@ def _add(benchmark: BenchmarkContent, questions: list[Question], section: Sectio
 
 
 def read_question(section: Section, id: str) -> Question:
-    """The question that a mapping of its fields is; `id` is for one without. Raises `CheckpointError` with the line."""
+    """Read a question from a mapping; `id` is used if it has none. Raises `CheckpointError` with the line."""
     section.check_keys(QUESTION_KEYS)
     values: dict[str, Any] = {name: section.text(name) for name in _QUESTION_TEXTS}
     if not values["question"]:
-        raise section.error("the question has no text", "write `question: ...`")
+        raise section.error("the question has no text", "add `question: ...`")
     values["id"] = values["id"] or id
     texts = section.texts("keywords")
     values["keywords"] = texts if isinstance(section.value.get("keywords"), list) else [*split_keywords(texts)]
-    values["few_shot_examples"] = [_example(example) for example in section.sections("few_shot_examples")]
-    values["answer_template"], template = _template(section)
-    values["rubric"] = _rubric(section, "rubric", Rubric)
-    values["dynamic_rubric"] = _rubric(section, "dynamic_rubric", DynamicRubric)
+    values["few_shot_examples"] = [_read_example(example) for example in section.sections("few_shot_examples")]
+    values["answer_template"], template = _read_template(section)
+    values["rubric"] = _read_rubric(section, "rubric", Rubric)
+    values["dynamic_rubric"] = _read_rubric(section, "dynamic_rubric", DynamicRubric)
     values["author"] = section.value.get("author")
     values["sources"] = section.value.get("sources")
-    values["metadata"] = _mapping(section, "metadata")
-    values["unread"] = _mapping(section, "unread")
+    values["metadata"] = _read_mapping(section, "metadata")
+    values["unread"] = _read_mapping(section, "unread")
     try:
         question = Question.model_validate(values)
     except ValueError as error:
-        raise section.error(explain(error), "correct it there") from error
+        raise section.error(explain_error(error), "correct it there") from error
     if template is not None:
         keep_template(question, template)
     return question
 
 
-def _example(section: Section) -> dict[str, str]:
+def _read_example(section: Section) -> dict[str, str]:
     section.check_keys(("question", "answer"))
     question, answer = section.text("question"), section.text("answer")
     if not question or answer is None:
-        raise section.error("an example has a `question` and an `answer`", "add what is missing")
+        raise section.error("an example needs a `question` and an `answer`", "add the missing one")
     return {"question": question, "answer": answer}
 
 
-def _template(section: Section) -> tuple[str | None, Template | None]:
-    """The source of the template, and the template itself where the file declares it."""
+def _read_template(section: Section) -> tuple[str | None, Template | None]:
+    """Return the source of the template, and the loaded template if the file declares its fields."""
     fields = section.section("answer")
     source = section.text("template")
     if fields is None:
         if section.value.get("strategy") is not None:
             raise section.error(
                 "a `strategy` combines the fields of `answer`, which is missing",
-                "write `answer`, or put the strategy into the template's source",
+                "add `answer`, or put the strategy into the template's source",
                 "strategy",
             )
         return source, None
     if source is not None:
         raise section.error("there are both `answer` and `template`", "keep one of the two", "template")
     try:
-        made = make_template_source(fields.value, section.value.get("strategy"))
+        source = make_template_source(fields.value, section.value.get("strategy"))
     except DeclarationError as error:
         raise section.error(error.what, error.cure, *error.path) from error
-    return made, _built(made, section)
+    return source, _load_declared_template(source, section)
 
 
-def _built(source: str, section: Section) -> Template:
-    """The template, or an error at the field of the file that declares it, and not at a line of its source.
+def _load_declared_template(source: str, section: Section) -> Template:
+    """Load the generated source of a template; an error names the line of the field in the file.
 
-    It holds declarations only, so nothing is executed. Plugins are looked up because they may bring the primitive.
+    The source consists of declarations, so nothing is executed. Plugins are loaded because they may add primitives.
     """
     from karenina_core import plugins
     from karenina_template.templates import load_template
@@ -229,23 +232,22 @@ def _built(source: str, section: Section) -> Template:
         raise section.error(error.reason, "correct it there", *place) from error
 
 
-def _rows(section: Section, first: int) -> list[Question]:
-    section.check_keys(_FROM)
+def _import_rows(section: Section, first: int) -> list[Question]:
+    section.check_keys(_IMPORT_KEYS)
     name = section.text("file")
     if not name:
-        raise section.error("`questions_from` has no `file`", "write `file: rows.jsonl`")
+        raise section.error("`questions_from` has no `file`", "add `file: rows.jsonl`")
     fields = section.section("answer")
     columns = section.section("columns")
     try:
-        return read_questions(
-            section.document.file.parent / name,
+        return make_questions(
+            read_rows(section.document.file.parent / name, section.text("sheet")),
             columns.value if columns is not None else None,
-            sheet=section.text("sheet"),
             separator=section.text("separator"),
             answer=fields.value if fields is not None else None,
             strategy=section.value.get("strategy"),
             answer_template=section.text("template"),
-            rubric=_rubric(section, "rubric", Rubric),
+            rubric=_read_rubric(section, "rubric", Rubric),
             first=first,
         )
     except CheckpointError as error:
@@ -254,14 +256,14 @@ def _rows(section: Section, first: int) -> list[Question]:
             error.file,
             error.where,
             error.what,
-            f"{error.cure} (asked for by {section.document.file.name}, line {line})",
+            f"{error.cure} (imported by {section.document.file.name}, line {line})",
         ) from error
 
 
 RubricT = TypeVar("RubricT", bound=Rubric)
 
 
-def _rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | None:
+def _read_rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | None:
     value = section.value.get(key)
     if value is None:
         return None
@@ -269,12 +271,12 @@ def _rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | None:
         rubric = kind.model_validate(value)
         _check_patterns(rubric, by_kind=isinstance(value, dict))
     except ValueError as error:
-        raise section.error(f"{key}: {explain(error)}", "correct it there", key) from error
+        raise section.error(f"{key}: {explain_error(error)}", "correct it there", key) from error
     return rubric or None
 
 
 def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
-    """Raise `ValueError` for a pattern that does not compile. `by_kind`: the rubric is written as lists of traits."""
+    """Raise `ValueError` for a pattern that does not compile; `by_kind` if the rubric has one list of traits a kind."""
     for position, trait in enumerate(rubric.regex_traits):
         try:
             check_pattern(trait.pattern)
@@ -283,21 +285,21 @@ def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
             raise ValueError(f"{place}: {error}") from error
 
 
-def _mapping(section: Section, key: str) -> dict[str, Any]:
+def _read_mapping(section: Section, key: str) -> dict[str, Any]:
     found = section.section(key)
     return {} if found is None else dict(found.value)
 
 
 def serialize_yaml(benchmark: BenchmarkContent, path: Path) -> str:
-    """The benchmark as YAML. Raises `CheckpointError`; `path` is only named in it."""
+    """Return the benchmark as YAML. Raises `CheckpointError`, which names `path`."""
     data = serialize_head(benchmark)
-    data["questions"] = [serialize_question(question, place, path) for place, question in enumerate(benchmark, 1)]
+    data["questions"] = [serialize_question(question, number, path) for number, question in enumerate(benchmark, 1)]
     return dump(data)
 
 
 def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
-    """What the form says of a benchmark beside its questions."""
-    data: dict[str, Any] = {"karenina": FORM_VERSION, "name": benchmark.name}
+    """Return the values of a benchmark other than its questions, by their keys in a file."""
+    data: dict[str, Any] = {"karenina": FORMAT_VERSION, "name": benchmark.name}
     data |= {name: getattr(benchmark, name) for name in _TEXTS}
     data["workspace_root"] = None if benchmark.workspace_root is None else str(benchmark.workspace_root)
     data["config"] = benchmark.run_config
@@ -305,16 +307,16 @@ def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
     data["rubric"] = _traits(benchmark.global_rubric)
     data["dynamic_rubric"] = _traits(benchmark.dynamic_rubric)
     data["unread"] = benchmark.unread
-    return _said(data)
+    return _without_defaults(data)
 
 
-def serialize_question(question: Question, place: int, path: Path) -> dict[str, Any]:
-    """What the form says of a question, the one at `place`. Raises `CheckpointError`; `path` is only named in it."""
+def serialize_question(question: Question, number: int, path: Path) -> dict[str, Any]:
+    """Return the values of a question by their keys in a file. Raises `CheckpointError` with `path` and `number`."""
     try:
         source = template_source_of(question)
     except TemplateError as error:
         raise CheckpointError(
-            path, f"question {place} ({question.id})", str(error), "give the template as source text instead of a class"
+            path, f"question {number} ({question.id})", str(error), "give the template as source instead of a class"
         ) from error
     data: dict[str, Any] = {
         "question": question.question,
@@ -333,16 +335,16 @@ def serialize_question(question: Question, place: int, path: Path) -> dict[str, 
         "date_modified": question.date_modified,
         "unread": question.unread,
     }
-    return _said(data)
+    return _without_defaults(data)
 
 
 def _traits(rubric: Rubric | None) -> list[Any] | None:
     return None if rubric is None else [trait_to_json(trait) for trait in rubric.traits]
 
 
-_EVEN_EMPTY = {"raw_answer", "workspace_path", "author", "sources", "date_created", "date_modified"}
+_KEPT_IF_EMPTY = {"raw_answer", "workspace_path", "author", "sources", "date_created", "date_modified"}
 
 
-def _said(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What has something to say: not None, nor an empty value where that is the default."""
-    return {key: value for key, value in data.items() if value is not None and (value or key in _EVEN_EMPTY)}
+def _without_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out None, and empty values of keys whose default is empty."""
+    return {key: value for key, value in data.items() if value is not None and (value or key in _KEPT_IF_EMPTY)}

@@ -1,8 +1,8 @@
-"""YAML as people mean it: read with line numbers, without surprises, and written so that it reads back the same.
+"""Read YAML with line numbers and by the rules of YAML 1.2.
 
-Reading builds plain values only (what `safe_load` builds, and less). The words of YAML 1.2 hold: `true` and `false` are
-the booleans, so `no`, `on` and `NO` (Norway) are texts; `010` is ten and `12:30` a text; a date is the text that stands
-there. A key that stands twice is an error, and every key is a text.
+Only plain values are built, fewer than `safe_load` builds. The only booleans are `true` and `false`, so `no`, `on` and
+`NO` (Norway) are texts; `010` is ten, `12:30` is a text, and a date stays the text that is written. A duplicate key is
+an error, and every key is a text.
 """
 
 from __future__ import annotations
@@ -26,37 +26,38 @@ _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _NULL = re.compile(r"~|null|Null|NULL|")
 _CORE = "tag:yaml.org,2002:"
-_DIGITS = (4000, 3500)
+_MAX_DIGITS = (4000, 3500)
 """The most characters of a decimal and of a hexadecimal number: Python writes no more than 4,300 decimal digits."""
-_MOST_REPEATS = 100_000
-_FEWEST_NODES = 10_000
-_BYTES_OF_A_NODE = 400
-"""A file of the largest size may have one value for so many bytes: 250,000, as long as nobody raises the bound."""
-_YAML_CURE = "correct it there; a text that holds one of : ? # , [ ] { } may need quotes"
+_MAX_REPEATS = 100_000
+_MIN_NODE_LIMIT = 10_000
+_BYTES_PER_NODE = 400
+"""The limit on values is the limit on bytes divided by this: 250,000 values by default."""
+_YAML_CURE = "correct it there; a text that contains one of : ? # , [ ] { } may need quotes"
 
 
 _Pairs = dict[str, "tuple[yaml.ScalarNode, yaml.Node]"]
 
 
 class TooManyValues(Exception):
-    """A YAML text with more values than are read."""
+    """The error of a YAML text with too many values."""
 
-    def __init__(self, line: int, most: int) -> None:
-        super().__init__(line, most)
+    def __init__(self, line: int, limit: int) -> None:
+        super().__init__(line, limit)
         self.line = line
-        self.most = most
+        self.limit = limit
 
 
 def parse(text: str, file: Path) -> Section:
-    """The mapping that a YAML text is. Raises `CheckpointError` with the line."""
+    """Parse a YAML text as a mapping. Raises `CheckpointError` with the line."""
     document = read(text, file)
     if not isinstance(document.value, Mapping):
-        raise CheckpointError(file, "", "the file holds no mapping of keys to values", "begin it with `karenina: 1`")
+        what = "the file does not hold a mapping of keys to values"
+        raise CheckpointError(file, "", what, "begin it with `karenina: 1`")
     return Section(document, (), document.value)
 
 
 def read(text: str, file: Path) -> Document:
-    """Return what a YAML text holds; None if it holds nothing. Raises `CheckpointError` with the line."""
+    """Parse a YAML text; the value of an empty one is None. Raises `CheckpointError` with the line."""
     import yaml
 
     try:
@@ -70,20 +71,22 @@ def read(text: str, file: Path) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise CheckpointError(file, where, f"this is no YAML: {error.problem or error.context}", _YAML_CURE) from error
+        what = f"the YAML is not valid: {error.problem or error.context}"
+        raise CheckpointError(file, where, what, _YAML_CURE) from error
     except yaml.YAMLError as error:
-        raise CheckpointError(file, "", f"this is no YAML: {error}", "remove that character") from error
+        raise CheckpointError(file, "", f"the YAML is not valid: {error}", "remove that character") from error
     except RecursionError as error:
         raise CheckpointError(file, "", "the YAML is nested too deeply", "check the file") from error
     except TooManyValues as error:
-        what, cure = f"the file has more than {error.most:,} values", "write it as lines of JSON (.jsonl)"
+        what, cure = f"the file has more than {error.limit:,} values", "write it as lines of JSON (.jsonl)"
         raise CheckpointError(
             file, f"line {error.line}", what, f"{cure}, or {bounded_files.cure(bounded_files.max_file_bytes())}"
         ) from error
-    except (ValueError, OverflowError) as error:  # PyYAML makes a character of any number in an escape
+    except (ValueError, OverflowError) as error:  # PyYAML accepts any number in an escape such as \U
         if isinstance(error, CheckpointError):
             raise
-        raise CheckpointError(file, "", "a \\U in the YAML is no character", "correct that escape") from error
+        what = "an escape \\U in the YAML is not a valid character"
+        raise CheckpointError(file, "", what, "correct that escape") from error
     document = Document(file, value, reader.lines, reader.written)
     trouble = trouble_in(value) if "\\u" in text or "\\U" in text or reader.deep else None
     if trouble is not None:
@@ -93,6 +96,8 @@ def read(text: str, file: Path) -> Document:
 
 
 class _Reader:
+    """A builder of plain values from YAML nodes that records the line and the written text of each place."""
+
     def __init__(self, file: Path) -> None:
         self.lines: dict[Place, int] = {}
         self.written: dict[Place, str] = {}
@@ -108,7 +113,7 @@ class _Reader:
         import yaml
 
         if any(node is other for other in above):
-            raise self._error(node, "an alias stands inside what it names", "write the value out")
+            raise self._error(node, "an alias refers to a value that contains it", "write the value out")
         self.deep = self.deep or len(path) > MAX_DEPTH
         if id(node) in self._built:
             self._count_repeat(node)
@@ -117,7 +122,7 @@ class _Reader:
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path, (*above, node))
         if isinstance(node, yaml.SequenceNode):
-            self._plain_tag(node, "seq")
+            self._check_tag(node, "seq")
             return [self.build(entry, (*path, place), (*above, node)) for place, entry in enumerate(node.value)]
         assert isinstance(node, yaml.ScalarNode)
         self.written[path] = node.value
@@ -132,52 +137,52 @@ class _Reader:
         return found
 
     def _pairs(self, node: yaml.MappingNode) -> _Pairs:
-        """The keys and values of a mapping: first those that `<<` takes from others, then its own."""
+        """Return the keys and values of a mapping: first those merged by `<<`, then its own."""
         if id(node) in self._merged:
             return self._merged[id(node)]
         if id(node) in self._merging:
-            raise self._error(node, "an alias stands inside what it names", "write the value out")
+            raise self._error(node, "an alias refers to a value that contains it", "write the value out")
         self._merging.add(id(node))
         self._check_keys(node)
-        taken: _Pairs = {}
+        merged: _Pairs = {}
         own: _Pairs = {}
         for key, value in node.value:
             if key.tag == _CORE + "merge":
-                self._take(value, taken)
+                self._merge_keys(value, merged)
             else:
                 own[key.value] = (key, value)
-        found = self._merged[id(node)] = {**taken, **own}
+        found = self._merged[id(node)] = {**merged, **own}
         return found
 
     def _check_keys(self, node: yaml.MappingNode) -> None:
         import yaml
 
-        self._plain_tag(node, "map")
+        self._check_tag(node, "map")
         seen: dict[str, int] = {}
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise self._error(key, "a key is a text", "put it into quotes")
+                raise self._error(key, "a key must be a text", "put it into quotes")
             if key.value in seen:
                 first = seen[key.value]
-                what = f"the key {key.value!r} stands twice (first in line {first})"
+                what = f"the key {key.value!r} appears twice (first in line {first})"
                 raise self._error(key, what, "remove one of them")
             seen[key.value] = key.start_mark.line + 1
 
-    def _take(self, node: yaml.Node, taken: _Pairs) -> None:
-        """Add what `<<` takes from a mapping, or from each of a list of mappings; what comes first counts."""
+    def _merge_keys(self, node: yaml.Node, merged: _Pairs) -> None:
+        """Add the pairs of the mapping, or of each of the list of mappings, after `<<`; earlier ones are kept."""
         import yaml
 
         for source in node.value if isinstance(node, yaml.SequenceNode) else [node]:
             if not isinstance(source, yaml.MappingNode):
-                raise self._error(source, "`<<` takes the keys of a mapping or of a list of mappings", "name one")
+                raise self._error(source, "`<<` needs a mapping or a list of mappings", "name one after it")
             self._count_repeat(node)
             for name, pair in self._pairs(source).items():
                 self._count_repeat(node)
-                taken.setdefault(name, pair)
+                merged.setdefault(name, pair)
 
     def _count_repeat(self, node: yaml.Node) -> None:
         self._repeats += 1
-        if self._repeats > _MOST_REPEATS:
+        if self._repeats > _MAX_REPEATS:
             raise self._error(node, "the aliases make this file too large", "write the values out")
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
@@ -187,17 +192,17 @@ class _Reader:
                 return None
             case "bool" if _BOOL.fullmatch(text):
                 return text.lower() == "true"
-            case "int" if _INT.fullmatch(text) and len(text) <= _DIGITS[text[:2] == "0x"]:
+            case "int" if _INT.fullmatch(text) and len(text) <= _MAX_DIGITS[text[:2] == "0x"]:
                 return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
             case "float" if _FLOAT.fullmatch(text):
                 return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
             case "str" | "!":
                 return text
         raise self._error(
-            node, f"{text[:60]!r} is no {node.tag.removeprefix(_CORE)}", "put it into quotes to make it a text"
+            node, f"{text[:60]!r} is not a valid {node.tag.removeprefix(_CORE)}", "put it into quotes to make it a text"
         )
 
-    def _plain_tag(self, node: yaml.Node, kind: str) -> None:
+    def _check_tag(self, node: yaml.Node, kind: str) -> None:
         if node.tag not in (_CORE + kind, "!"):
             raise self._error(node, f"the tag {node.tag!r} is not supported", "write plain values")
 
@@ -215,16 +220,16 @@ def _loader() -> type[yaml.SafeLoader]:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Knows the words of YAML 1.2 and no others. A node takes half a kilobyte of memory, so they are counted."""
+        """A loader with the scalar types of YAML 1.2. A node takes half a kilobyte of memory, so nodes are limited."""
 
         nodes = 0
-        most_nodes = 0
+        max_nodes = 0
 
         def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-            self.most_nodes = self.most_nodes or max(_FEWEST_NODES, bounded_files.max_file_bytes() // _BYTES_OF_A_NODE)
+            self.max_nodes = self.max_nodes or max(_MIN_NODE_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_NODE)
             self.nodes += 1
-            if self.nodes > self.most_nodes:
-                raise TooManyValues(self.line + 1, self.most_nodes)
+            if self.nodes > self.max_nodes:
+                raise TooManyValues(self.line + 1, self.max_nodes)
             found: yaml.Node | None = super().compose_node(parent, index)
             return found
 

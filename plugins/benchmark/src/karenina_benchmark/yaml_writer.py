@@ -1,4 +1,4 @@
-"""Write plain values as YAML that every reader of YAML reads back the same."""
+"""Write plain values as YAML that every YAML reader reads back unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def dump(value: Any) -> str:
-    """Plain values as YAML, long texts as blocks, that `parse` and other YAML readers read back the same."""
+    """Return plain values as YAML, with texts of several lines as blocks."""
     import yaml
 
     text: str = yaml.dump(value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=110, indent=2)
@@ -24,7 +24,7 @@ def _dumper() -> type[yaml.SafeDumper]:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Writes no aliases, and quotes every text that some version of YAML would read as something else."""
+        """A dumper without aliases that quotes every text that some version of YAML would read as another value."""
 
         def ignore_aliases(self, data: object) -> bool:
             return True
@@ -32,7 +32,7 @@ def _dumper() -> type[yaml.SafeDumper]:
         def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
             super().increase_indent(flow, False)
 
-    def text(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
+    def represent_text(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
         style = None
         if is_special(data) or not all(ch == "\n" or (ch.isprintable() and ch not in "\ufeff") for ch in data):
             style = '"'
@@ -40,5 +40,5 @@ def _dumper() -> type[yaml.SafeDumper]:
             style = "|"
         return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
-    Dumper.add_representer(str, text)
+    Dumper.add_representer(str, represent_text)
     return Dumper

@@ -1,0 +1,28 @@
+"""Check `unread`, the content that this version does not know, before it is written back to a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import Any
+
+Keys = Set[str]
+
+
+def check_unread(unread: Mapping[str, Any], taken: Keys, objects: Mapping[str, Keys], *, others: bool = True) -> None:
+    """Raise `ValueError` if `unread` would replace other values of a checkpoint, or be lost in it.
+
+    `taken` are the keys that `unread` must not have. `objects` maps the keys whose values are objects to the keys that
+    these must not have. Unless `others` is true, `unread` may only have the keys of `objects` and `properties`.
+    """
+    for key, value in unread.items():
+        if key in taken or not (others or key in objects or key == "properties"):
+            raise ValueError(f"`unread` holds {key!r}, which cannot be saved in a checkpoint; remove it")
+        if key == "properties" and not isinstance(value, list):
+            raise ValueError("`unread.properties` must be a list")
+        if key not in objects:
+            continue
+        if not isinstance(value, Mapping):
+            raise ValueError(f"`unread.{key}` must be an object")  # noqa: TRY004 - a problem of the data
+        clashes = sorted(objects[key] & value.keys())
+        if clashes:
+            raise ValueError(f"`unread.{key}` holds {clashes[0]!r}, which cannot be saved in a checkpoint; remove it")
