@@ -9,7 +9,7 @@ import pytest
 
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
 from karenina_testing.contracts import Reply
-from karenina_testing.contracts.scripted_server import ScriptedServer, serving
+from karenina_testing.contracts.scripted_server import ScriptedServer, run_server
 
 if TYPE_CHECKING:
     from conftest import Site
@@ -22,7 +22,7 @@ INTERFACES = ["openai", "openai_endpoint", "claude_tool", "claude_agent_sdk"]
 def page() -> Iterator[ScriptedServer]:
     """A server that shows a web page to every request."""
     script = ScriptedServer(lambda _: Reply(PAGE, headers={"Content-Type": "text/html"}), lambda _: True)
-    with serving(script) as server:
+    with run_server(script) as server:
         yield server
 
 

@@ -26,7 +26,7 @@ from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.scheduling.prepare import prepare_session
 from karenina_engine.scheduling.session import RunSession
-from karenina_mcp.settings import servers_of
+from karenina_mcp.settings import read_servers
 
 README = Path(__file__).parents[1] / "README.md"
 TALKING = Path(__file__).parents[1] / "plugins/mcp/tests/talking_server.py"
@@ -258,7 +258,7 @@ def test_the_example_of_the_readme_is_well_formed(monkeypatch: pytest.MonkeyPatc
     file.write_text(example)
     (model,) = read_config(file).core.answering_models
     monkeypatch.setenv("GENES_TOKEN", "s3cret-word")
-    assert [one.name for one in servers_of(model)] == ["time", "genes"]
+    assert [one.name for one in read_servers(model)] == ["time", "genes"]
 
 
 def test_the_source_is_listed_among_the_plugins(tmp_path: Path) -> None:

@@ -16,13 +16,13 @@ import pytest
 from karenina_core.models.ports import Message
 from karenina_toolkit.traces import (
     TraceFormatError,
-    convert,
+    convert_conversations,
+    convert_exchanges,
+    convert_recording,
     final_ai_message,
-    metrics,
-    render,
-    trace_of_exchanges,
-    traces_of_exchanges,
-    validate,
+    measure_trace,
+    render_trace,
+    validate_trace,
 )
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -178,7 +178,7 @@ def check(what: list[Event], trace: list[Message]) -> None:
             assert message.tool_name == known[str(message.tool_call_id)]
     said = "\n".join(message.content for message in trace)
     assert all(event.text.strip() in said for event in what if event.kind == "text")
-    counted = metrics(trace)
+    counted = measure_trace(trace)
     assert (counted["iterations"], counted["tool_calls"]) == (turns(what), len(calls))
     assert counted["tools_used"] == list(dict.fromkeys(call.name for call in calls))
 
@@ -186,12 +186,12 @@ def check(what: list[Event], trace: list[Message]) -> None:
 def test_every_recorded_exchange_is_read_as_what_it_says() -> None:
     all_rows = rows("traces_native_api.jsonl")
     for row in all_rows:
-        expected, traces = happened(row), traces_of_exchanges(row["exchanges"])
+        expected, traces = happened(row), convert_conversations(row["exchanges"])
         assert len(traces) == len(expected), row["id"]
         for what, trace in zip(expected, traces, strict=True):
             check(what, trace)
-            assert bool(validate(trace)) == (row["id"] not in ENDS_ON_A_CALL), row["id"]
-        failed = sum(metrics(trace)["suspect_failed_tool_calls"] for trace in traces)
+            assert bool(validate_trace(trace)) == (row["id"] not in ENDS_ON_A_CALL), row["id"]
+        failed = sum(measure_trace(trace)["suspect_failed_tool_calls"] for trace in traces)
         assert failed == FAILED_CALLS.get(row["id"], 0), row["id"]
     kinds = [row["format"] for row in all_rows]
     assert {kind: kinds.count(kind) for kind in kinds} == {
@@ -206,14 +206,14 @@ def test_a_row_is_one_trace_unless_it_holds_two_conversations() -> None:
     for row in rows("traces_native_api.jsonl"):
         if row["id"] in SEVERAL:
             with pytest.raises(TraceFormatError, match=r"exchange 2 .* begins another conversation"):
-                trace_of_exchanges(row["exchanges"])
+                convert_exchanges(row["exchanges"])
         else:
-            assert [trace_of_exchanges(row["exchanges"])] == traces_of_exchanges(row["exchanges"])
+            assert [convert_exchanges(row["exchanges"])] == convert_conversations(row["exchanges"])
 
 
 def test_instructions_and_thoughts_of_recorded_exchanges_are_kept() -> None:
     for row in rows("traces_native_api.jsonl"):
-        traces = traces_of_exchanges(row["exchanges"])
+        traces = convert_conversations(row["exchanges"])
         raw = json.dumps(row["exchanges"], ensure_ascii=False)
         told = [message.content for trace in traces for message in trace if message.role == "system"]
         for exchange in row["exchanges"]:
@@ -230,10 +230,10 @@ def test_instructions_and_thoughts_of_recorded_exchanges_are_kept() -> None:
 
 def test_a_user_or_a_tool_that_has_the_last_word_makes_a_recorded_trace_invalid() -> None:
     for row in rows("traces_native_api.jsonl"):
-        for trace in traces_of_exchanges(row["exchanges"]):
+        for trace in convert_conversations(row["exchanges"]):
             for end, message in enumerate(trace, 1):
                 answered = message.role == "assistant" and not message.tool_calls
-                assert bool(validate(trace[:end])) == answered
+                assert bool(validate_trace(trace[:end])) == answered
 
 
 def test_no_airline_conversation_ends_on_an_answer_until_it_is_cut_after_its_last() -> None:
@@ -242,7 +242,7 @@ def test_no_airline_conversation_ends_on_an_answer_until_it_is_cut_after_its_las
     for row in all_rows:
         messages = row["messages"]
         assert messages[-1]["role"] in ("user", "tool")
-        assert f"ends on a {messages[-1]['role']} message" in str(validate(messages).error)
+        assert f"ends on a {messages[-1]['role']} message" in str(validate_trace(messages).error)
         last = max(
             place for place, one in enumerate(messages) if one["role"] == "assistant" and "tool_calls" not in one
         )
@@ -253,12 +253,12 @@ def test_every_airline_conversation_is_read_as_what_it_says() -> None:
     for row in rows("traces_taubench_airline.jsonl"):
         messages = row["messages"]
         what = list(chat({"messages": messages[:-1]}, {"choices": [{"message": messages[-1]}]}))
-        trace = convert(messages)
+        trace = convert_recording(messages)
         check(what, trace)
         assert [message.content for message in trace] == [message["content"] or "" for message in messages]
         errors = [one["name"] for one in messages if one["role"] == "tool" and one["content"].startswith("Error")]
-        assert metrics(trace)["suspect_failed_tool_calls"] == len(errors)
-        assert metrics(trace)["suspect_failed_tools"] == list(dict.fromkeys(errors))
+        assert measure_trace(trace)["suspect_failed_tool_calls"] == len(errors)
+        assert measure_trace(trace)["suspect_failed_tools"] == list(dict.fromkeys(errors))
 
 
 SAID = ("text", "content", "output", "thinking", "stdout", "stop_reason", "code", "query", "error", "return_value")
@@ -276,17 +276,17 @@ def poisoned(value: Any, key: str = "") -> Any:
 
 
 def boundaries(trace: list[Message]) -> list[str]:
-    return [line for line in render(trace, reasoning=True).splitlines() if not line.startswith("| ")]
+    return [line for line in render_trace(trace, reasoning=True).splitlines() if not line.startswith("| ")]
 
 
 def test_boundaries_inside_recorded_texts_change_no_boundary() -> None:
-    recorded = [traces_of_exchanges(row["exchanges"]) for row in rows("traces_native_api.jsonl")]
-    attacked = [traces_of_exchanges(poisoned(row["exchanges"])) for row in rows("traces_native_api.jsonl")]
-    recorded.append([convert(row["messages"]) for row in rows("traces_taubench_airline.jsonl")])
-    attacked.append([convert(poisoned(row["messages"])) for row in rows("traces_taubench_airline.jsonl")])
+    recorded = [convert_conversations(row["exchanges"]) for row in rows("traces_native_api.jsonl")]
+    attacked = [convert_conversations(poisoned(row["exchanges"])) for row in rows("traces_native_api.jsonl")]
+    recorded.append([convert_recording(row["messages"]) for row in rows("traces_taubench_airline.jsonl")])
+    attacked.append([convert_recording(poisoned(row["messages"])) for row in rows("traces_taubench_airline.jsonl")])
     for clean, dirty in zip(recorded, attacked, strict=True):
         assert [len(trace) for trace in clean] == [len(trace) for trace in dirty]
         for before, after in zip(clean, dirty, strict=True):
-            assert "[98] assistant" in render(after)
+            assert "[98] assistant" in render_trace(after)
             numbers = dict.fromkeys(line.split(" ")[0] for line in boundaries(after))
             assert list(numbers) == [f"[{number}]" for number in range(1, len(before) + 1)]

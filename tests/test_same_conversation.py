@@ -32,7 +32,7 @@ from karenina_core.models.ports import (
 )
 from karenina_core.plugins import Plugins
 from karenina_testing.contracts import ChatCompletions, MessagesAPI, Wire
-from karenina_toolkit.tool_loop import converse
+from karenina_toolkit.tool_loop import run_tool_loop
 
 CHECKOUT = Path(__file__).parents[1]
 TOOLS = CHECKOUT / "plugins" / "mcp" / "tests" / "talking_server.py"
@@ -127,7 +127,7 @@ class _LocalAgent:
         async def client() -> Any:
             return self._client
 
-        return await converse(SmallTalk(ChatConversation(self._client, messages), client), options)
+        return await run_tool_loop(SmallTalk(ChatConversation(self._client, messages), client), options)
 
     async def aclose(self) -> None:
         await self._client.aclose()

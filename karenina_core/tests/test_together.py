@@ -8,7 +8,7 @@ import pytest
 
 from karenina_core.errors import ItemInterrupt, RunError
 from karenina_testing.virtual_time import run_in_virtual_time
-from karenina_toolkit.gather_all import together
+from karenina_toolkit.gather_all import gather_all
 
 
 class Works:
@@ -32,16 +32,16 @@ class Works:
 
 def test_results_come_in_the_order_of_the_works() -> None:
     at = Works()
-    assert run_in_virtual_time(together(at.work(seconds) for seconds in (3, 1, 2))) == [3, 1, 2]
+    assert run_in_virtual_time(gather_all(at.work(seconds) for seconds in (3, 1, 2))) == [3, 1, 2]
     assert at.ended == [1, 2, 3]
-    assert asyncio.run(together([])) == []
+    assert asyncio.run(gather_all([])) == []
 
 
 def test_where_one_fails_the_others_come_to_their_end() -> None:
     at = Works()
     with pytest.raises(LookupError, match="first"):
         run_in_virtual_time(
-            together([at.work(3), at.work(2, LookupError("first")), at.work(1, LookupError("second")), at.work(4)])
+            gather_all([at.work(3), at.work(2, LookupError("first")), at.work(1, LookupError("second")), at.work(4)])
         )
     assert at.ended == [1, 2, 3, 4]
     assert not at.cancelled
@@ -51,7 +51,7 @@ def test_where_one_fails_the_others_come_to_their_end() -> None:
 def test_what_is_no_error_of_the_stage_goes_before_its_own(other: BaseException) -> None:
     at = Works()
     with pytest.raises(type(other)):
-        run_in_virtual_time(together([at.work(1, LookupError("first")), at.work(2, other), at.work(3)]))
+        run_in_virtual_time(gather_all([at.work(1, LookupError("first")), at.work(2, other), at.work(3)]))
     assert at.ended == [1, 2, 3]
 
 
@@ -60,7 +60,7 @@ def test_whoever_is_cancelled_takes_all_along() -> None:
 
     async def out_of_time() -> None:
         async with asyncio.timeout(2):
-            await together([at.work(1), at.work(5), at.work(6)])
+            await gather_all([at.work(1), at.work(5), at.work(6)])
 
     with pytest.raises(TimeoutError):
         run_in_virtual_time(out_of_time())

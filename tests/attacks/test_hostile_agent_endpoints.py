@@ -21,7 +21,7 @@ from servers import recording_server
 from karenina_claude_agent_sdk.process import CLIProcess
 from karenina_core.models.ports import AgentOptions, Message, PortError, Tool, ToolCall, Turn
 from karenina_testing.contracts import MessagesAPI, Reply, ScriptedServer
-from karenina_toolkit.tool_loop import MOST_OF_A_TRACE, converse
+from karenina_toolkit.tool_loop import MOST_OF_A_TRACE, run_tool_loop
 from karenina_toolkit.tools import MOST_ARGUMENTS
 
 if TYPE_CHECKING:
@@ -256,12 +256,12 @@ class Endless:
         self.turn = Turn(Message.assistant("", calls), finish_reason="tool_calls")
         self.results: list[Message] = []
 
-    async def ask(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
+    async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
         return self.turn
 
-    def said(self, turn: Turn) -> None: ...
+    def add_turn(self, turn: Turn) -> None: ...
 
-    def heard(self, results: Sequence[Message]) -> None:
+    def add_results(self, results: Sequence[Message]) -> None:
         self.results += results
 
 
@@ -285,7 +285,7 @@ def test_a_conversation_grows_only_so_far() -> None:
     tool = Loud()
     endless = Endless(*(ToolCall(f"c{n}", "shout", {}) for n in range(400)))
     with pytest.raises(PortError, match=f"grew beyond {MOST_OF_A_TRACE} characters") as caught:
-        asyncio.run(converse(endless, AgentOptions(max_turns=50, tools=(tool,))))
+        asyncio.run(run_tool_loop(endless, AgentOptions(max_turns=50, tools=(tool,))))
     assert tool.calls < 120
     assert caught.value.partial is not None
 
@@ -302,7 +302,7 @@ def test_a_conversation_grows_only_so_far() -> None:
 def test_a_call_beyond_measure_or_offer_is_not_carried_out(call: ToolCall, why: str) -> None:
     """Attack: a tool that was not offered, a name of 6 MB, and arguments that no schema could be compared with."""
     tool, endless, before = Loud(), Endless(call), time.monotonic()
-    asyncio.run(converse(endless, AgentOptions(max_turns=2, tools=(tool,))))
+    asyncio.run(run_tool_loop(endless, AgentOptions(max_turns=2, tools=(tool,))))
     assert tool.calls == 0
     assert [said.is_error and why in said.content for said in endless.results] == [True]
     assert len(endless.results[0].content) < 1000

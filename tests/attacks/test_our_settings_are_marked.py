@@ -11,28 +11,28 @@ from karenina_core.config import all_settings, registered_adapters
 from karenina_core.data.rubrics import trait_kinds
 from karenina_core.models.model import ModelConfig
 from karenina_core.stages.stage import registered_stages
-from karenina_testing.contracts import MarksContract
+from karenina_testing.contracts import SettingsContract
 
 _PLUGINS = plugins.active_plugins()
 
 
-class TestSettings(MarksContract):
+class TestSettings(SettingsContract):
     models = sorted({setting.model for setting in all_settings().values()}, key=lambda model: model.__name__)
 
 
-class TestModels(MarksContract):
+class TestModels(SettingsContract):
     models = [
         ModelConfig,
         *(offered.spec.extra for offered in registered_adapters(_PLUGINS) if offered.spec.extra is not None),
     ]
 
 
-class TestTraits(MarksContract):
+class TestTraits(SettingsContract):
     owned = {offered.stage.trait_settings for offered in registered_stages(_PLUGINS)}
     models = [*trait_kinds().values(), *(model for model in owned if model is not None)]
 
 
-class TestPrimitives(MarksContract):
+class TestPrimitives(SettingsContract):
     models = list(known_primitives().values())
 
 

@@ -25,9 +25,9 @@ from karenina_agentic.workspace_paths import WorkspaceError
 from karenina_agentic.workspace_removal import CreatedFolder, FolderReplaced
 from karenina_core.models.ports import Message, ToolCall
 from karenina_core.models.source_folder import SourceFolder
-from karenina_toolkit.source_digest import digest_of
+from karenina_toolkit.source_digest import digest_folder
 from karenina_toolkit.tools import run_tool
-from karenina_toolkit.workspace_tools import workspace_tools
+from karenina_toolkit.workspace_tools import make_workspace_tools
 
 if TYPE_CHECKING:
     from conftest import Site
@@ -90,7 +90,7 @@ def attack(
 
 def call(root: Path, tool: str, **arguments: Any) -> Message:
     """What a tool of the workspace says to one call."""
-    tools = {one.name: one for one in workspace_tools(root)}
+    tools = {one.name: one for one in make_workspace_tools(root)}
     return asyncio.run(run_tool(ToolCall("1", tool, arguments), tools))
 
 
@@ -262,7 +262,7 @@ def test_a_file_of_a_terabyte_fills_no_disk(site: Site, root: Path) -> None:
 
     assert "workspace_max_bytes" in printed
     assert [one.name for one in root.iterdir()] == ["task"]
-    assert digest_of(SourceFolder(root / "task"))
+    assert digest_folder(SourceFolder(root / "task"))
 
 
 def test_a_tree_too_deep_for_any_path_is_refused_and_removed(root: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from karenina_core.models.ports import AgentReply, LLMReply, ParserReply
 from karenina_engine.calls.reply_json import reply_of, reply_text
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyTooLarge
-from karenina_toolkit.reply_sanitizer import checked_agent_reply, checked_llm_reply, checked_parser_reply
+from karenina_toolkit.reply_sanitizer import sanitize_agent_reply, sanitize_llm_reply, sanitize_parser_reply
 
 _MOST = 2**63
 
@@ -26,8 +26,8 @@ def sound(reply: LLMReply | ParserReply | AgentReply) -> None:
 def _checked(reply: LLMReply | ParserReply | AgentReply) -> LLMReply | ParserReply | AgentReply:
     """The reply as a run takes it from any adapter."""
     if isinstance(reply, LLMReply):
-        return checked_llm_reply(reply)
-    return checked_parser_reply(reply) if isinstance(reply, ParserReply) else checked_agent_reply("the model", reply)
+        return sanitize_llm_reply(reply)
+    return sanitize_parser_reply(reply) if isinstance(reply, ParserReply) else sanitize_agent_reply("the model", reply)
 
 
 def _sound(reply: LLMReply | ParserReply | AgentReply) -> None:

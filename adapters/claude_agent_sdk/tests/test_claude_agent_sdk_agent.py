@@ -16,7 +16,7 @@ from claude_cli_wire import Claude
 from karenina_claude_agent_sdk.agent import ClaudeAgent
 from karenina_core.models.ports import AgentOptions, AgentReply, ErrorCategory, Message, PortError, ToolCall, Turn
 from karenina_testing.contracts import Reply, ScriptedServer
-from karenina_testing.contracts.calls import children
+from karenina_testing.contracts.calls import child_processes
 from karenina_testing.contracts.wire_format import KEY
 
 ASK = (Message.system("Look before you speak."), Message.user("What does the note say?"))
@@ -168,10 +168,10 @@ def test_a_run_that_is_cancelled_at_any_moment_leaves_nothing_and_the_port_usabl
         finally:
             await port.aclose()
 
-    before = children()
+    before = child_processes()
     with SERVER.server(SERVER.saying("Yes.")) as server:
         assert asyncio.run(go(server.url)).trace == (Message.assistant("Yes."),)
-    assert children() == before
+    assert child_processes() == before
     assert list(homes.iterdir()) == []
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from claude_servers import Scripted
 
-from karenina_testing.contracts.scripted_server import serving
+from karenina_testing.contracts.scripted_server import run_server
 from karenina_testing.fixtures import anyio_backend as anyio_backend
 from karenina_testing.fixtures import open_port as open_port
 
@@ -24,7 +24,7 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Te
 @pytest.fixture
 def server() -> Iterator[Scripted]:
     scripted = Scripted()
-    with serving(scripted):
+    with run_server(scripted):
         yield scripted
 
 

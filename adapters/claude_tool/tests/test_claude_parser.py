@@ -43,7 +43,7 @@ def refusing(*refusals: tuple[str, Reply]) -> Callable[[Request], Reply]:
     return lambda request: said.get(way_of(request.body), Reply(reply(FILLED)))
 
 
-def ways(server: Scripted) -> list[str]:
+def modes(server: Scripted) -> list[str]:
     return [way_of(body) for body in server.bodies]
 
 
@@ -66,7 +66,7 @@ async def test_a_tool_has_the_whole_schema_and_is_forced(server: Scripted, open_
     server.says(reply("Here:", call("Gene_form", gene="BCL2"), stop="tool_use"))
     limited = {**SCHEMA, "properties": {"gene": {"type": "string", "maxLength": 9}}}
     found = await open_port(ClaudeParser(model(server.url, extra={"structured": "tool"}))).parse(ASK, limited)
-    assert (json.loads(found.text), found.way) == (json.loads(FILLED), "tool")
+    assert (json.loads(found.text), found.mode) == (json.loads(FILLED), "tool")
     assert [tool["input_schema"] for tool in server.bodies[0]["tools"]] == [limited]
     assert server.bodies[0]["tool_choice"] == {"type": "tool", "name": "Gene_form"}
 
@@ -123,8 +123,8 @@ async def test_a_way_that_the_server_does_not_know_is_not_tried_again(
 ) -> None:
     server.answer = refusing(*refusals)
     port = open_port(ClaudeParser(model(server.url)))
-    assert [(await port.parse(ASK, schema)).way for schema in (SCHEMA, OTHER)] == [first[-1], later[-1]]
-    assert ways(server) == [*first, *later]
+    assert [(await port.parse(ASK, schema)).mode for schema in (SCHEMA, OTHER)] == [first[-1], later[-1]]
+    assert modes(server) == [*first, *later]
 
 
 async def test_a_schema_that_the_server_cannot_take_says_nothing_of_others(server: Scripted, open_port: Keep) -> None:
@@ -137,13 +137,13 @@ async def test_a_schema_that_the_server_cannot_take_says_nothing_of_others(serve
     port = open_port(ClaudeParser(model(server.url)))
     for schema in (OTHER, SCHEMA, OTHER):
         await port.parse(ASK, schema)
-    assert ways(server) == ["json_schema", "tool", "json_schema", "tool"]
+    assert modes(server) == ["json_schema", "tool", "json_schema", "tool"]
 
 
 async def test_a_schema_of_open_keys_is_asked_for_with_a_tool_at_once(server: Scripted, open_port: Keep) -> None:
     server.says(reply(FILLED))
     port = open_port(ClaudeParser(model(server.url)))
-    assert [(await port.parse(ASK, schema)).way for schema in (OPEN, SCHEMA)] == ["tool", "json_schema"]
+    assert [(await port.parse(ASK, schema)).mode for schema in (OPEN, SCHEMA)] == ["tool", "json_schema"]
 
 
 @pytest.mark.parametrize(

@@ -119,4 +119,4 @@ async def test_claude_is_asked_in_its_own_ways(way: str, server: Scripted, open_
     tool = {"type": "tool_use", "id": "t", "name": "City_of_a_reply", "input": {"city": "Paris"}}
     server.says(claude(tool if way == "tool" else {"type": "text", "text": CITY}))
     reply = await open_port(LangchainParser(claude_model(server, extra={"structured": way}))).parse(ASK, SCHEMA)
-    assert (reply.text, reply.way, way_of(server.bodies[0])) == (CITY, way, way)
+    assert (reply.text, reply.mode, way_of(server.bodies[0])) == (CITY, way, way)

@@ -24,7 +24,7 @@ from karenina_local.agent import LocalAgent, SmallTalk
 from karenina_openai.agent import ChatConversation
 from karenina_openai.client import Client
 from karenina_testing.contracts import AgentContract, Request
-from karenina_toolkit.tool_loop import converse
+from karenina_toolkit.tool_loop import run_tool_loop
 from karenina_toolkit.traces.openai_chat import read_message
 
 
@@ -37,7 +37,7 @@ class Elsewhere:
         self._client = Client(model)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        return await converse(SmallTalk(ChatConversation(self._client, messages), self._running), options)
+        return await run_tool_loop(SmallTalk(ChatConversation(self._client, messages), self._running), options)
 
     async def aclose(self) -> None:
         await self._client.aclose()

@@ -76,7 +76,7 @@ def test_a_judge_cannot_leave_its_schema(smollm2: Path) -> None:
     asked = [Message.user("Ada Lovelace, a mathematician, died at 36. Fill the form about her as JSON.")]
     reply = judging(config, lambda port: port.parse(asked, PERSON))
     found = json.loads(reply.text)
-    assert reply.way == "json_schema"
+    assert reply.mode == "json_schema"
     assert list(found) == PERSON["required"]
     assert found["sex"] in ("female", "male")
     assert isinstance(found["alive"], bool)

@@ -8,8 +8,8 @@ from typing import Any
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import AgentOptions, CallInfo, LLMReply, Message, ToolCall, Usage
 from karenina_testing.contracts import AdapterContract
-from karenina_testing.contracts.calls import children, nothing_is_left
-from karenina_testing.contracts.live import closed, open_sockets
+from karenina_testing.contracts.calls import assert_nothing_left, child_processes
+from karenina_testing.contracts.live import assert_sockets_closed, open_sockets
 
 LOOKED_UP = ToolCall("call_1", "lookup", {"gene": "BRCA1"})
 TRACE = (
@@ -33,7 +33,7 @@ class TestAdapter(AdapterContract):
         assert self.spec.agent is not None
 
         async def run() -> None:
-            before, sockets = children(), open_sockets()
+            before, sockets = child_processes(), open_sockets()
             llm, agent = self.spec.llm(self.model("")), self.spec.agent(self.model(""))  # type: ignore[misc]  # see above
             texts = await asyncio.gather(*(llm.invoke([], info=CallInfo(id)) for id in ("q1", "q2", "q1")))
             assert [reply.text for reply in texts] == ["On 17q21.", TRACE[-1].content, "On 17q21."]
@@ -44,7 +44,7 @@ class TestAdapter(AdapterContract):
             ] * 2
             for port in (llm, agent, llm, agent):
                 await port.aclose()
-            await nothing_is_left(before)
-            await closed(sockets)
+            await assert_nothing_left(before)
+            await assert_sockets_closed(sockets)
 
         asyncio.run(run())

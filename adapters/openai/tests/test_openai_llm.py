@@ -210,10 +210,10 @@ def test_arguments_that_are_no_json_are_kept_and_sent_back_as_they_were() -> Non
 def test_the_environments_key_goes_only_where_the_environment_points(
     monkeypatch: pytest.MonkeyPatch, base_url: str | None, own_url: str | None, sent: bool
 ) -> None:
-    from karenina_openai.settings import key_of
+    from karenina_openai.settings import find_api_key
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
     if own_url is not None:
         monkeypatch.setenv("OPENAI_BASE_URL", own_url)
     model = ModelConfig(id="m", interface="openai", model_name="m", endpoint_base_url=base_url)
-    assert (key_of(model) == "sk-env") is sent
+    assert (find_api_key(model) == "sk-env") is sent

@@ -16,7 +16,7 @@ from openai_servers import Scripted, completion, model
 
 from karenina_core.models.ports import Message, ParserReply, PortError, Usage
 from karenina_openai.parser import OpenAIParser
-from karenina_toolkit.structured import ask_for
+from karenina_toolkit.structured import call_structured
 from karenina_toolkit.structured.strict_schema import schema_name, strict_schema
 
 pytestmark = pytest.mark.anyio
@@ -75,7 +75,7 @@ async def test_many_at_once_learn_together(server: Scripted, open_port: Keep, mo
     server.answer = server_with("prompt")
     port = open_port(OpenAIParser(model(server.url)))
     replies = await asyncio.gather(*[port.parse(ASK, SCHEMA) for _ in range(64)])
-    assert {(reply.text, reply.way) for reply in replies} == {('{"city": "Paris"}', "prompt")}
+    assert {(reply.text, reply.mode) for reply in replies} == {('{"city": "Paris"}', "prompt")}
     assert Counter(map(way_of, server.bodies)) == {"json_schema": 1, "tool": 1, "prompt": 64}
 
 
@@ -93,7 +93,7 @@ async def test_two_judges_on_one_server_and_model_learn_together(
 async def test_a_way_can_be_chosen(way: str, server: Scripted, open_port: Keep) -> None:
     server.answer = server_with("json_schema", "tool", "prompt")
     reply = await open_port(OpenAIParser(model(server.url, extra={"structured": way}))).parse(ASK, SCHEMA)
-    assert (reply.way, [way_of(body) for body in server.bodies]) == (way, [way])
+    assert (reply.mode, [way_of(body) for body in server.bodies]) == (way, [way])
 
 
 async def test_a_chosen_way_that_the_server_lacks_is_an_error(server: Scripted, open_port: Keep) -> None:
@@ -120,7 +120,7 @@ async def test_a_request_that_no_way_mends_teaches_nothing(server: Scripted, ope
     with pytest.raises(PortError):
         await port.parse(ASK, SCHEMA)
     server.answer = server_with("json_schema", "tool", "prompt")
-    assert (await port.parse(ASK, SCHEMA)).way == "json_schema"
+    assert (await port.parse(ASK, SCHEMA)).mode == "json_schema"
 
 
 async def test_the_three_requests_carry_the_schema(server: Scripted, open_port: Keep) -> None:
@@ -146,8 +146,8 @@ async def test_a_model_that_calls_twice_or_not_at_all_is_handed_on_as_it_is(serv
 
 async def test_a_judge_on_a_real_server_fills_the_schema(fake_openai: Callable[..., str], open_port: Keep) -> None:
     port = open_port(OpenAIParser(model(fake_openai())))
-    found = await ask_for(port, [Message.user("The code word of item #3 is QX23770Z.")], SCHEMA, dict)
-    assert (found.value, found.way, found.tries) == ({"city": "QX23770Z"}, "json_schema", 1)
+    found = await call_structured(port, [Message.user("The code word of item #3 is QX23770Z.")], SCHEMA, dict)
+    assert (found.value, found.mode, found.tries) == ({"city": "QX23770Z"}, "json_schema", 1)
 
 
 async def test_json_that_a_server_cut_short_is_never_a_value(fake_openai: Callable[..., str], open_port: Keep) -> None:
@@ -155,7 +155,7 @@ async def test_json_that_a_server_cut_short_is_never_a_value(fake_openai: Callab
 
     port = open_port(OpenAIParser(model(fake_openai("--fault", "malformed:1"))))
     with pytest.raises(StructuredError, match="asked 2 times"):
-        await ask_for(port, [Message.user("item #3")], SCHEMA, dict)
+        await call_structured(port, [Message.user("item #3")], SCHEMA, dict)
 
 
 STRING = {"type": "string"}

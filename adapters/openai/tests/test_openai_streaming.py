@@ -235,7 +235,7 @@ async def test_calls_of_tools_are_put_together(
 async def test_a_judge_may_stream(server: Scripted, open_port: Keep) -> None:
     server.answer = lambda _: Pieces([(0, streamed(completion('{"city": "Paris"}')))])
     reply = await open_port(OpenAIParser(streaming(server))).parse(ASK, {"type": "object", "properties": {}})
-    assert (reply.text, reply.way) == ('{"city": "Paris"}', "json_schema")
+    assert (reply.text, reply.mode) == ('{"city": "Paris"}', "json_schema")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from karenina_agentic.prepare_workspace import PrepareWorkspace
 from karenina_agentic.workspace_paths import unique_name
 from karenina_core import Question, VerificationConfig
 from karenina_core.models.source_folder import SourceFolder
-from karenina_toolkit.source_digest import digest_of
+from karenina_toolkit.source_digest import digest_folder
 
 
 def folders_of(root: Path, path: str = "one", **settings: object) -> list[SourceFolder]:
@@ -33,17 +33,17 @@ def test_a_folder_beside_it_that_a_link_leads_to_decides_the_result_too(root: Pa
     (root / "shared").mkdir()
     (root / "one/data").symlink_to("../shared")
     (source,) = folders_of(root)
-    before = digest_of(source)
+    before = digest_folder(source)
     (root / "shared/table.csv").write_text("1")
-    assert digest_of(source) != before
+    assert digest_folder(source) != before
 
 
 @pytest.mark.parametrize("kind", ["run", "judge"])
 def test_copies_that_other_runs_make_in_it_change_nothing(root: Path, kind: str) -> None:
     (source,) = folders_of(root)
-    before = digest_of(source)
+    before = digest_folder(source)
     (root / "one" / unique_name("inner", kind, 1)).mkdir()  # type: ignore[arg-type]  # a table of its two values
-    assert digest_of(source) == before
+    assert digest_folder(source) == before
 
 
 def test_a_folder_that_agents_change_themselves_is_not_compared(root: Path) -> None:

@@ -17,7 +17,7 @@ from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallIn
 from karenina_core.plugins import Plugins
 from karenina_core.stages.finalize import FinalizeResult
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_toolkit.tool_loop import converse
+from karenina_toolkit.tool_loop import run_tool_loop
 
 CONFIG: Mapping[str, Any] = {
     "answering_models": [{"id": "m", "interface": "looping", "model_name": "m"}],
@@ -96,7 +96,7 @@ class _Looping:
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         del messages, info
-        return await converse(_Talk(self._world), options)
+        return await run_tool_loop(_Talk(self._world), options)
 
 
 class _Talk:
@@ -106,7 +106,7 @@ class _Talk:
         self._world = world
         self._wires: list[Any] = []
 
-    async def ask(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
+    async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
         del tools, first
         turn = len(self._wires) + 1
         self._world.requests.append(turn)
@@ -117,10 +117,10 @@ class _Talk:
         said = Message.assistant("" if calls else "There is nothing.", calls)
         return Turn(said, Usage(10, 5, calls=1), wire=f"wire {turn}")
 
-    def said(self, turn: Turn) -> None:
+    def add_turn(self, turn: Turn) -> None:
         self._wires.append(turn.wire)
 
-    def heard(self, results: Sequence[Message]) -> None:
+    def add_results(self, results: Sequence[Message]) -> None:
         assert [one.content for one in results] == ["nothing there"]
 
 

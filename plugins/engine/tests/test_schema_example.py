@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from karenina_engine.offline.schema_example import example_for_schema
-from karenina_toolkit.structured.schema_repair import misfits
+from karenina_toolkit.structured.schema_repair import find_mismatches
 
 WORDS = "It is BCL2, which keeps cells alive."
 
@@ -39,7 +39,7 @@ def test_a_value_fits_its_part_of_the_schema(part: dict[str, Any], value: object
     schema = {"type": "object", "properties": {"x": part}, "required": ["x"], "$defs": {"Inner": inner}}
     found = json.loads(example_for_schema(schema, WORDS))
     assert found == {"x": value}
-    assert misfits(found, schema) == []
+    assert find_mismatches(found, schema) == []
 
 
 def test_a_schema_that_holds_itself_has_an_end() -> None:

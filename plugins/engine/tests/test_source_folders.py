@@ -16,7 +16,7 @@ from karenina_core.models.ports import AgentOptions, CallInfo, Message
 from karenina_core.models.source_folder import SourceFolder
 from karenina_core.plugins import Plugins
 from karenina_testing import ScriptedModels
-from karenina_toolkit.source_digest import digest_of
+from karenina_toolkit.source_digest import digest_folder
 
 
 @pytest.fixture
@@ -28,24 +28,24 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_names_and_contents_of_all_files_count_and_nothing_else(folder: Path) -> None:
-    before = digest_of(SourceFolder(folder))
+    before = digest_folder(SourceFolder(folder))
 
     (folder / "data/table.csv").write_text("2")
-    changed = digest_of(SourceFolder(folder))
+    changed = digest_folder(SourceFolder(folder))
     (folder / "more").mkdir()
-    assert len({before, changed, digest_of(SourceFolder(folder))}) == 3
+    assert len({before, changed, digest_folder(SourceFolder(folder))}) == 3
     (folder / "more").rmdir()
     (folder / "data/table.csv").write_text("1")
     moved = folder.rename(folder.with_name("moved"))
-    assert digest_of(SourceFolder(moved)) == before
+    assert digest_folder(SourceFolder(moved)) == before
 
 
 def test_what_the_stage_passes_over_changes_nothing(folder: Path) -> None:
     source = SourceFolder(folder, ignores=lambda name: name.startswith("copy"))
-    before = digest_of(source)
+    before = digest_folder(source)
     (folder / "data/copy1").mkdir()
     (folder / "copy2.txt").write_text("new")
-    assert digest_of(source) == before
+    assert digest_folder(source) == before
 
 
 @pytest.mark.parametrize("linked", ["table.csv", "."])
@@ -55,9 +55,9 @@ def test_links_count_with_what_they_point_at_inside_the_bounds_alone(folder: Pat
     (shared / "table.csv").write_text("1")
     (folder / "link").symlink_to(shared / linked)
     wide, narrow = SourceFolder(folder, within=tmp_path), SourceFolder(folder)
-    before = digest_of(wide), digest_of(narrow)
+    before = digest_folder(wide), digest_folder(narrow)
     (shared / "table.csv").write_text("2")
-    assert [digest_of(wide) == before[0], digest_of(narrow) == before[1]] == [False, True]
+    assert [digest_folder(wide) == before[0], digest_folder(narrow) == before[1]] == [False, True]
 
 
 def test_links_in_circles_to_nowhere_and_to_pipes_have_a_digest(folder: Path) -> None:
@@ -67,14 +67,14 @@ def test_links_in_circles_to_nowhere_and_to_pipes_have_a_digest(folder: Path) ->
     (folder / "data/back").symlink_to(folder)
     (folder / "nowhere").symlink_to("absent")
     os.mkfifo(folder / "pipe")
-    before = digest_of(SourceFolder(folder))
+    before = digest_folder(SourceFolder(folder))
     (folder / "data/table.csv").write_text("2")
-    assert digest_of(SourceFolder(folder)) != before
+    assert digest_folder(SourceFolder(folder)) != before
 
 
 def test_a_folder_that_is_not_there_has_the_digest_of_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    assert digest_of(SourceFolder(tmp_path / "absent")) == digest_of(SourceFolder(tmp_path / "empty"))
+    assert digest_folder(SourceFolder(tmp_path / "absent")) == digest_folder(SourceFolder(tmp_path / "empty"))
 
 
 class Reading(World):

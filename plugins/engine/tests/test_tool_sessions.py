@@ -52,7 +52,7 @@ class Hills:
     def karenina_tool_sources(self) -> Sequence[ToolSource]:
         return [self]
 
-    def wanted(self, model: ModelConfig) -> bool:
+    def applies_to(self, model: ModelConfig) -> bool:
         return bool(model.mcp_urls_dict)
 
     def check(self, model: ModelConfig) -> None:

@@ -24,7 +24,7 @@ from mcp_types import (
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Tool
 from karenina_mcp import MCPSource
-from karenina_mcp.tool_result import text_of
+from karenina_mcp.tool_result import result_text
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ from karenina_mcp.tool_result import text_of
     ],
 )
 def test_results_become_text_and_what_is_no_text_is_described(blocks: list[ContentBlock], said: str) -> None:
-    assert text_of(CallToolResult(content=blocks, structured_content={"gene": "BCL2"})) == said
+    assert result_text(CallToolResult(content=blocks, structured_content={"gene": "BCL2"})) == said
 
 
 def test_a_tool_that_fails_is_a_message_marked_as_an_error() -> None:

@@ -10,7 +10,7 @@ from mcp_models import model, talking
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.model import ModelConfig
 from karenina_mcp import MCPSource
-from karenina_mcp.settings import Server, ServerOptions, servers_of
+from karenina_mcp.settings import Server, ServerOptions, read_servers
 
 GOOD = {"talk": talking("echo")}
 REMOTE = {"genes": "https://genes.example/mcp"}
@@ -18,8 +18,8 @@ BEARER = {"headers": {"Authorization": "Bearer ${GENES_TOKEN}"}}
 
 
 def test_only_models_that_name_servers_want_tools() -> None:
-    assert MCPSource().wanted(model(GOOD))
-    assert not MCPSource().wanted(ModelConfig(id="m", interface="any", model_name="any"))
+    assert MCPSource().applies_to(model(GOOD))
+    assert not MCPSource().applies_to(ModelConfig(id="m", interface="any", model_name="any"))
 
 
 @pytest.mark.parametrize(
@@ -95,4 +95,4 @@ def test_messages_show_no_secret_of_an_address(address: str, shown: str) -> None
 def test_no_secret_of_the_options_is_shown() -> None:
     configured = model(REMOTE, mcp_server_options={"genes": {"headers": {"Authorization": "Bearer s3cret"}}})
     assert "s3cret" not in repr(configured)
-    assert "s3cret" not in repr(servers_of(configured))
+    assert "s3cret" not in repr(read_servers(configured))

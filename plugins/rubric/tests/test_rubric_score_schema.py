@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from karenina_core.data.rubrics import AgenticRubricTrait, LLMRubricTrait
 from karenina_rubric.score_schema import Score, describe_scale, read_score, score_schema
-from karenina_toolkit.structured import InvalidReply, misfits, object_schema, repair
+from karenina_toolkit.structured import InvalidReply, find_mismatches, object_schema, repair
 
 
 class Part(BaseModel):
@@ -56,7 +56,7 @@ def schema_of(trait: LLMRubricTrait) -> dict[str, Any]:
     ],
 )
 def test_a_score_is_read_in_the_kind_of_its_trait(trait: LLMRubricTrait, given: object, expected: Score) -> None:
-    assert misfits({"score": given}, schema_of(trait)) == []
+    assert find_mismatches({"score": given}, schema_of(trait)) == []
     assert read_score(trait, given) == expected
 
 
@@ -81,7 +81,7 @@ def test_a_number_outside_the_bounds_is_no_score(given: int) -> None:
     ("trait", "given"), [(SAFE, 1), (SAFE, "perhaps"), (CLEAR, 7.5), (CLEAR, True), (TONE, "cold"), (WHOLE, "none")]
 )
 def test_the_schema_refuses_what_is_not_of_the_kind(trait: LLMRubricTrait, given: object) -> None:
-    assert misfits({"score": given}, schema_of(trait))
+    assert find_mismatches({"score": given}, schema_of(trait))
 
 
 @given(st.lists(st.text(min_size=1), min_size=2, max_size=6, unique=True).flatmap(lambda names: st.permutations(names)))
@@ -89,7 +89,7 @@ def test_the_score_of_a_class_is_its_position_whatever_its_name(names: list[str]
     trait = LLMRubricTrait(name="t", kind="literal", classes=dict.fromkeys(names, ""))
     schema = schema_of(trait)
     for position, name in enumerate(names):
-        assert misfits({"score": name}, schema) == []
+        assert find_mismatches({"score": name}, schema) == []
         assert read_score(trait, repair({"score": name}, schema)[0]["score"]) == Score(position, name)
 
 
@@ -116,8 +116,8 @@ def test_references_lead_to_the_definitions_of_the_whole(key: str) -> None:
     score = score_schema(trait, prefix="t0_")
     assert score.schema["properties"]["a"] == {"$ref": "#/$defs/t0_A"}
     whole = score.complete(object_schema({"score": score.schema}))
-    assert misfits({"score": {"a": 1}}, whole) == []
-    assert misfits({"score": {"a": "one"}}, whole) == ['score.a must be a whole number, not "one"']
+    assert find_mismatches({"score": {"a": 1}}, whole) == []
+    assert find_mismatches({"score": {"a": "one"}}, whole) == ['score.a must be a whole number, not "one"']
 
 
 def test_the_template_of_a_trait_stays_as_it_is() -> None:

@@ -34,7 +34,7 @@ from karenina_core.models.ports import (
 from karenina_testing.contracts import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract
 from karenina_testing.contracts import calls as calls_module
 from karenina_testing.contracts import live as live_module
-from karenina_toolkit.tool_loop import converse
+from karenina_toolkit.tool_loop import run_tool_loop
 
 KEY = "sk-live-4711"
 LONG = "story"
@@ -70,7 +70,7 @@ class Pretended:
         return ParserReply(turn.message.content, "json_schema", turn.usage, turn.finish_reason)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        return await converse(_Talk(self, messages), options)
+        return await run_tool_loop(_Talk(self, messages), options)
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -85,16 +85,16 @@ class _Talk:
         self.model = model
         self.messages = list(messages)
 
-    async def ask(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
+    async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
         turn = await self.model.said(self.messages, "4711" if not first or not tools else "")
         if turn.message.content:
             return turn
         return Turn(Message.assistant("", [READ]), turn.usage, "tool_calls")
 
-    def said(self, turn: Turn) -> None:
+    def add_turn(self, turn: Turn) -> None:
         self.messages.append(turn.message)
 
-    def heard(self, results: Sequence[Message]) -> None:
+    def add_results(self, results: Sequence[Message]) -> None:
         self.messages += results
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from karenina_core.models.ports import AgentOptions, AgentReply, ErrorCategory, Message, PortError, ToolCall, Turn
 from karenina_testing.virtual_time import run_in_virtual_time
-from karenina_toolkit.tool_loop import converse
+from karenina_toolkit.tool_loop import run_tool_loop
 
 CALL = ToolCall("c1", "wait", {})
 
@@ -25,15 +25,15 @@ class Slow:
     where: str = "a slow model"
     requests: int = 0
 
-    async def ask(self, tools: Mapping[str, Any], *, first: bool) -> Turn:
+    async def request_turn(self, tools: Mapping[str, Any], *, first: bool) -> Turn:
         await asyncio.sleep(self.seconds)
         self.requests += 1
         return Turn(Message.assistant("Done.") if self.requests == self.last else Message.assistant("", [CALL]))
 
-    def said(self, turn: Turn) -> None:
+    def add_turn(self, turn: Turn) -> None:
         """The conversation is not looked at."""
 
-    heard = said  # type: ignore[assignment]
+    add_results = add_turn  # type: ignore[assignment]
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Waiting:
 
 
 def run(model: Slow, tool: Waiting, **options: Any) -> AgentReply:
-    return run_in_virtual_time(converse(model, AgentOptions(tools=(tool,), timeout=10.0, **options)))
+    return run_in_virtual_time(run_tool_loop(model, AgentOptions(tools=(tool,), timeout=10.0, **options)))
 
 
 async def queued(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:

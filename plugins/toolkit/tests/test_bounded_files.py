@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_toolkit.bounded_files import FileError, allowing, lines_of, open_file, read_bytes
+from karenina_toolkit.bounded_files import FileError, iter_lines, limit_file_size, open_file, read_bytes
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,8 @@ def test_a_file_that_grows_after_it_was_opened_is_refused(tmp_path: Path, added:
     file = tmp_path / "b.jsonl"
     file.write_bytes(b"{}\n" * 10)
 
-    with allowing(1000), open_file(file) as opened:
-        lines = lines_of(opened, file)
+    with limit_file_size(1000), open_file(file) as opened:
+        lines = iter_lines(opened, file)
         assert next(lines) == b"{}\n"
         with file.open("ab") as more:
             more.write(added)
@@ -44,7 +44,7 @@ def test_only_own_results_may_exceed_the_bound(tmp_path: Path) -> None:
     file = tmp_path / "results.jsonl"
     file.write_bytes(b"{}\n" + b"x" * 3000 + b"\n")
 
-    with allowing(1000), open_file(file, any_size=True) as opened:
-        assert len(list(lines_of(opened, file, any_size=True))) == 2
-    with allowing(1000), pytest.raises(FileError, match="at most 1,000 bytes are read"):
+    with limit_file_size(1000), open_file(file, any_size=True) as opened:
+        assert len(list(iter_lines(opened, file, any_size=True))) == 2
+    with limit_file_size(1000), pytest.raises(FileError, match="at most 1,000 bytes are read"):
         open_file(file)

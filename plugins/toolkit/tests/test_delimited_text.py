@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces import is_delimited, read_delimited, validate
+from karenina_toolkit.traces import is_delimited, read_delimited, validate_trace
 
 LOOKED = """--- AI Message ---
 I look it up.
@@ -51,7 +51,7 @@ MESSAGES = [
 
 def test_headings_divide_the_messages() -> None:
     assert read_delimited(LOOKED) == MESSAGES
-    assert validate(read_delimited(LOOKED)).final == "On 17q21."
+    assert validate_trace(read_delimited(LOOKED)).final == "On 17q21."
 
 
 @pytest.mark.parametrize("written", ['{"gene": "BRCA1", "deep": true}', "{'gene': 'BRCA1', 'deep': True}"])

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from karenina_core import ModelConfig
 from karenina_core.models.adapters import AdapterConfigError, extra_of
-from karenina_toolkit.endpoints import ServerExtra, ToolLoopExtra, check_key, checked_url, key_of, may_have_secrets
+from karenina_toolkit.endpoints import (
+    ServerExtra,
+    ToolLoopExtra,
+    check_api_key,
+    check_base_url,
+    find_api_key,
+    may_receive_secrets,
+)
 
 OWN = ("https://api.provider.example/v1", "https://gateway.example:8443/llm")
 
@@ -47,22 +54,22 @@ def test_secrets_of_the_environment_go_to_servers_of_the_users_own(
     monkeypatch.setenv("SECOND_KEY", "sk-mine")
     variables = ("FIRST_KEY", "SECOND_KEY")
 
-    assert may_have_secrets(url, OWN) is trusted
-    assert key_of(model(), url, OWN, variables) == ("sk-mine" if trusted else None)
-    assert key_of(model(endpoint_api_key="sk-own"), url, OWN, variables) == "sk-own"
-    assert key_of(model(endpoint_api_key=""), url, OWN, variables) is None, "said to have none"
+    assert may_receive_secrets(url, OWN) is trusted
+    assert find_api_key(model(), url, OWN, variables) == ("sk-mine" if trusted else None)
+    assert find_api_key(model(endpoint_api_key="sk-own"), url, OWN, variables) == "sk-own"
+    assert find_api_key(model(endpoint_api_key=""), url, OWN, variables) is None, "said to have none"
 
 
 @given(url=st.text(), own=st.text())
 def test_whatever_is_given_for_a_url_is_judged(url: str, own: str) -> None:
     for begun in ("", "http://", "http://["):
-        assert may_have_secrets(begun + url, [own, begun + own]) in (True, False)
+        assert may_receive_secrets(begun + url, [own, begun + own]) in (True, False)
 
 
 def test_the_first_variable_that_is_set_has_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIRST_KEY", "one")
     monkeypatch.setenv("SECOND_KEY", "two")
-    assert key_of(model(), OWN[0], OWN, ("FIRST_KEY", "SECOND_KEY")) == "one"
+    assert find_api_key(model(), OWN[0], OWN, ("FIRST_KEY", "SECOND_KEY")) == "one"
 
 
 @pytest.mark.parametrize(
@@ -85,13 +92,13 @@ def test_the_first_variable_that_is_set_has_the_key(monkeypatch: pytest.MonkeyPa
 )
 def test_a_base_url_that_cannot_be_one_is_refused_without_its_secrets(url: str, problem: str) -> None:
     with pytest.raises(AdapterConfigError, match=r"^model 'm', endpoint_base_url: ") as caught:
-        checked_url(model(), url, like="EXAMPLE", query="CURE")
+        check_base_url(model(), url, like="EXAMPLE", query="CURE")
     assert problem in str(caught.value)
     assert "pw-secret" not in str(caught.value)
 
 
 def test_a_right_base_url_comes_in_its_parts() -> None:
-    assert checked_url(model(), "https://host:1/v1").hostname == "host"
+    assert check_base_url(model(), "https://host:1/v1").hostname == "host"
 
 
 @pytest.mark.parametrize(
@@ -108,10 +115,10 @@ def test_a_key_that_cannot_be_sent_and_a_lacking_one_are_refused(
     key: str | None, needed: str | None, problem: str | None
 ) -> None:
     if problem is None:
-        check_key(model(), key, needed=needed)
+        check_api_key(model(), key, needed=needed)
         return
     with pytest.raises(AdapterConfigError, match=problem) as caught:
-        check_key(model(), key, needed=needed)
+        check_api_key(model(), key, needed=needed)
     assert "pw-s" not in str(caught.value)
 
 

@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError
-from karenina_toolkit.error_cures import NO_CREDIT, TOO_LONG, WRITE_HTTP, WRITE_HTTPS, page_in, path_cure, tls_cure
-from karenina_toolkit.http_errors import HTTPFailure, http_failure, not_json
+from karenina_toolkit.error_cures import (
+    NO_CREDIT,
+    TOO_LONG,
+    WRITE_HTTP,
+    WRITE_HTTPS,
+    cure_for_path,
+    cure_for_tls_error,
+    find_page_text,
+)
+from karenina_toolkit.http_errors import HTTPStatusError, not_json_error, status_error
 
 PAGE = """<!DOCTYPE html>
 <html><head><title>Open WebUI</title><style>p {color: red}</style><script>if (1 < 2) start()</script></head>
@@ -17,13 +25,13 @@ PAGE = """<!DOCTYPE html>
 PROMPT = [Message.user("Which gene is the target of the drug venetoclax?")]
 
 
-def failure(status: int, body: Any) -> HTTPFailure:
+def failure(status: int, body: Any) -> HTTPStatusError:
     said = body if isinstance(body, str) else json.dumps(body)
-    return http_failure("any:m at HOST", status, {}, said, [], PROMPT)
+    return status_error("any:m at HOST", status, {}, said, [], PROMPT)
 
 
 def unusable(body: bytes) -> PortError:
-    return not_json("any:m at HOST", body, ["sk-secret"], PROMPT, "check the path")
+    return not_json_error("any:m at HOST", body, ["sk-secret"], PROMPT, "check the path")
 
 
 def openai(message: str, code: str | None = None) -> Any:
@@ -82,7 +90,7 @@ def test_http_to_an_https_port_names_the_scheme(said: str) -> None:
     ],
 )
 def test_https_to_an_http_port_names_the_scheme(said: str, cure: str | None) -> None:
-    assert tls_cure(said) == cure
+    assert cure_for_tls_error(said) == cure
 
 
 def test_a_web_page_is_quoted_without_its_tags() -> None:
@@ -90,7 +98,7 @@ def test_a_web_page_is_quoted_without_its_tags() -> None:
     error = unusable(PAGE.encode())
     assert str(error) == ("any:m at HOST sent a web page instead of JSON (Open WebUI Welcome & hello); check the path")
     assert not error.retriable
-    assert page_in(f"got str: {PAGE!r}") == "Open WebUI Welcome & hello"
+    assert find_page_text(f"got str: {PAGE!r}") == "Open WebUI Welcome & hello"
 
 
 def test_a_body_that_is_not_json_is_quoted_and_asked_for_again() -> None:
@@ -112,4 +120,4 @@ def test_a_page_without_end_is_looked_at_in_part() -> None:
     ],
 )
 def test_a_base_url_without_a_path_gets_the_usual_one(url: str, cure: str) -> None:
-    assert path_cure(url) == cure
+    assert cure_for_path(url) == cure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from karenina_core.models.ports import Message
-from karenina_toolkit.http_errors import shown_text
+from karenina_toolkit.http_errors import redact_text
 
 KEY = "sk-4711-never-to-be-shown"
 
@@ -14,4 +14,4 @@ KEY = "sk-4711-never-to-be-shown"
 def test_no_part_of_a_secret_is_left_where_a_long_text_is_cut(before: int) -> None:
     prompt = "word " * 400
     said = f"{prompt[: before - 10].ljust(before - 1, '-')} {KEY}"
-    assert "sk-" not in shown_text(said, [KEY], [Message.user(prompt)])
+    assert "sk-" not in redact_text(said, [KEY], [Message.user(prompt)])

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import ErrorCategory, Message
-from karenina_toolkit.http_errors import HTTPFailure, http_failure, retry_after, shown_text
+from karenina_toolkit.http_errors import HTTPStatusError, redact_text, retry_after, status_error
 
 C = ErrorCategory
 KEY = "sk-very-secret-key-000"
 PROMPT = "Tell me everything about the confidential compound KX-4711, which nobody may know about."
 
 
-def failure(status: int, body: Any, headers: dict[str, str] | None = None) -> HTTPFailure:
+def failure(status: int, body: Any, headers: dict[str, str] | None = None) -> HTTPStatusError:
     said = body if isinstance(body, str) else json.dumps(body)
-    return http_failure("any:m at HOST", status, headers or {}, said, [KEY], [Message.user(PROMPT)])
+    return status_error("any:m at HOST", status, headers or {}, said, [KEY], [Message.user(PROMPT)])
 
 
 @pytest.mark.parametrize(
@@ -109,6 +109,6 @@ def test_no_secret_and_no_prompt_is_in_an_error() -> None:
     after=st.text(max_size=400),
 )
 def test_whatever_surrounds_a_secret_it_is_not_shown(secret: str, before: str, after: str) -> None:
-    shown = shown_text(f"{before} {secret} {after}", [secret])
+    shown = redact_text(f"{before} {secret} {after}", [secret])
     assert secret not in shown
     assert len(shown) <= 301

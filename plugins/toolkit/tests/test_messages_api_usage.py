@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karenina_core.models.ports import Usage
-from karenina_toolkit.traces.anthropic import usage_of
+from karenina_toolkit.traces.anthropic import read_usage
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,4 @@ from karenina_toolkit.traces.anthropic import usage_of
     ],
 )
 def test_input_holds_what_went_through_the_cache_and_what_is_not_told_is_nothing(counted: Any, usage: Usage) -> None:
-    assert usage_of(counted) == usage
+    assert read_usage(counted) == usage

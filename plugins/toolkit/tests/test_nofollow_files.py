@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_toolkit.nofollow_files import NotAFile, file_at, opened_file, opened_folder, replace_file
+from karenina_toolkit.nofollow_files import NotAFileError, open_file, open_file_at, open_folder, replace_file
 
 SECRET = b"SECRET-4711"
 
@@ -27,13 +27,13 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_a_plain_file_is_opened(root: Path) -> None:
-    with opened_file(root, root / "data/code.txt") as file:
+    with open_file(root, root / "data/code.txt") as file:
         assert file.read() == b"QX1"
 
 
 def test_a_link_to_a_folder_is_not_followed(root: Path) -> None:
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
-        opened_file(root, root / "out/secret.txt")
+        open_file(root, root / "out/secret.txt")
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
         replace_file(root, root / "out/secret.txt", b"theirs")
     assert (root.parent / "outside/secret.txt").read_bytes() == SECRET
@@ -41,7 +41,7 @@ def test_a_link_to_a_folder_is_not_followed(root: Path) -> None:
 
 def test_a_link_to_a_file_is_not_followed(root: Path) -> None:
     with pytest.raises(OSError, match="Too many levels"):
-        opened_file(root, root / "data/secret.txt")
+        open_file(root, root / "data/secret.txt")
 
 
 def test_a_link_to_a_file_is_replaced_and_not_written_through(root: Path) -> None:
@@ -53,10 +53,10 @@ def test_a_link_to_a_file_is_replaced_and_not_written_through(root: Path) -> Non
 
 
 def test_a_pipe_is_refused_without_waiting(root: Path) -> None:
-    with opened_folder(root, root / "data") as folder, pytest.raises(NotAFile):
-        file_at("pipe", folder)
+    with open_folder(root, root / "data") as folder, pytest.raises(NotAFileError):
+        open_file_at("pipe", folder)
 
 
 def test_a_folder_outside_of_the_root_is_refused(root: Path) -> None:
-    with pytest.raises(OSError, match="it does not lie in"), opened_folder(root, root.parent / "outside"):
+    with pytest.raises(OSError, match="it does not lie in"), open_folder(root, root.parent / "outside"):
         pass

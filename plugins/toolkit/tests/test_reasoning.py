@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import Message
-from karenina_toolkit.traces import split_reasoning, with_reasoning_apart
+from karenina_toolkit.traces import separate_reasoning, split_reasoning
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_an_answer_begins_with_no_reasoning(text: str) -> None:
 
 def test_reasoning_in_a_trace_joins_what_the_server_gave_apart() -> None:
     trace = [Message.user("<think>q</think>"), Message.assistant("<think>b</think>c", reasoning="a")]
-    assert with_reasoning_apart(trace) == [trace[0], Message.assistant("c", reasoning="a\n\nb")]
+    assert separate_reasoning(trace) == [trace[0], Message.assistant("c", reasoning="a\n\nb")]

@@ -13,7 +13,7 @@ import pytest
 
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import ErrorCategory
-from karenina_toolkit.reply_body import bounded, bounding_hook
+from karenina_toolkit.reply_body import bound_body, make_bounding_hook
 from karenina_toolkit.reply_bounds import (
     DEEPEST,
     MOST_VALUES,
@@ -36,7 +36,7 @@ def body(*pieces: bytes, encoding: str = "", bounds: ReplyBounds = ROOM, by_even
             yield piece
 
     async def read() -> bytes:
-        return b"".join([part async for part in bounded(arriving(), encoding, WHERE, bounds, by_event=by_event)])
+        return b"".join([part async for part in bound_body(arriving(), encoding, WHERE, bounds, by_event=by_event)])
 
     return asyncio.run(read())
 
@@ -145,7 +145,7 @@ class Response:
 
 
 def test_a_reply_without_a_read_after_the_request_is_refused() -> None:
-    hook, connection = bounding_hook(object, WHERE, ROOM), Connection()
+    hook, connection = make_bounding_hook(object, WHERE, ROOM), Connection()
 
     async def exchange(*, read: bool) -> None:
         await connection.write()

@@ -12,13 +12,13 @@ from karenina_toolkit.reply_bounds import BrokenReply, ReplyTooLarge
 from karenina_toolkit.reply_sanitizer import (
     MOST_TOKENS,
     MOST_TOOL_CALLS,
-    check_call_count,
-    checked_agent_reply,
-    checked_llm_reply,
-    checked_parser_reply,
-    checked_turn,
-    checked_usage,
-    token_count,
+    check_tool_call_count,
+    read_token_count,
+    sanitize_agent_reply,
+    sanitize_llm_reply,
+    sanitize_parser_reply,
+    sanitize_turn,
+    sanitize_usage,
 )
 
 WHERE = "http://localhost:9"
@@ -29,12 +29,12 @@ Check = Callable[[Message], Message]
 
 def of_turn(message: Message) -> Message:
     """Return the message as it is after the check of a turn."""
-    return checked_turn(WHERE, Turn(message)).message
+    return sanitize_turn(WHERE, Turn(message)).message
 
 
 def of_agent(message: Message) -> Message:
     """Return the message as it is after the check of an agent's reply."""
-    return checked_agent_reply(WHERE, AgentReply((message,))).trace[0]
+    return sanitize_agent_reply(WHERE, AgentReply((message,))).trace[0]
 
 
 @pytest.mark.parametrize(
@@ -54,20 +54,20 @@ def of_agent(message: Message) -> Message:
     ],
 )
 def test_a_token_count_is_a_number_that_can_be_stored(given: object, counted: int) -> None:
-    assert token_count(given) == counted
+    assert read_token_count(given) == counted
     usage: Any = given
-    assert checked_usage(Usage(usage, 3, calls=1)) == Usage(counted, 3, calls=1)
+    assert sanitize_usage(Usage(usage, 3, calls=1)) == Usage(counted, 3, calls=1)
 
 
 def test_a_reply_asks_for_a_bounded_number_of_calls() -> None:
-    check_call_count(WHERE, [0] * MOST_TOOL_CALLS)
+    check_tool_call_count(WHERE, [0] * MOST_TOOL_CALLS)
     with pytest.raises(ReplyTooLarge, match=f"with {MOST_TOOL_CALLS + 1} calls of tools"):
-        check_call_count(WHERE, [0] * (MOST_TOOL_CALLS + 1))
+        check_tool_call_count(WHERE, [0] * (MOST_TOOL_CALLS + 1))
 
 
 def test_half_surrogate_pairs_in_texts_are_replaced() -> None:
-    llm = checked_llm_reply(LLMReply(f"a{HALF}", model=f"m{HALF}", reasoning=f"r{HALF}"))
-    parser = checked_parser_reply(ParserReply(f"a{HALF}", "json_schema", model=f"m{HALF}"))
+    llm = sanitize_llm_reply(LLMReply(f"a{HALF}", model=f"m{HALF}", reasoning=f"r{HALF}"))
+    parser = sanitize_parser_reply(ParserReply(f"a{HALF}", "json_schema", model=f"m{HALF}"))
 
     assert (llm.text, llm.model, llm.reasoning) == (f"a{WHOLE}", f"m{WHOLE}", f"r{WHOLE}")
     assert (parser.text, parser.model) == (f"a{WHOLE}", f"m{WHOLE}")
@@ -100,6 +100,6 @@ def test_arguments_nested_too_deeply_are_an_error(checked: Check) -> None:
 
 
 def test_what_an_adapter_keeps_of_a_turn_is_checked_too() -> None:
-    turn = checked_turn(WHERE, Turn(Message.assistant("a"), wire={"blocks": [f"b{HALF}"]}))
+    turn = sanitize_turn(WHERE, Turn(Message.assistant("a"), wire={"blocks": [f"b{HALF}"]}))
 
     assert turn.wire == {"blocks": [f"b{WHOLE}"]}

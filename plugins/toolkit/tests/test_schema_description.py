@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karenina_template.templates import load_template
-from karenina_toolkit.schema_description import field_list, kind_of
+from karenina_toolkit.schema_description import describe_fields, describe_type
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ from karenina_toolkit.schema_description import field_list, kind_of
 )
 def test_a_kind_is_told_in_words(part: dict[str, Any], words: str) -> None:
     root = {"$defs": {"Point": {"type": "object", "properties": {"x": {"type": "integer"}}}}}
-    assert kind_of(part, root) == words
+    assert describe_type(part, root) == words
 
 
 def test_a_schema_that_refers_to_itself_comes_to_an_end() -> None:
     root = {"$defs": {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}}}
-    assert "..." in kind_of({"$ref": "#/$defs/Node"}, root)
+    assert "..." in describe_type({"$ref": "#/$defs/Node"}, root)
 
 
 def test_every_field_has_a_line_and_its_hint() -> None:
@@ -41,6 +41,6 @@ def test_every_field_has_a_line_and_its_hint() -> None:
         '    year: int = VerifiedField(description="The year", ground_truth=1, verify_with=NumericExact())\n'
     )
     schema = template.for_question("q").judge_schema()
-    assert field_list(schema, {"gene": "an official symbol"}) == (
+    assert describe_fields(schema, {"gene": "an official symbol"}) == (
         "Fields:\n- gene: The gene (text or null) Hint: an official symbol\n- year: The year (whole number or null)"
     )

@@ -10,7 +10,7 @@ import pytest
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Skip, Slot, Stage, VerificationContext
 from karenina_testing import run_stage
-from karenina_toolkit.skipping import unless_failed
+from karenina_toolkit.skipping import skip_if_failed
 
 FINDINGS = (
     Keys.RECURSION_LIMIT_REACHED,
@@ -28,7 +28,7 @@ class Reader(Stage):
     optional = frozenset(FINDINGS)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        return unless_failed(context, *FINDINGS)
+        return skip_if_failed(context, *FINDINGS)
 
     async def execute(self, context: VerificationContext) -> None:
         """Nothing is left to do."""
@@ -40,7 +40,7 @@ class OnlyTurns(Reader):
     name: ClassVar[str] = "OnlyTurns"
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        return unless_failed(context, Keys.RECURSION_LIMIT_REACHED)
+        return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED)
 
 
 def outcome(stage: type[Stage], found: dict[Any, object]) -> tuple[str, str | None]:

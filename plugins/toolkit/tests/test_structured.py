@@ -14,13 +14,13 @@ from karenina_core.errors import StructuredError
 from karenina_core.models.ports import NO_INFO, CallInfo, ErrorCategory, Message, ParserReply, PortError, Usage
 from karenina_toolkit.structured import (
     InvalidReply,
-    Structured,
-    ask_for,
-    misfits,
+    StructuredResult,
+    call_structured,
+    find_mismatches,
     object_schema,
     read_object,
     repair,
-    spent_before,
+    usage_before,
 )
 
 if TYPE_CHECKING:
@@ -70,13 +70,13 @@ GOOD = '{"name": "aspirin", "approved": true}'
 OTHER = '{"name": "aspirin", "approved": false}'
 
 
-async def ask(judge: Judge, **options: Any) -> Structured[Drug]:
-    return await ask_for(judge, QUESTION, SCHEMA, Drug.model_validate, **options)
+async def ask(judge: Judge, **options: Any) -> StructuredResult[Drug]:
+    return await call_structured(judge, QUESTION, SCHEMA, Drug.model_validate, **options)
 
 
 async def test_a_clean_reply_is_taken_as_it_is() -> None:
     found = await ask(Judge(GOOD))
-    assert found == Structured(
+    assert found == StructuredResult(
         Drug(name="aspirin", approved=True),
         {"name": "aspirin", "approved": True},
         "json_schema",
@@ -173,7 +173,7 @@ ENUM = {"enum": ["Phase 1", "Phase 2"]}
 def test_repairs_keep_the_value(schema: dict[str, Any], said: object, meant: object) -> None:
     root = {"type": "object", "properties": {"field": schema}}
     data, repaired = repair({"field": said}, root)
-    assert (data, repaired, misfits(data, root)) == ({"field": meant}, True, [])
+    assert (data, repaired, find_mismatches(data, root)) == ({"field": meant}, True, [])
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_what_could_mean_something_else_is_left_and_named(schema: dict[str, Any]
     root = {"type": "object", "properties": {"field": schema}}
     data, repaired = repair({"field": said}, root)
     assert (data, repaired) == ({"field": said}, False)
-    assert misfits(data, root)[0].startswith("field ")
+    assert find_mismatches(data, root)[0].startswith("field ")
 
 
 def test_nested_objects_and_references_are_repaired_in_place() -> None:
@@ -216,7 +216,7 @@ def test_nested_objects_and_references_are_repaired_in_place() -> None:
 
 def test_an_echoed_schema_is_no_answer() -> None:
     data, _ = repair({"properties": {"name": {"type": "string"}, "approved": {"type": "boolean"}}}, SCHEMA)
-    assert misfits(data, SCHEMA)
+    assert find_mismatches(data, SCHEMA)
 
 
 JSON = st.recursive(
@@ -245,7 +245,7 @@ def test_a_reply_that_was_cut_off_is_never_read(data: dict[str, Any], cut: int) 
     targets=JSON,
 )
 def test_what_fits_is_not_touched(**said: object) -> None:
-    if not misfits(said, SCHEMA):
+    if not find_mismatches(said, SCHEMA):
         assert repair(said, SCHEMA) == (said, False)
 
 
@@ -255,7 +255,7 @@ def test_what_fits_is_not_touched_beside_what_does_not(**said: object) -> None:
         **object_schema({"drug": {"$ref": "#/$defs/Drug"}, "count": {"type": "integer"}}),
         "$defs": {"Drug": SCHEMA},
     }
-    if not misfits(said, SCHEMA):
+    if not find_mismatches(said, SCHEMA):
         assert repair({"drug": said, "count": "5"}, schema) == ({"drug": said, "count": 5}, True)
 
 
@@ -287,7 +287,7 @@ async def test_the_second_request_names_each_field_and_its_type(said: str, wants
 async def test_a_missing_key_is_no_reply_although_the_model_has_a_default() -> None:
     schema = {**SCHEMA, "required": ["name", "approved", "dose"]}
     with pytest.raises(StructuredError, match='"dose" is missing'):
-        await ask_for(Judge(GOOD), QUESTION, schema, Drug.model_validate, reasks=0)
+        await call_structured(Judge(GOOD), QUESTION, schema, Drug.model_validate, reasks=0)
 
 
 async def test_a_missing_key_that_the_schema_does_not_require_is_allowed() -> None:
@@ -328,7 +328,7 @@ async def test_a_port_error_passes_and_knows_what_the_tries_before_it_cost() -> 
     with pytest.raises(PortError) as caught:
         await ask(Judge("not JSON", error))
     assert caught.value is error
-    assert spent_before(caught.value) == Usage(10, 5, calls=1)
+    assert usage_before(caught.value) == Usage(10, 5, calls=1)
 
 
 TRUTH = "the secret truth 4711"
@@ -352,7 +352,7 @@ class Suspicious(BaseModel):
 async def test_an_error_of_a_templates_own_code_never_reaches_the_judge(reasks: int) -> None:
     judge = Judge(*['{"name": "guess"}'] * (reasks + 1))
     with pytest.raises(StructuredError, match=TRUTH):
-        await ask_for(judge, QUESTION, {"type": "object"}, Suspicious.model_validate, reasks=reasks)
+        await call_structured(judge, QUESTION, {"type": "object"}, Suspicious.model_validate, reasks=reasks)
     assert TRUTH not in repr(judge.asked)
     assert "name: this value is not accepted" in judge.asked[1][-1].content
 
@@ -364,11 +364,11 @@ async def test_only_an_invalid_reply_tells_the_judge_its_message(error: ValueErr
 
     judge = Judge("{}", "{}")
     with pytest.raises(StructuredError, match=str(error)):
-        await ask_for(judge, QUESTION, {}, validate)
+        await call_structured(judge, QUESTION, {}, validate)
     assert (str(error) in judge.asked[1][-1].content) is is_told
 
 
 async def test_pydantics_own_words_are_told_with_their_place() -> None:
     judge = Judge('{"name": "aspirin", "approved": true, "dose": "much"}', GOOD)
-    await ask_for(judge, QUESTION, {"type": "object"}, Drug.model_validate)
+    await call_structured(judge, QUESTION, {"type": "object"}, Drug.model_validate)
     assert "dose: Input should be a valid number" in judge.asked[1][-1].content

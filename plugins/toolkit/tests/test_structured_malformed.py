@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karenina_toolkit.structured import misfits, read_object, repair
+from karenina_toolkit.structured import find_mismatches, read_object, repair
 
 FILE: Final = Path(__file__).with_name("malformed_replies.jsonl")
 MOST_LOST: Final = 0.01
@@ -34,7 +34,7 @@ def meaning(reply: dict[str, Any]) -> dict[str, Any] | str:
         data, _ = repair(read_object(reply["text"])[0], reply["schema"])
     except ValueError as error:
         return str(error)
-    return "; ".join(misfits(data, reply["schema"])) or data
+    return "; ".join(find_mismatches(data, reply["schema"])) or data
 
 
 def test_at_most_one_reply_in_a_hundred_is_lost() -> None:

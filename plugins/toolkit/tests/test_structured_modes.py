@@ -1,4 +1,4 @@
-"""Which way of asking for JSON a server takes is learned once, from refusals of the feature and from nothing else."""
+"""Which mode of asking for JSON a server takes is learned once, from refusals of the feature and from nothing else."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from karenina_core.models.ports import ErrorCategory, Message, PortError, StructuredWay
+from karenina_core.models.ports import ErrorCategory, Message, PortError, StructuredMode
 from karenina_testing.virtual_time import run_in_virtual_time
-from karenina_toolkit.http_errors import HTTPFailure, http_failure
-from karenina_toolkit.structured.mode_refusals import Refused, refused
-from karenina_toolkit.structured.structured_modes import PATIENCE, WAYS, WayMissing, by_best_way, with_schema
+from karenina_toolkit.http_errors import HTTPStatusError, status_error
+from karenina_toolkit.structured.mode_refusals import Refusal, classify_refusal
+from karenina_toolkit.structured.structured_modes import MODES, PATIENCE, ModeUnsupported, append_schema, with_best_mode
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 OTHER = {"type": "object", "properties": {"gene": {"type": "string"}}}
 
 
-def failure(status: int, said: str) -> HTTPFailure:
-    return http_failure("a server", status, {}, said, (), ())
+def failure(status: int, said: str) -> HTTPStatusError:
+    return status_error("a server", status, {}, said, (), ())
 
 
-LACKS: dict[StructuredWay, str] = {
+LACKS: dict[StructuredMode, str] = {
     "json_schema": "response_format of type 'json_schema' is not supported with this model",
     "tool": "this model does not support tools",
 }
@@ -31,28 +31,28 @@ LACKS: dict[StructuredWay, str] = {
 
 @dataclass
 class Server:
-    """A server that takes some ways, after a moment, and notes in which it was asked."""
+    """A server that takes some modes, after a moment, and notes in which it was asked."""
 
-    takes: tuple[StructuredWay, ...] = ("prompt",)
+    takes: tuple[StructuredMode, ...] = ("prompt",)
     errors: list[PortError | None] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     seconds: float = 0.01
     name: str = "server"
 
-    async def ask(self, way: StructuredWay) -> str:
-        self.asked.append(way)
+    async def ask(self, mode: StructuredMode) -> str:
+        self.asked.append(mode)
         error = self.errors.pop(0) if self.errors else None
         await asyncio.sleep(self.seconds)
         if error is not None:
             raise error
-        if way not in self.takes:
-            raise failure(400, LACKS[way])
-        return f"asked by {way}"
+        if mode not in self.takes:
+            raise failure(400, LACKS[mode])
+        return f"asked by {mode}"
 
     async def once(self, schema: dict[str, Any] = SCHEMA) -> str:
-        found, way = await by_best_way((self.name, "model"), WAYS, schema, self.ask)
-        assert found == f"asked by {way}"
-        return way
+        found, mode = await with_best_mode((self.name, "model"), MODES, schema, self.ask)
+        assert found == f"asked by {mode}"
+        return mode
 
 
 def run(work: Callable[[], Awaitable[Any]]) -> Any:
@@ -65,13 +65,13 @@ def run(work: Callable[[], Awaitable[Any]]) -> Any:
 @pytest.mark.parametrize(
     ("takes", "asked"),
     [
-        (WAYS, ["json_schema"]),
+        (MODES, ["json_schema"]),
         (("tool", "prompt"), ["json_schema", "tool"]),
         (("prompt",), ["json_schema", "tool", "prompt"]),
     ],
 )
 def test_sixty_four_calls_at_once_ask_in_each_wrong_way_once(
-    takes: tuple[StructuredWay, ...], asked: list[str]
+    takes: tuple[StructuredMode, ...], asked: list[str]
 ) -> None:
     server = Server(takes)
 
@@ -95,7 +95,7 @@ def test_what_one_port_learned_another_one_knows_in_the_same_run_and_a_new_run_a
 
 
 def test_servers_are_told_apart() -> None:
-    poor, rich = Server(name="poor"), Server(WAYS, name="rich")
+    poor, rich = Server(name="poor"), Server(MODES, name="rich")
 
     async def both() -> tuple[str, str]:
         return await poor.once(), await rich.once()
@@ -123,7 +123,7 @@ def test_a_fault_on_the_way_teaches_nothing_and_unlearns_nothing(status: int) ->
 
 
 def test_a_call_that_no_way_mends_teaches_nothing() -> None:
-    server = Server(WAYS, errors=[failure(400, LACKS["json_schema"]), failure(400, "the prompt is bad")])
+    server = Server(MODES, errors=[failure(400, LACKS["json_schema"]), failure(400, "the prompt is bad")])
 
     async def twice() -> str:
         with pytest.raises(PortError, match="the prompt is bad"):
@@ -134,7 +134,7 @@ def test_a_call_that_no_way_mends_teaches_nothing() -> None:
 
 
 def test_a_schema_that_the_server_refuses_is_no_reason_to_ask_for_others_differently() -> None:
-    server = Server(WAYS, errors=[failure(400, "Invalid schema for response_format 'Answer': $ref is not permitted")])
+    server = Server(MODES, errors=[failure(400, "Invalid schema for response_format 'Answer': $ref is not permitted")])
 
     async def four() -> list[str]:
         return [
@@ -149,7 +149,7 @@ def test_a_schema_that_the_server_refuses_is_no_reason_to_ask_for_others_differe
 
 
 def test_a_way_that_worked_is_not_given_up_for_one_refusal() -> None:
-    server = Server(WAYS, errors=[None, failure(400, LACKS["json_schema"])])
+    server = Server(MODES, errors=[None, failure(400, LACKS["json_schema"])])
 
     async def three() -> list[str]:
         return [await server.once(SCHEMA), await server.once(OTHER), await server.once(SCHEMA)]
@@ -158,7 +158,7 @@ def test_a_way_that_worked_is_not_given_up_for_one_refusal() -> None:
 
 
 def test_a_library_that_lacks_a_way_is_asked_in_the_next_one() -> None:
-    server = Server(errors=[WayMissing("the library has no json_schema"), WayMissing("and no tools")])
+    server = Server(errors=[ModeUnsupported("the library has no json_schema"), ModeUnsupported("and no tools")])
     assert run(server.once) == "prompt"
 
 
@@ -166,7 +166,7 @@ def test_a_chosen_way_is_the_only_one() -> None:
     server = Server()
 
     async def chosen() -> None:
-        await by_best_way("server", ("tool",), SCHEMA, server.ask)
+        await with_best_mode("server", ("tool",), SCHEMA, server.ask)
 
     with pytest.raises(PortError, match="does not support tools"):
         run(chosen)
@@ -174,7 +174,7 @@ def test_a_chosen_way_is_the_only_one() -> None:
 
 
 def test_nobody_waits_long_for_a_server_that_is_silent() -> None:
-    server = Server(WAYS, seconds=90)
+    server = Server(MODES, seconds=90)
 
     async def many() -> int:
         under_way = [asyncio.create_task(server.once()) for _ in range(8)]
@@ -188,7 +188,7 @@ def test_nobody_waits_long_for_a_server_that_is_silent() -> None:
 
 def test_who_comes_while_a_server_is_silent_does_not_wait_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karenina_toolkit.structured.structured_modes.PATIENCE", 0.2)
-    server = Server(WAYS, seconds=60)
+    server = Server(MODES, seconds=60)
 
     async def late() -> list[str]:
         first = asyncio.create_task(server.once())
@@ -216,11 +216,11 @@ def test_a_call_that_is_cancelled_makes_room_for_the_next() -> None:
     assert server.asked == ["json_schema", "json_schema", "tool", "prompt"]
 
 
-W, S = Refused.WAY, Refused.SCHEMA
+W, S = Refusal.MODE, Refusal.SCHEMA
 
 
 @pytest.mark.parametrize(
-    ("way", "status", "said", "expected"),
+    ("mode", "status", "said", "expected"),
     [
         ("json_schema", 400, "'response_format' of type 'json_schema' is not supported with this model.", W),
         ("json_schema", 400, "This response_format type is unavailable now", W),
@@ -247,14 +247,14 @@ W, S = Refused.WAY, Refused.SCHEMA
     ],
 )
 def test_only_the_servers_words_about_the_feature_are_a_refusal_of_it(
-    way: StructuredWay, status: int, said: str, expected: Refused | None
+    mode: StructuredMode, status: int, said: str, expected: Refusal | None
 ) -> None:
-    assert refused(failure(status, said), way) is expected
+    assert classify_refusal(failure(status, said), mode) is expected
 
 
 def test_the_prompt_carries_the_schema_at_the_end_of_the_system_message() -> None:
-    alone = with_schema([Message.user("Paris.")], SCHEMA)
-    behind = with_schema([Message.system("Extract."), Message.user("Paris.")], SCHEMA)
+    alone = append_schema([Message.user("Paris.")], SCHEMA)
+    behind = append_schema([Message.system("Extract."), Message.user("Paris.")], SCHEMA)
     assert [one.role for one in alone] == [one.role for one in behind] == ["system", "user"]
     assert behind[0].content == f"Extract.\n\n{alone[0].content}"
     assert '"city"' in alone[0].content

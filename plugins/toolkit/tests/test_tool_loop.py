@@ -19,7 +19,7 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
-from karenina_toolkit.tool_loop import CUT_OFF, converse
+from karenina_toolkit.tool_loop import CUT_OFF, run_tool_loop
 
 LOOK = ToolCall("c1", "list_files", {})
 ONE = Usage(10, 2, calls=1)
@@ -44,7 +44,7 @@ class Scripted:
         self.wires: list[Any] = []
         self.firsts: list[bool] = []
 
-    async def ask(self, tools: Mapping[str, Any], *, first: bool) -> Turn:
+    async def request_turn(self, tools: Mapping[str, Any], *, first: bool) -> Turn:
         self.firsts.append(first)
         if not self.turns:
             await asyncio.Event().wait()
@@ -53,16 +53,16 @@ class Scripted:
             raise turn
         return turn
 
-    def said(self, turn: Turn) -> None:
+    def add_turn(self, turn: Turn) -> None:
         self.sent.append(turn.message)
         self.wires.append(turn.wire)
 
-    def heard(self, results: Sequence[Message]) -> None:
+    def add_results(self, results: Sequence[Message]) -> None:
         self.sent += results
 
 
 def run(provider: Scripted, workspace: Path, **options: Any) -> AgentReply:
-    return asyncio.run(converse(provider, AgentOptions(workspace=workspace, **options)))
+    return asyncio.run(run_tool_loop(provider, AgentOptions(workspace=workspace, **options)))
 
 
 def test_tools_are_called_until_the_model_answers(tmp_path: Path) -> None:

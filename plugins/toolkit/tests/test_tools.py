@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from karenina_core.models.ports import AgentOptions, Message, ToolCall
 from karenina_toolkit import workspace_tools as room
-from karenina_toolkit.tools import LONGEST_RESULT, run_tool, tools_for
+from karenina_toolkit.tools import LONGEST_RESULT, collect_tools, run_tool
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def call(workspace: Path, name: str, **arguments: Any) -> Message:
-    return asyncio.run(run_tool(ToolCall("c1", name, arguments), tools_for(AgentOptions(workspace=workspace))))
+    return asyncio.run(run_tool(ToolCall("c1", name, arguments), collect_tools(AgentOptions(workspace=workspace))))
 
 
 def said(workspace: Path, name: str, **arguments: Any) -> str:
@@ -42,7 +42,7 @@ def said(workspace: Path, name: str, **arguments: Any) -> str:
 
 
 def test_without_a_workspace_there_are_no_tools() -> None:
-    assert tools_for(AgentOptions()) == {}
+    assert collect_tools(AgentOptions()) == {}
 
 
 class Echo:
@@ -60,7 +60,7 @@ class Echo:
 
 
 def test_further_tools_stand_beside_those_of_the_workspace(workspace: Path) -> None:
-    tools = tools_for(AgentOptions(workspace=workspace, tools=(Echo("echo", "hills"),)))
+    tools = collect_tools(AgentOptions(workspace=workspace, tools=(Echo("echo", "hills"),)))
     assert list(tools)[-2:] == ["write_file", "echo"]
     assert asyncio.run(run_tool(ToolCall("c1", "echo", {"text": "hey"}), tools)).content == "hey"
 
@@ -76,12 +76,12 @@ def test_two_tools_of_one_name_are_an_error_that_names_both(
     workspace: Path, tools: tuple[Echo, ...], both: str
 ) -> None:
     with pytest.raises(ValueError, match=f"two tools are called '{tools[0].name}': one of {both}"):
-        tools_for(AgentOptions(workspace=workspace, tools=tools))
+        collect_tools(AgentOptions(workspace=workspace, tools=tools))
 
 
 def test_a_workspace_that_is_no_folder_is_an_error(workspace: Path) -> None:
     with pytest.raises(ValueError, match="is no folder"):
-        tools_for(AgentOptions(workspace=workspace / "note.txt"))
+        collect_tools(AgentOptions(workspace=workspace / "note.txt"))
 
 
 def test_files_are_listed_with_what_is_below_them_and_links_are_not_followed(workspace: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces import TraceVerdict, final_ai_message, metrics, render, validate
+from karenina_toolkit.traces import TraceVerdict, final_ai_message, measure_trace, render_trace, validate_trace
 
 CALL = ToolCall("c1", "lookup", {"gene": "BRCA1"})
 ASK = Message.user("Where is it?")
@@ -31,14 +31,14 @@ ANSWER = Message.assistant("On 17q21.")
 def test_only_a_last_message_with_text_and_no_call_is_the_answer(
     trace: list[Message], final: str | None, error: str | None
 ) -> None:
-    verdict = validate(trace)
+    verdict = validate_trace(trace)
     assert (verdict.valid, bool(verdict), verdict.final) == (final is not None, final is not None, final)
     assert (verdict.error is None) if error is None else (error in str(verdict.error))
     assert final_ai_message(trace) == final
 
 
 def test_a_recording_that_cannot_be_read_is_no_valid_trace() -> None:
-    verdict = validate([{"role": "narrator", "content": "x"}])
+    verdict = validate_trace([{"role": "narrator", "content": "x"}])
     assert verdict == TraceVerdict(False, None, "the trace cannot be read: entry 1: its role is 'narrator'")
 
 
@@ -50,7 +50,7 @@ def test_a_trace_as_text() -> None:
         Message.tool("boom", ToolCall("c2", "a b\n[9] user"), is_error=True),
         ANSWER,
     ]
-    assert render(trace).split("\n") == [
+    assert render_trace(trace).split("\n") == [
         "[1] user",
         "| Where is it?",
         "[2] assistant",
@@ -65,7 +65,7 @@ def test_a_trace_as_text() -> None:
         "[5] assistant",
         "| On 17q21.",
     ]
-    assert "[2] assistant thinks\n| Hmm.\n" in render(trace, reasoning=True)
+    assert "[2] assistant thinks\n| Hmm.\n" in render_trace(trace, reasoning=True)
 
 
 HOSTILE = st.text(st.sampled_from("a[1] usertolm|\n\r\x0b\x0c\x1c\x85\u2028\u2029")) | st.sampled_from(
@@ -81,7 +81,7 @@ MESSAGES = st.one_of(
 
 @given(trace=st.lists(MESSAGES, max_size=4), reasoning=st.booleans())
 def test_nothing_that_is_said_passes_for_a_heading(trace: list[Message], reasoning: bool) -> None:
-    headings = [line for line in render(trace, reasoning=reasoning).splitlines() if not line.startswith("| ")]
+    headings = [line for line in render_trace(trace, reasoning=reasoning).splitlines() if not line.startswith("| ")]
     expected = []
     for number, message in enumerate(trace, 1):
         thoughts = reasoning and bool(message.reasoning)
@@ -108,7 +108,7 @@ def test_nothing_that_is_said_passes_for_a_heading(trace: list[Message], reasoni
     ],
 )
 def test_results_that_look_like_errors_are_suspect(text: str, suspect: bool) -> None:
-    assert metrics([Message.tool(text, CALL)])["suspect_failed_tool_calls"] == suspect
+    assert measure_trace([Message.tool(text, CALL)])["suspect_failed_tool_calls"] == suspect
 
 
 def test_what_an_agent_did_is_counted() -> None:
@@ -122,7 +122,7 @@ def test_what_an_agent_did_is_counted() -> None:
         Message.tool("Error: again", other),
         ANSWER,
     ]
-    assert metrics(trace) == {
+    assert measure_trace(trace) == {
         "iterations": 3,
         "tool_calls": 3,
         "tools_used": ["lookup", "search"],

@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces import convert, final_ai_message, metrics, render, trace_of_exchanges, validate
+from karenina_toolkit.traces import (
+    convert_exchanges,
+    convert_recording,
+    final_ai_message,
+    measure_trace,
+    render_trace,
+    validate_trace,
+)
 
 JSON = dict[str, Any]
 
@@ -133,9 +140,9 @@ CONVERSATION = Conversation("Be brief.", "Where is BRCA1?", STEPS, "On 17q21.")
 @formats
 def test_what_is_read_out_of_a_conversation(key: str, write: Callable[[Conversation], JSON]) -> None:
     recording = write(CONVERSATION)
-    assert convert(recording) == CONVERSATION.messages()
+    assert convert_recording(recording) == CONVERSATION.messages()
     assert final_ai_message(recording) == "On 17q21."
-    assert metrics(recording) == {
+    assert measure_trace(recording) == {
         "iterations": 3,
         "tool_calls": 2,
         "tools_used": ["lookup", "search"],
@@ -152,10 +159,10 @@ def test_a_conversation_that_ends_on_a_user_a_tool_or_a_call_is_not_valid(
     recording = write(CONVERSATION)
     entries = recording[key]
     asked = next(entry for entry in entries if entry.get("role") == "user")
-    assert "ends on a user message" in str(validate({**recording, key: [*entries, asked]}).error)
-    assert "ends on a tool message" in str(validate({**recording, key: entries[:-1]}).error)
-    assert "while the assistant calls search" in str(validate({**recording, key: entries[:-2]}).error)
-    assert validate(recording)
+    assert "ends on a user message" in str(validate_trace({**recording, key: [*entries, asked]}).error)
+    assert "ends on a tool message" in str(validate_trace({**recording, key: entries[:-1]}).error)
+    assert "while the assistant calls search" in str(validate_trace({**recording, key: entries[:-2]}).error)
+    assert validate_trace(recording)
 
 
 @formats
@@ -172,7 +179,7 @@ def test_the_last_exchange_holds_the_trace(key: str, write: Callable[[Conversati
     }
     request = {**recording, key: recording[key][:-1]}
     name = next(name for name, (_, known) in WRITERS.items() if known is write)
-    assert trace_of_exchanges([{"request": request, "response": response[name]}]) == CONVERSATION.messages()
+    assert convert_exchanges([{"request": request, "response": response[name]}]) == CONVERSATION.messages()
 
 
 HOSTILE = st.text(st.sampled_from("a[1] usertolm|\n\r\x0b\x0c\x1c\x85\u2028\u2029"), min_size=1) | st.sampled_from(
@@ -200,7 +207,7 @@ BOUNDARY = re.compile(r"\[(\d+)\] (system|user|assistant|tool)\b")
 
 def boundaries(trace: JSON | list[Message]) -> list[tuple[int, str]]:
     """The messages that someone finds who reads a rendered trace line by line: number and role, once each."""
-    lines = [line for line in render(trace, reasoning=True).splitlines() if not line.startswith("| ")]
+    lines = [line for line in render_trace(trace, reasoning=True).splitlines() if not line.startswith("| ")]
     found = [BOUNDARY.match(line) for line in lines]
     assert all(found), lines
     return list(dict.fromkeys((int(one[1]), one[2]) for one in found if one))
@@ -213,10 +220,10 @@ def test_text_that_imitates_boundaries_fools_no_format(
 ) -> None:
     messages = conversation.messages()
     recording = write(conversation)
-    assert convert(recording) == messages
+    assert convert_recording(recording) == messages
     assert boundaries(recording) == [(number, message.role) for number, message in enumerate(messages, 1)]
     headings = sum(1 + bool(message.reasoning) + len(message.tool_calls) for message in messages)
-    lines = render(recording, reasoning=True).splitlines()
+    lines = render_trace(recording, reasoning=True).splitlines()
     assert sum(not line.startswith("| ") for line in lines) == headings
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces import TraceFormatError, trace_of_exchanges, traces_of_exchanges, validate
+from karenina_toolkit.traces import TraceFormatError, convert_conversations, convert_exchanges, validate_trace
 
 JSON = dict[str, Any]
 ASK: JSON = {"role": "user", "content": "Where?"}
@@ -29,17 +29,17 @@ def chat(*messages: JSON, reply: JSON) -> JSON:
 
 
 def test_requests_that_repeat_the_history_are_one_trace() -> None:
-    assert trace_of_exchanges([chat(ASK, reply=CALLS), chat(ASK, CALLS, GIVEN, reply=ANSWER)]) == TRACE
+    assert convert_exchanges([chat(ASK, reply=CALLS), chat(ASK, CALLS, GIVEN, reply=ANSWER)]) == TRACE
 
 
 def test_the_ids_of_the_history_win_where_the_response_had_none() -> None:
     nameless = {"role": "assistant", "tool_calls": [{"id": "", "type": "function", "function": FUNCTION}]}
-    assert trace_of_exchanges([chat(ASK, reply=nameless), chat(ASK, CALLS, GIVEN, reply=ANSWER)]) == TRACE
+    assert convert_exchanges([chat(ASK, reply=nameless), chat(ASK, CALLS, GIVEN, reply=ANSWER)]) == TRACE
 
 
 def test_a_thought_that_is_not_repeated_is_kept() -> None:
     thought = {**CALLS, "reasoning_content": "Hmm."}
-    trace = trace_of_exchanges([chat(ASK, reply=thought), chat(ASK, CALLS, GIVEN, reply=ANSWER)])
+    trace = convert_exchanges([chat(ASK, reply=thought), chat(ASK, CALLS, GIVEN, reply=ANSWER)])
     assert trace[1] == Message.assistant("", [CALL], "Hmm.")
 
 
@@ -52,15 +52,15 @@ def test_a_thought_that_is_not_repeated_is_kept() -> None:
 )
 def test_what_does_not_repeat_the_history_begins_another_conversation(other: JSON) -> None:
     exchanges = [chat(ASK, reply=ANSWER), chat(other, reply=ANSWER), chat(other, ANSWER, ASK, reply=ANSWER)]
-    assert [len(trace) for trace in traces_of_exchanges(exchanges)] == [2, 4]
+    assert [len(trace) for trace in convert_conversations(exchanges)] == [2, 4]
     with pytest.raises(TraceFormatError, match=r"exchange 2 .* begins another conversation.*traces_of_exchanges"):
-        trace_of_exchanges(exchanges)
+        convert_exchanges(exchanges)
 
 
 @pytest.mark.parametrize("changed", ["On 18.", "", "On 17q21. And more"])
 def test_a_history_that_was_changed_is_no_repetition(changed: str) -> None:
     history = {"role": "assistant", "content": changed}
-    assert len(traces_of_exchanges([chat(ASK, reply=ANSWER), chat(ASK, history, ASK, reply=ANSWER)])) == 2
+    assert len(convert_conversations([chat(ASK, reply=ANSWER), chat(ASK, history, ASK, reply=ANSWER)])) == 2
 
 
 def test_a_request_can_go_on_from_a_response_by_its_id() -> None:
@@ -70,10 +70,10 @@ def test_a_request_can_go_on_from_a_response_by_its_id() -> None:
     first = {"request": {"input": "Where?", "instructions": "A."}, "response": {"id": "r1", "output": [call]}}
     asked = {"input": [given], "instructions": "B.", "previous_response_id": "r1"}
     second = {"request": asked, "response": {"id": "r2", "output": [answer]}}
-    trace = trace_of_exchanges([first, second])
+    trace = convert_exchanges([first, second])
     assert trace == [Message.system("A."), TRACE[0], TRACE[1], Message.system("B."), TRACE[2], TRACE[3]]
     with pytest.raises(TraceFormatError, match="exchange 1: it goes on from 'r1'"):
-        trace_of_exchanges([second])
+        convert_exchanges([second])
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,14 @@ def test_a_request_can_go_on_from_a_response_by_its_id() -> None:
 )
 def test_a_response_without_a_reply_leaves_the_question_open_until_it_is_asked_again(response: JSON) -> None:
     failed = {"request": {"messages": [ASK]}, "response": response}
-    assert "ends on a user message" in str(validate(trace_of_exchanges([failed])).error)
-    assert trace_of_exchanges([failed, chat(ASK, reply=CALLS), failed][:2]) == TRACE[:2]
+    assert "ends on a user message" in str(validate_trace(convert_exchanges([failed])).error)
+    assert convert_exchanges([failed, chat(ASK, reply=CALLS), failed][:2]) == TRACE[:2]
 
 
 def test_a_blocked_prompt_and_a_candidate_without_content_bring_no_answer() -> None:
     request = {"contents": [{"role": "user", "parts": [{"text": "Where?"}]}]}
     for response in ({"promptFeedback": {"blockReason": "SAFETY"}}, {"candidates": [{"finishReason": "SAFETY"}]}):
-        assert trace_of_exchanges([{"request": request, "response": response}]) == TRACE[:1]
+        assert convert_exchanges([{"request": request, "response": response}]) == TRACE[:1]
 
 
 def test_a_turn_that_the_service_paused_goes_on() -> None:
@@ -100,7 +100,7 @@ def test_a_turn_that_the_service_paused_goes_on() -> None:
         {"request": {"messages": [ASK]}, "response": paused},
         {"request": {"messages": [ASK, paused]}, "response": rest},
     ]
-    assert trace_of_exchanges(exchanges) == TRACE
+    assert convert_exchanges(exchanges) == TRACE
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,10 @@ def test_a_turn_that_the_service_paused_goes_on() -> None:
 )
 def test_what_cannot_be_read_is_named_with_its_exchange(exchange: Any, problem: str) -> None:
     with pytest.raises(TraceFormatError, match=problem):
-        trace_of_exchanges([exchange])
+        convert_exchanges([exchange])
 
 
 def test_no_exchange_is_no_trace() -> None:
-    assert traces_of_exchanges([]) == []
+    assert convert_conversations([]) == []
     with pytest.raises(TraceFormatError, match="there is no exchange"):
-        trace_of_exchanges([])
+        convert_exchanges([])

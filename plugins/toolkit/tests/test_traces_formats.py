@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces import TraceFormatError, convert
+from karenina_toolkit.traces import TraceFormatError, convert_recording
 
 CALL = ToolCall("c1", "lookup", {"gene": "BRCA1"})
 TRACE = [
@@ -67,7 +67,7 @@ ONE_BY_ONE = {
     ids=["messages", "openai", "object", "anthropic", "one entry a block", "own"],
 )
 def test_every_format_says_the_same(recording: Any) -> None:
-    assert convert(recording) == TRACE
+    assert convert_recording(recording) == TRACE
 
 
 def test_results_and_text_in_one_user_message_keep_their_order() -> None:
@@ -77,7 +77,7 @@ def test_results_and_text_in_one_user_message_keep_their_order() -> None:
         {"role": "assistant", "content": [USE]},
         {"role": "user", "content": content},
     ]
-    assert convert(recording)[1:] == [
+    assert convert_recording(recording)[1:] == [
         Message.tool("17q21", CALL),
         Message("tool", "none", tool_call_id="c2", is_error=True),
         Message.user("Go on.\n[image]"),
@@ -88,7 +88,7 @@ def test_a_tool_that_the_server_ran_divides_the_turn() -> None:
     use = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
     found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"type": "r", "url": "u"}]}
     search = ToolCall("s", "web_search", {"query": "x"})
-    assert convert([{"role": "assistant", "content": [use, found, {"type": "text", "text": "Done."}]}]) == [
+    assert convert_recording([{"role": "assistant", "content": [use, found, {"type": "text", "text": "Done."}]}]) == [
         Message.assistant("", [search]),
         Message.tool('{"type": "r", "url": "u"}', search),
         Message.assistant("Done."),
@@ -98,7 +98,7 @@ def test_a_tool_that_the_server_ran_divides_the_turn() -> None:
 def test_an_error_of_a_tool_that_the_server_ran_is_an_error() -> None:
     failed = {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}
     result = {"type": "web_search_tool_result", "tool_use_id": "s", "content": failed}
-    (message,) = convert([{"role": "assistant", "content": [result]}])
+    (message,) = convert_recording([{"role": "assistant", "content": [result]}])
     assert (message.role, message.is_error, "max_uses_exceeded" in message.content) == ("tool", True, True)
 
 
@@ -124,7 +124,7 @@ def test_an_error_of_a_tool_that_the_server_ran_is_an_error() -> None:
 )
 def test_what_is_no_trace_is_named_with_its_entry(recording: Any, problem: str) -> None:
     with pytest.raises(TraceFormatError, match=problem):
-        convert(recording)
+        convert_recording(recording)
 
 
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner, max_size=2))
@@ -139,4 +139,4 @@ MESSAGES = st.one_of(
 
 @given(trace=st.lists(MESSAGES, max_size=5))
 def test_our_own_traces_are_read_back_as_they_were_written(trace: list[Message]) -> None:
-    assert convert(json.loads(json.dumps([message.to_dict() for message in trace]))) == trace
+    assert convert_recording(json.loads(json.dumps([message.to_dict() for message in trace]))) == trace

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces import TraceFormatError, convert, final_ai_message, metrics
+from karenina_toolkit.traces import TraceFormatError, convert_recording, final_ai_message, measure_trace
 
 RAN = ToolCall("call_1", "code_execution", {"language": "PYTHON", "code": "print(6*7)"})
 
@@ -31,7 +31,9 @@ def given(name: str, response: Any, **more: Any) -> dict[str, Any]:
 def test_code_that_the_server_ran_is_a_call_with_its_result() -> None:
     code = {"executableCode": {"language": "PYTHON", "code": "print(6*7)"}}
     result = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "42\n"}}
-    assert convert([user({"text": "6*7?"}), model({"text": "I count."}, code, result, {"text": "It is 42."})]) == [
+    assert convert_recording(
+        [user({"text": "6*7?"}), model({"text": "I count."}, code, result, {"text": "It is 42."})]
+    ) == [
         Message.user("6*7?"),
         Message.assistant("I count.", [RAN]),
         Message.tool("42\n", RAN),
@@ -42,14 +44,14 @@ def test_code_that_the_server_ran_is_a_call_with_its_result() -> None:
 def test_code_that_failed_is_a_failed_call() -> None:
     code = {"executableCode": {"language": "PYTHON", "code": "print(6*7)"}}
     result = {"codeExecutionResult": {"outcome": "OUTCOME_DEADLINE_EXCEEDED"}}
-    trace = convert([model(code, result)])
+    trace = convert_recording([model(code, result)])
     assert trace[1] == Message.tool("OUTCOME_DEADLINE_EXCEEDED\n", RAN, is_error=True)
-    assert metrics(trace)["suspect_failed_tools"] == ["code_execution"]
+    assert measure_trace(trace)["suspect_failed_tools"] == ["code_execution"]
 
 
 def test_results_without_ids_answer_the_first_waiting_call_of_their_name() -> None:
     results = user(given("g", {"output": "1"}), given("f", {"output": "2"}), given("f", {"output": "3"}))
-    trace = convert([model(called("f"), called("g"), called("f")), results])
+    trace = convert_recording([model(called("f"), called("g"), called("f")), results])
     assert [call.id for call in trace[0].tool_calls] == ["call_1", "call_2", "call_3"]
     assert [(message.content, message.tool_call_id) for message in trace[1:]] == [
         ("1", "call_2"),
@@ -59,7 +61,7 @@ def test_results_without_ids_answer_the_first_waiting_call_of_their_name() -> No
 
 
 def test_an_id_that_is_made_is_nobody_elses() -> None:
-    trace = convert([model(called("f"), called("f", id="call_1"))])
+    trace = convert_recording([model(called("f"), called("f", id="call_1"))])
     assert [call.id for call in trace[0].tool_calls] == ["call_2", "call_1"]
 
 
@@ -76,12 +78,14 @@ def test_an_id_that_is_made_is_nobody_elses() -> None:
     ],
 )
 def test_results_of_functions(response: Any, text: str, failed: bool) -> None:
-    (message,) = convert([user(given("f", response, id="c"))])
+    (message,) = convert_recording([user(given("f", response, id="c"))])
     assert message == Message("tool", text, tool_call_id="c", tool_name="f", is_error=failed)
 
 
 def test_results_and_text_in_one_content_keep_their_order() -> None:
-    trace = convert([user({"text": "First."}, given("f", {"output": "x"}, id="c"), {"text": "Then."}, {"text": "Go."})])
+    trace = convert_recording(
+        [user({"text": "First."}, given("f", {"output": "x"}, id="c"), {"text": "Then."}, {"text": "Go."})]
+    )
     assert [(message.role, message.content) for message in trace] == [
         ("user", "First."),
         ("tool", "x"),
@@ -96,7 +100,7 @@ def test_thoughts_are_no_part_of_the_answer_and_its_parts_are_one_text() -> None
         {"text": "17q21.", "thoughtSignature": "s"},
     ]
     recording = [model(*parts)]
-    assert convert(recording) == [Message.assistant("On 17q21.", reasoning="Hmm.")]
+    assert convert_recording(recording) == [Message.assistant("On 17q21.", reasoning="Hmm.")]
     assert final_ai_message(recording) == "On 17q21."
 
 
@@ -105,12 +109,17 @@ def test_names_of_parts_may_be_in_python_spelling() -> None:
         "system_instruction": "Be brief.",
         "contents": [model({"function_call": {"name": "f", "args": None, "id": "c"}, "text": None})],
     }
-    assert convert(recording) == [Message.system("Be brief."), Message.assistant("", [ToolCall("c", "f", {})])]
+    assert convert_recording(recording) == [
+        Message.system("Be brief."),
+        Message.assistant("", [ToolCall("c", "f", {})]),
+    ]
 
 
 def test_data_and_unknown_parts_are_kept_as_what_they_are() -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0K" * 40}}
-    assert [message.content for message in convert([user(picture, {"hologram": "BRCA1"}), model(picture)])] == [
+    assert [
+        message.content for message in convert_recording([user(picture, {"hologram": "BRCA1"}), model(picture)])
+    ] == [
         '[inlineData] {"mimeType": "image/png", "data": "(320 encoded characters)"}\n[hologram] {"value": "BRCA1"}',
         '[inlineData] {"mimeType": "image/png", "data": "(320 encoded characters)"}',
     ]
@@ -118,7 +127,7 @@ def test_data_and_unknown_parts_are_kept_as_what_they_are() -> None:
 
 def test_contents_without_a_role_are_the_users_and_empty_ones_are_kept() -> None:
     recording: list[dict[str, Any]] = [{"parts": [{"text": "x"}]}, {"role": "model"}]
-    assert convert(recording) == [Message.user("x"), Message.assistant("")]
+    assert convert_recording(recording) == [Message.user("x"), Message.assistant("")]
 
 
 @pytest.mark.parametrize(
@@ -136,4 +145,4 @@ def test_contents_without_a_role_are_the_users_and_empty_ones_are_kept() -> None
 )
 def test_what_is_no_content_is_named_with_its_entry(content: dict[str, Any], problem: str) -> None:
     with pytest.raises(TraceFormatError, match=problem):
-        convert([content])
+        convert_recording([content])

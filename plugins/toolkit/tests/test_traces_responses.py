@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces import TraceFormatError, convert, final_ai_message, validate
+from karenina_toolkit.traces import TraceFormatError, convert_recording, final_ai_message, validate_trace
 
 USER = {"role": "user", "content": "Where is BRCA1?"}
 SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "x"}}
@@ -19,7 +19,7 @@ def answer(text: str, **more: str) -> dict[str, Any]:
 
 
 def test_a_request_of_one_text_is_a_user_message() -> None:
-    assert convert({"input": "Where?", "instructions": "Be brief."}) == [
+    assert convert_recording({"input": "Where?", "instructions": "Be brief."}) == [
         Message.system("Be brief."),
         Message.user("Where?"),
     ]
@@ -29,7 +29,7 @@ def test_items_are_known_without_the_object_around_them() -> None:
     call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"x": 1}'}
     output = {"type": "function_call_output", "call_id": "c", "output": "y"}
     made = ToolCall("c", "f", {"x": 1})
-    assert convert([USER, call, output]) == [
+    assert convert_recording([USER, call, output]) == [
         Message.user("Where is BRCA1?"),
         Message.assistant("", [made]),
         Message.tool("y", made),
@@ -38,7 +38,7 @@ def test_items_are_known_without_the_object_around_them() -> None:
 
 def test_a_search_of_the_server_divides_the_turn_so_that_the_answer_stands_alone() -> None:
     thought = {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "Hmm."}], "content": []}
-    trace = convert({"input": [USER, thought, answer("I search."), SEARCH, answer("On "), answer("17q21.")]})
+    trace = convert_recording({"input": [USER, thought, answer("I search."), SEARCH, answer("On "), answer("17q21.")]})
     assert trace[1:] == [
         Message.assistant("I search.", [SEARCHED], "Hmm."),
         Message.tool('{"status": "completed"}', SEARCHED),
@@ -56,7 +56,7 @@ def test_parts_of_one_message_are_one_text() -> None:
 def test_what_is_marked_as_the_final_answer_is_a_message_of_its_own() -> None:
     items = [USER, answer("I think aloud.", phase="commentary"), answer("On 17q21.", phase="final_answer")]
     assert final_ai_message({"input": items}) == "On 17q21."
-    assert convert({"input": items})[1] == Message.assistant("I think aloud.")
+    assert convert_recording({"input": items})[1] == Message.assistant("I think aloud.")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_what_is_marked_as_the_final_answer_is_a_message_of_its_own() -> None:
     ids=["search", "code", "server's tool", "failed tool", "picture"],
 )
 def test_calls_that_the_server_answered_itself(item: dict[str, Any], call: ToolCall, text: str, failed: bool) -> None:
-    assert convert([item]) == [Message.assistant("", [call]), Message.tool(text, call, is_error=failed)]
+    assert convert_recording([item]) == [Message.assistant("", [call]), Message.tool(text, call, is_error=failed)]
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_calls_that_the_server_answered_itself(item: dict[str, Any], call: ToolC
     ],
 )
 def test_calls_that_the_client_answers_wait_for_their_output(item: dict[str, Any], call: ToolCall) -> None:
-    assert "while the assistant calls" in str(validate([USER, item]).error)
+    assert "while the assistant calls" in str(validate_trace([USER, item]).error)
     output = {"type": f"{item['type']}_output", "call_id": "c", "output": {"type": "computer_screenshot", "url": "u"}}
-    assert convert([item, output]) == [
+    assert convert_recording([item, output]) == [
         Message.assistant("", [call]),
         Message.tool('{"type": "computer_screenshot", "url": "u"}', call),
     ]
@@ -119,16 +119,16 @@ def test_calls_that_the_client_answers_wait_for_their_output(item: dict[str, Any
 def test_items_that_nobody_said_are_kept_and_are_never_the_answer() -> None:
     request = {"type": "mcp_approval_request", "id": "a", "name": "delete", "arguments": "{}"}
     strange = {"type": "hologram", "of": "BRCA1"}
-    trace = convert({"input": [answer("Wait."), request, strange]})
+    trace = convert_recording({"input": [answer("Wait."), request, strange]})
     assert [message.role for message in trace] == ["assistant", "system", "system"]
     assert '[mcp_approval_request] {"id": "a", "name": "delete"' in trace[1].content
     assert trace[2].content == '[hologram] {"of": "BRCA1"}'
-    assert "ends on a system message" in str(validate(trace).error)
+    assert "ends on a system message" in str(validate_trace(trace).error)
 
 
 def test_pictures_in_a_message_are_kept_as_what_they_are() -> None:
     picture = {"type": "input_image", "image_url": "data:image/png;base64," + "iVBORw0K" * 40}
-    (message,) = convert([{"role": "user", "content": [{"type": "input_text", "text": "Look."}, picture]}])
+    (message,) = convert_recording([{"role": "user", "content": [{"type": "input_text", "text": "Look."}, picture]}])
     assert message.content == 'Look.\n[input_image] {"image_url": "(342 encoded characters)"}'
 
 
@@ -145,4 +145,4 @@ def test_pictures_in_a_message_are_kept_as_what_they_are() -> None:
 )
 def test_what_is_no_item_is_named_with_its_entry(items: Any, problem: str) -> None:
     with pytest.raises(TraceFormatError, match=problem):
-        convert({"input": items})
+        convert_recording({"input": items})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karenina_toolkit.urls import completed_url, secret_parts, shown_url
+from karenina_toolkit.urls import complete_url, find_secret_parts, redact_url
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from karenina_toolkit.urls import completed_url, secret_parts, shown_url
     ],
 )
 def test_a_usual_base_url_is_shown_as_it_is(url: str) -> None:
-    assert (shown_url(url), secret_parts(url)) == (url, [])
+    assert (redact_url(url), find_secret_parts(url)) == (url, [])
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,9 @@ def test_a_usual_base_url_is_shown_as_it_is(url: str) -> None:
 def test_what_may_be_a_secret_in_a_url_is_masked(url: str, shown: str) -> None:
     secret = "HIDDEN" if "HIDDEN" in url else "hidden-42"
 
-    assert shown_url(url) == shown
-    assert any(secret in part for part in secret_parts(url))
-    assert all(part in url for part in secret_parts(url))
+    assert redact_url(url) == shown
+    assert any(secret in part for part in find_secret_parts(url))
+    assert all(part in url for part in find_secret_parts(url))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_what_may_be_a_secret_in_a_url_is_masked(url: str, shown: str) -> None:
     ],
 )
 def test_an_address_without_its_scheme_is_completed(address: str, url: str) -> None:
-    assert completed_url(address) == url
+    assert complete_url(address) == url
 
 
 @pytest.mark.parametrize(
@@ -81,4 +81,4 @@ def test_an_address_without_its_scheme_is_completed(address: str, url: str) -> N
     ],
 )
 def test_other_texts_are_no_addresses(text: str) -> None:
-    assert completed_url(text) is None
+    assert complete_url(text) is None

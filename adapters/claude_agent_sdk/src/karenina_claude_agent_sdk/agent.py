@@ -23,7 +23,7 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
-from karenina_toolkit.agent_timeout import AgentTime
+from karenina_toolkit.agent_timeout import AgentClock
 from karenina_toolkit.tool_loop import TraceSize
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class ClaudeAgent:
         own = runner.extra.tools if options.workspace is not None else ()
         brought = self._brought(options, own)
         system, wire = to_wire(messages, tuple(brought))
-        time = AgentTime(runner.where, options)
+        time = AgentClock(runner.where, options)
         work = _AgentWork(runner, messages, time.options, tuple(brought))
         setting = Setting(
             runner.model_name,

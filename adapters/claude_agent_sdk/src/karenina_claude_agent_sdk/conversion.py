@@ -7,7 +7,7 @@ from typing import Any
 
 from karenina_core.models.ports import FinishReason, Message, Turn
 from karenina_core.text import replace_surrogates, replace_surrogates_in
-from karenina_toolkit.traces.anthropic import read, usage_of
+from karenina_toolkit.traces.anthropic import read, read_usage
 from karenina_toolkit.traces.format_error import TraceFormatError
 
 Wire = dict[str, Any]
@@ -62,7 +62,7 @@ def turn_of(reply: Wire) -> Turn:
     model = reply.get("model")
     return Turn(
         found[0] if found else Message.assistant(),
-        usage_of(reply.get("usage")),
+        read_usage(reply.get("usage")),
         _FINISH.get(str(reply.get("stop_reason")), "other"),
         model if isinstance(model, str) else None,
         wire=reply,

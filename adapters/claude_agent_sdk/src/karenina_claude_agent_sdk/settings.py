@@ -68,7 +68,7 @@ def key_of(model: ModelConfig) -> str | None:
     this machine: a configuration that came with a stranger's benchmark cannot have it sent elsewhere.
     """
     own = (OFFICIAL_BASE_URL, _environment_base_url())
-    return endpoints.key_of(model, base_url_of(model), own, ["ANTHROPIC_API_KEY"])
+    return endpoints.find_api_key(model, base_url_of(model), own, ["ANTHROPIC_API_KEY"])
 
 
 def cli_of(extra: ClaudeAgentExtra) -> Path | None:
@@ -96,7 +96,7 @@ def unavailable() -> str | None:
 def check(model: ModelConfig) -> None:
     """Refuse what would fail every item: a bad URL, unknown settings, no CLI, Anthropic's own host without a key."""
     extra = extra_of(model)
-    url = endpoints.checked_url(model, base_url_of(model), like="http://localhost:8000")
+    url = endpoints.check_base_url(model, base_url_of(model), like="http://localhost:8000")
     if not model.model_name:
         raise AdapterConfigError(f"model {model.id!r}, model_name: name the model, such as claude-sonnet-5")
     if model.temperature is not None and (model.temperature > 1 or extra.thinking == "adaptive"):
@@ -114,7 +114,7 @@ def check(model: ModelConfig) -> None:
         f"{url.hostname} needs an API key; set ANTHROPIC_API_KEY or endpoint_api_key, or set "
         "endpoint_base_url to a server of your own (the CLI's own login is not used)"
     )
-    endpoints.check_key(model, key_of(model), needed=why if needed else None)
+    endpoints.check_api_key(model, key_of(model), needed=why if needed else None)
 
 
 def _environment_base_url() -> str:

@@ -13,11 +13,11 @@ from karenina_claude_agent_sdk.conversion import Wire, turn_of
 from karenina_claude_agent_sdk.events import ServersError, read_reply
 from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
-from karenina_toolkit.error_cures import page_text, tls_cure
-from karenina_toolkit.http_errors import CURES, http_failure, shown_text, web_page
-from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bounded
+from karenina_toolkit.error_cures import cure_for_tls_error, read_page_text
+from karenina_toolkit.http_errors import CURES, redact_text, status_error, web_page_error
+from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bound_body
 from karenina_toolkit.reply_bounds import ReplyBounds
-from karenina_toolkit.urls import is_loopback, secret_parts, shown_url
+from karenina_toolkit.urls import find_secret_parts, is_loopback, redact_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ class Upstream:
         url = urlsplit(base_url)
         key = key_of(model)
         own = {name: value.get_secret_value() for name, value in extra_of(model).headers.items()}
-        self.where = f"{model.display_string} at {shown_url(base_url)}"
+        self.where = f"{model.display_string} at {redact_url(base_url)}"
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self._url = f"{base_url}/v1/messages"
         self._bounds = ReplyBounds.of(model)
@@ -62,7 +62,7 @@ class Upstream:
         if key is not None and not {"authorization", "x-api-key"} & {name.lower() for name in own}:
             self._headers["X-Api-Key"] = key
         self._headers.update(own)
-        values = (key or "", *own.values(), *secret_parts(base_url))
+        values = (key or "", *own.values(), *find_secret_parts(base_url))
         self._secrets = [value for value in values if len(value) > 3]
         self._fields = {
             name: value
@@ -81,13 +81,13 @@ class Upstream:
         """
         sent = {**self._headers, **{name: headers[name] for name in _KEPT_HEADERS if name in headers}}
         raw = await self._post(json.dumps({**request, **self._fields}).encode(), sent, prompt)
-        page = page_text(raw[:_PAGE].decode("utf-8", "replace"))
+        page = read_page_text(raw[:_PAGE].decode("utf-8", "replace"))
         if page is not None:
-            raise web_page(self.where, page, self._secrets, prompt, _PATH_CURE)
+            raise web_page_error(self.where, page, self._secrets, prompt, _PATH_CURE)
         try:
             return turn_of(read_reply(raw))
         except ServersError as error:
-            shown = shown_text(f"{error.kind}: {error}", self._secrets, prompt)
+            shown = redact_text(f"{error.kind}: {error}", self._secrets, prompt)
             category = _CATEGORY_OF_KIND.get(error.kind, ErrorCategory.SERVER)
             raise PortError(f"{self.where} passed on an error, {shown}", category=category) from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -108,7 +108,7 @@ class Upstream:
             ) as response:
                 pieces = response.content.iter_any()
                 encoding = response.headers.get("Content-Encoding", "")
-                raw = b"".join([piece async for piece in bounded(pieces, encoding, self.where, self._bounds)])
+                raw = b"".join([piece async for piece in bound_body(pieces, encoding, self.where, self._bounds)])
         except TimeoutError:
             raise PortError(
                 f"{self.where} did not answer within {self.timeout:g} s; raise request_timeout",
@@ -123,12 +123,12 @@ class Upstream:
             raise self._failure("the connection broke", error, ErrorCategory.CONNECTION) from None
         if response.status >= 300:
             text = raw.decode("utf-8", "replace")
-            raise http_failure(self.where, response.status, response.headers, text, self._secrets, prompt, _CURES)
+            raise status_error(self.where, response.status, response.headers, text, self._secrets, prompt, _CURES)
         return raw
 
     def _failure(self, what: str, error: BaseException, category: ErrorCategory) -> PortError:
-        shown = shown_text(str(error), self._secrets) or type(error).__name__
-        cure = tls_cure(str(error))
+        shown = redact_text(str(error), self._secrets) or type(error).__name__
+        cure = cure_for_tls_error(str(error))
         said = f"{self.where}: {what} ({shown}){f'; {cure}' if cure else ''}"
         return PortError(said, category=category)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from karenina_claude_tool.client import Client
 from karenina_claude_tool.conversion import add, to_wire
 from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Turn
-from karenina_toolkit.tool_loop import converse
+from karenina_toolkit.tool_loop import run_tool_loop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,8 +26,8 @@ class ClaudeAgent:
         self._first = {"tool_choice": {"type": "any"}} if self._client.extra.first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """See `converse`. Raises `PortError`, with the trace so far as its `partial`."""
-        return await converse(_Conversation(self._client, messages, self._first), options)
+        """See `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
+        return await run_tool_loop(_Conversation(self._client, messages, self._first), options)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -51,7 +51,7 @@ class _Conversation:
         """The model and its server."""
         return self._client.where
 
-    async def ask(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
+    async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
         """One reply of the model."""
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:
@@ -59,7 +59,7 @@ class _Conversation:
         reply = await self._client.post(self._messages, self._system, self._wire, grows=True, **offered)
         return Turn(reply.message, reply.usage, reply.finish_reason, reply.model, reply.is_paused, reply.blocks)
 
-    def said(self, turn: Turn) -> None:
+    def add_turn(self, turn: Turn) -> None:
         """Take the reply's blocks, and where they cannot be used, its message."""
         self._messages.append(turn.message)
         if turn.wire is not None:
@@ -67,7 +67,7 @@ class _Conversation:
         else:
             self._add([turn.message])
 
-    def heard(self, results: Sequence[Message]) -> None:
+    def add_results(self, results: Sequence[Message]) -> None:
         """Take all results in one message of the user, as the API wants them."""
         self._messages += results
         self._add(results)

@@ -14,20 +14,20 @@ import httpx2
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient, Omit, omit
 
 from karenina_claude_tool.conversion import ClaudeReply, from_wire, to_wire
-from karenina_claude_tool.sdk_errors import PATH_CURE, passed_on, port_error
+from karenina_claude_tool.sdk_errors import PATH_CURE, gateway_error, port_error
 from karenina_claude_tool.settings import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_TIMEOUT,
     base_url_of,
     extra_of,
-    has_environments_trust,
-    key_of,
+    find_api_key,
+    may_receive_environment_secrets,
 )
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_toolkit.http_errors import not_json
-from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bounding_hook
-from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, port_error_in, read_json
-from karenina_toolkit.urls import is_loopback, secret_parts, shown_url
+from karenina_toolkit.http_errors import not_json_error
+from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
+from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, find_port_error, read_json
+from karenina_toolkit.urls import find_secret_parts, is_loopback, redact_url
 
 if TYPE_CHECKING:
     import ssl
@@ -43,14 +43,14 @@ class Client:
     def __init__(self, model: ModelConfig) -> None:
         self.extra = extra_of(model)
         self._base_url = base_url_of(model)
-        self.where = f"{model.display_string} at {shown_url(self._base_url)}"
+        self.where = f"{model.display_string} at {redact_url(self._base_url)}"
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self._bounds = ReplyBounds.of(model)
         self._model_name = model.model_name
         self._max_tokens = model.max_tokens or DEFAULT_MAX_TOKENS
         self._base: dict[str, Any] = {} if model.temperature is None else {"temperature": model.temperature}
         self._base.update(self.extra.body)
-        self._key = key_of(model)
+        self._key = find_api_key(model)
         self._set_headers()
         self._sdk: AsyncAnthropic | None = None
         self._closed = False
@@ -110,19 +110,19 @@ class Client:
             ) from None
         # TypeError and ValueError: what is in extra.body or in the messages (an infinity of the server's) is no JSON.
         except (anthropic.AnthropicError, TypeError, ValueError) as error:
-            raise port_error_in(error) or port_error(self.where, error, self._secrets, messages) from None
+            raise find_port_error(error) or port_error(self.where, error, self._secrets, messages) from None
 
     def _read(self, raw: bytes, messages: Sequence[Message]) -> Mapping[str, Any]:
         try:
             data = read_json(raw)
         except json.JSONDecodeError:
-            raise not_json(self.where, raw, self._secrets, messages, PATH_CURE) from None
+            raise not_json_error(self.where, raw, self._secrets, messages, PATH_CURE) from None
         except ValueError as error:
             raise self._unusable(str(error)) from None
         if not isinstance(data, dict):
             raise self._unusable("its body is not a JSON object")
         if isinstance(data.get("error"), dict) and not data.get("content"):
-            raise passed_on(self.where, data["error"], self._secrets, messages)
+            raise gateway_error(self.where, data["error"], self._secrets, messages)
         return data
 
     def _unusable(self, why: str) -> PortError:
@@ -138,7 +138,7 @@ class Client:
                 verify=_tls(),
                 follow_redirects=False,
                 headers={"Accept-Encoding": ACCEPTED_ENCODINGS},
-                event_hooks={"response": [bounding_hook(httpx2.AsyncByteStream, self.where, self._bounds)]},
+                event_hooks={"response": [make_bounding_hook(httpx2.AsyncByteStream, self.where, self._bounds)]},
                 mounts={"all://": None, "http://": None, "https://": None} if here else {},
             )
             # An explicit key, also an empty one, keeps the SDK from looking for credentials by itself.
@@ -162,14 +162,14 @@ class Client:
         environment = dict(_custom_headers(os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "")))
         named = {name.lower(): name for name in ("Authorization", *environment)}
         own = {named.get(name.lower(), name): value.get_secret_value() for name, value in self.extra.headers.items()}
-        trusted = has_environments_trust(self._base_url)
+        trusted = may_receive_environment_secrets(self._base_url)
         sent = own if not trusted else {**environment, **own}
         left_out = {name for name in environment if name not in sent}
         if self._key is None and "Authorization" not in {named.get(name.lower(), name) for name in sent}:
             left_out.add("Authorization")
         self._headers = own
         self._left_out: dict[str, str | Omit] = dict.fromkeys(left_out, omit)
-        values = (self._key or "", *own.values(), *environment.values(), *secret_parts(self._base_url))
+        values = (self._key or "", *own.values(), *environment.values(), *find_secret_parts(self._base_url))
         self._secrets = [value for value in values if len(value) > 3]
 
 

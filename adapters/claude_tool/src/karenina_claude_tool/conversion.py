@@ -8,8 +8,8 @@ from typing import Any
 
 from karenina_core.models.ports import FinishReason, Message, Usage
 from karenina_core.text import replace_surrogates, replace_surrogates_in
-from karenina_toolkit.traces.anthropic import read, usage_of
-from karenina_toolkit.traces.blocks import described
+from karenina_toolkit.traces.anthropic import read, read_usage
+from karenina_toolkit.traces.blocks import describe_block
 from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.traces.openai_chat import read_arguments
 
@@ -98,7 +98,7 @@ def from_wire(data: Mapping[str, Any]) -> ClaudeReply:
     return ClaudeReply(
         found[0] if found else Message.assistant(),
         blocks,
-        usage_of(data.get("usage")),
+        read_usage(data.get("usage")),
         str(data.get("stop_reason") or ""),
         model if isinstance(model, str) else None,
     )
@@ -119,7 +119,7 @@ def _blocks_of(message: Message) -> list[Block]:
 def _told(block: Block) -> Block:
     kind = block["type"]
     if not _is_call(block) and kind.endswith(("tool_use", "tool_result")):
-        return {"type": "thinking", "thinking": described(kind, block)}
+        return {"type": "thinking", "thinking": describe_block(kind, block)}
     return block
 
 

@@ -1,4 +1,4 @@
-"""JSON from a server of the Messages API, by the best way that it accepts."""
+"""JSON from a server of the Messages API, by the best mode that it supports."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from karenina_claude_tool.client import Client
 from karenina_claude_tool.native_schema import can_be_native, native_schema, schema_name
 from karenina_claude_tool.settings import base_url_of
-from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredWay
-from karenina_toolkit.structured.structured_modes import WAYS, by_best_way, with_schema
+from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredMode
+from karenina_toolkit.structured.structured_modes import MODES, append_schema, with_best_mode
 from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class ClaudeParser:
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
         wanted = self._client.extra.structured
-        self._ways: tuple[StructuredWay, ...] = WAYS if wanted == "auto" else (wanted,)
+        self._modes: tuple[StructuredMode, ...] = MODES if wanted == "auto" else (wanted,)
         self._server = (model.interface, base_url_of(model), model.model_name)
 
     async def parse(
@@ -36,21 +36,21 @@ class ClaudeParser:
         info: CallInfo = NO_INFO,
     ) -> ParserReply:
         """The model's reply to `messages`, asked to be a JSON object that fits `schema`. Raises `PortError`."""
-        ways = self._ways
-        if len(ways) > 1 and not can_be_native(schema):
-            ways = tuple(way for way in ways if way != "json_schema")
-        reply, way = await by_best_way(self._server, ways, schema, lambda way: self._ask(way, messages, schema))
-        text = _arguments(reply) if way == "tool" else reply.message.content
-        return ParserReply(text, way, reply.usage, reply.finish_reason, reply.model)
+        modes = self._modes
+        if len(modes) > 1 and not can_be_native(schema):
+            modes = tuple(mode for mode in modes if mode != "json_schema")
+        reply, mode = await with_best_mode(self._server, modes, schema, lambda mode: self._ask(mode, messages, schema))
+        text = _arguments(reply) if mode == "tool" else reply.message.content
+        return ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _ask(self, way: StructuredWay, messages: Sequence[Message], schema: Mapping[str, Any]) -> ClaudeReply:
-        if way == "prompt":
-            return await self._client.ask(with_schema(messages, schema))
-        if way == "json_schema":
+    async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> ClaudeReply:
+        if mode == "prompt":
+            return await self._client.ask(append_schema(messages, schema))
+        if mode == "json_schema":
             form = {"type": "json_schema", "schema": native_schema(schema)}
             return await self._client.ask(messages, output_config={"format": form})
         name = schema_name(schema)

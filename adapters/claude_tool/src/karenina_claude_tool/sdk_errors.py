@@ -9,8 +9,8 @@ from typing import Any, Final
 import anthropic
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError
-from karenina_toolkit.error_cures import tls_cure
-from karenina_toolkit.http_errors import CURES, http_failure, shown_text, system_error
+from karenina_toolkit.error_cures import cure_for_tls_error
+from karenina_toolkit.http_errors import CURES, find_system_error, redact_text, status_error
 
 PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
 _CURES: Final = {
@@ -42,26 +42,26 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
     """
     if isinstance(error, anthropic.APIStatusError):
         reply = error.response
-        return http_failure(where, reply.status_code, reply.headers, reply.text, secrets, prompt, _CURES)
+        return status_error(where, reply.status_code, reply.headers, reply.text, secrets, prompt, _CURES)
     if isinstance(error, anthropic.APIConnectionError):
         return _no_connection(where, error, secrets)
-    shown = shown_text(str(error), secrets, prompt)
+    shown = redact_text(str(error), secrets, prompt)
     return PortError(f"{where}: the request cannot be made ({shown})", category=ErrorCategory.PERMANENT)
 
 
-def passed_on(where: str, error: Mapping[str, Any], secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
+def gateway_error(where: str, error: Mapping[str, Any], secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
     """The error for a reply of status 200 that holds one: gateways pass on a provider's in this way."""
     kind = str(error.get("type") or "")
-    shown = shown_text(f"{kind}: {error.get('message') or 'no message'}", secrets, prompt)
+    shown = redact_text(f"{kind}: {error.get('message') or 'no message'}", secrets, prompt)
     category = _CATEGORY_OF_TYPE.get(kind, ErrorCategory.SERVER)
     return PortError(f"{where} passed on an error, {shown}", category=category)
 
 
 def _no_connection(where: str, error: Exception, secrets: Sequence[str]) -> PortError:
-    why = system_error(error) or error.__cause__ or error
-    shown = shown_text(str(why), secrets) or type(why).__name__
+    why = find_system_error(error) or error.__cause__ or error
+    shown = redact_text(str(why), secrets) or type(why).__name__
     if isinstance(why, ssl.SSLError) and not isinstance(why, _BROKEN_OFF):
-        cure = tls_cure(str(why))
+        cure = cure_for_tls_error(str(why))
         said = f"{where}: no connection is possible ({shown}){f'; {cure}' if cure else ''}"
         return PortError(said, category=ErrorCategory.PERMANENT)
     return PortError(

@@ -68,22 +68,22 @@ def environment_base_url() -> str:
     return _base(os.environ.get("ANTHROPIC_BASE_URL") or OFFICIAL_BASE_URL)
 
 
-def key_of(model: ModelConfig) -> str | None:
+def find_api_key(model: ModelConfig) -> str | None:
     """The API key: the model's, else `ANTHROPIC_API_KEY`, else `ANTHROPIC_AUTH_TOKEN`; None where there is none.
 
-    The keys of the environment go only where `has_environments_trust` says.
+    The keys of the environment go only where `may_receive_environment_secrets` says.
     """
     own = (OFFICIAL_BASE_URL, environment_base_url())
-    return endpoints.key_of(model, base_url_of(model), own, ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"])
+    return endpoints.find_api_key(model, base_url_of(model), own, ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"])
 
 
-def has_environments_trust(base_url: str) -> bool:
+def may_receive_environment_secrets(base_url: str) -> bool:
     """Whether secrets of the environment may be sent there.
 
     They go where the environment points to, to Anthropic's own service and to this machine: a configuration that came
     with a stranger's benchmark cannot have them sent elsewhere.
     """
-    return endpoints.may_have_secrets(base_url, (OFFICIAL_BASE_URL, environment_base_url()))
+    return endpoints.may_receive_secrets(base_url, (OFFICIAL_BASE_URL, environment_base_url()))
 
 
 def is_official(url: SplitResult) -> bool:
@@ -104,7 +104,7 @@ def unavailable() -> str | None:
 def check(model: ModelConfig) -> None:
     """Refuse what would fail every item: a bad URL, unknown settings, Anthropic's host without a key."""
     extra = extra_of(model)
-    url = endpoints.checked_url(model, base_url_of(model), like="http://localhost:8000")
+    url = endpoints.check_base_url(model, base_url_of(model), like="http://localhost:8000")
     if model.temperature is not None and model.temperature > 1:
         raise AdapterConfigError(
             f"model {model.id!r}, temperature: {model.temperature:g} is more than the Messages API takes; give 0 to 1"
@@ -114,7 +114,7 @@ def check(model: ModelConfig) -> None:
         f"{url.hostname} needs an API key; set ANTHROPIC_API_KEY or endpoint_api_key, "
         "or set endpoint_base_url to a server of your own"
     )
-    endpoints.check_key(model, key_of(model), needed=why if needed else None)
+    endpoints.check_api_key(model, find_api_key(model), needed=why if needed else None)
 
 
 def _base(url: str) -> str:

@@ -18,7 +18,7 @@ from karenina_core.models.ports import (
 )
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import from_langchain, to_langchain
-from karenina_toolkit.tool_loop import converse
+from karenina_toolkit.tool_loop import run_tool_loop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,8 +39,8 @@ class LangchainAgent:
         self._first = {"tool_choice": "any"} if self._client.extra.first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """See `converse`. Raises `PortError`, with the trace so far as its `partial`."""
-        return await converse(_Chat(self._client, messages, self._first), options)
+        """See `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
+        return await run_tool_loop(_Chat(self._client, messages, self._first), options)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -62,7 +62,7 @@ class _Chat:
         """The model and its server."""
         return self._client.where
 
-    async def ask(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
+    async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
         """One reply of the chat model."""
         chosen = first and bool(self._first)
         if chosen not in self._runnables:
@@ -71,13 +71,13 @@ class _Chat:
         reply = from_langchain(said)
         return Turn(reply.message, reply.usage, reply.finish_reason, reply.model, wire=message_to_dict(said))
 
-    def said(self, turn: Turn) -> None:
+    def add_turn(self, turn: Turn) -> None:
         """Take the reply as it came, as some providers want their own signed thoughts again beside the calls."""
         self._messages.append(turn.message)
         said = messages_from_dict([turn.wire])[0] if turn.wire is not None else None
         self._sent.append(said if isinstance(said, AIMessage) else to_langchain([turn.message])[0])
 
-    def heard(self, results: Sequence[Message]) -> None:
+    def add_results(self, results: Sequence[Message]) -> None:
         """Take the tools' messages."""
         self._messages += results
         self._sent += to_langchain(results)

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_langchain.providers import provider_name, provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, is_trusted, key_of
-from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bounding_hook
+from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
 from karenina_toolkit.reply_bounds import ReplyBounds
-from karenina_toolkit.urls import is_loopback, shown_url
+from karenina_toolkit.urls import is_loopback, redact_url
 
 if TYPE_CHECKING:
     import ssl
@@ -134,7 +134,7 @@ def _common(model: ModelConfig) -> dict[str, Any]:
 def where_of(model: ModelConfig) -> str:
     """Return how errors name the model and its server."""
     base_url = base_url_of(model)
-    return f"{model.display_string} at {shown_url(base_url)}" if base_url else model.display_string
+    return f"{model.display_string} at {redact_url(base_url)}" if base_url else model.display_string
 
 
 def _http_settings(model: ModelConfig) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def _http_settings(model: ModelConfig) -> dict[str, Any]:
         for name in unwanted:
             request.headers.pop(name, None)
 
-    bound = bounding_hook(httpx2.AsyncByteStream, where_of(model), ReplyBounds.of(model))
+    bound = make_bounding_hook(httpx2.AsyncByteStream, where_of(model), ReplyBounds.of(model))
     loopback = is_loopback(urlsplit(base_url_of(model) or "").hostname or "")
     return {
         "verify": _tls(),

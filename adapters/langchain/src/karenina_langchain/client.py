@@ -12,10 +12,10 @@ from karenina_langchain.chat_models import make, where_of
 from karenina_langchain.failures import cut_reply, port_error
 from karenina_langchain.providers import provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
-from karenina_toolkit.reply_bounds import port_error_in
-from karenina_toolkit.reply_sanitizer import check_call_count
+from karenina_toolkit.reply_bounds import find_port_error
+from karenina_toolkit.reply_sanitizer import check_tool_call_count
 from karenina_toolkit.traces.openai_completions import from_wire
-from karenina_toolkit.urls import secret_parts
+from karenina_toolkit.urls import find_secret_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ class Client:
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self.chat, self._close = make(model)
         values = [key_of(model) or "", *(value.get_secret_value() for value in self.extra.headers.values())]
-        self._secrets = [value for value in (*values, *secret_parts(base_url)) if len(value) > 3]
+        self._secrets = [value for value in (*values, *find_secret_parts(base_url)) if len(value) > 3]
         self._closed = False
 
     async def ask(
@@ -63,7 +63,7 @@ class Client:
                 category=ErrorCategory.TIMEOUT,
             ) from None
         except Exception as error:
-            if (refused := port_error_in(error)) is not None:
+            if (refused := find_port_error(error)) is not None:
                 raise refused from None
             cut = cut_reply(error)
             if cut is None:
@@ -71,7 +71,7 @@ class Client:
             return _rebuilt(cut)
         raw = said["raw"] if isinstance(said, dict) else said
         if isinstance(raw, AIMessage):
-            check_call_count(self.where, [*raw.tool_calls, *raw.invalid_tool_calls])
+            check_tool_call_count(self.where, [*raw.tool_calls, *raw.invalid_tool_calls])
         if not isinstance(raw, AIMessage):
             raise PortError(
                 f"{self.where} sent no usable reply: it is none of the model's", category=ErrorCategory.SERVER

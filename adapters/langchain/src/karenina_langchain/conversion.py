@@ -10,7 +10,7 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
-from karenina_toolkit.reply_sanitizer import token_count
+from karenina_toolkit.reply_sanitizer import read_token_count
 from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
 from karenina_toolkit.traces.openai_completions import refused
 
@@ -138,12 +138,12 @@ def _usage(said: AIMessage) -> Usage:
         return Usage(calls=1)
     details: Mapping[str, Any] = counted.get("input_token_details", {})
     return Usage(
-        token_count(counted.get("input_tokens")),
-        token_count(counted.get("output_tokens")),
-        token_count(details.get("cache_read")),
-        token_count(counted.get("output_token_details", {}).get("reasoning")),
+        read_token_count(counted.get("input_tokens")),
+        read_token_count(counted.get("output_tokens")),
+        read_token_count(details.get("cache_read")),
+        read_token_count(counted.get("output_token_details", {}).get("reasoning")),
         calls=1,
-        cache_write_tokens=token_count(sum(token_count(details.get(name)) for name in _CACHE_WRITES)),
+        cache_write_tokens=read_token_count(sum(read_token_count(details.get(name)) for name in _CACHE_WRITES)),
     )
 
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 from langchain_core import exceptions as langchain_errors
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError, category_of_status
-from karenina_toolkit.error_cures import page_in, tls_cure
-from karenina_toolkit.http_errors import CURES, http_failure, shown_text, system_error, web_page
+from karenina_toolkit.error_cures import cure_for_tls_error, find_page_text
+from karenina_toolkit.http_errors import CURES, find_system_error, redact_text, status_error, web_page_error
 
 _BY_CLASS: Final[tuple[tuple[type[Exception], ErrorCategory], ...]] = (
     (langchain_errors.ModelTimeoutError, ErrorCategory.TIMEOUT),
@@ -38,19 +38,19 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
     """The `PortError` for `error`, by its class and by the HTTP status that it carries, never by its words."""
     status, headers, body = _response(error)
     if status is not None and status >= 300:
-        return http_failure(where, status, headers, body, secrets, prompt, _CURES)
+        return status_error(where, status, headers, body, secrets, prompt, _CURES)
     passed_on = error.args[0] if error.args else None
     if isinstance(error, ValueError) and isinstance(passed_on, Mapping):
         return _passed_on(where, passed_on, secrets, prompt)
-    shown = shown_text(str(error), secrets, prompt)
+    shown = redact_text(str(error), secrets, prompt)
     reason = f"{type(error).__name__}{f': {shown}' if shown else ''}"
     category = _category(error)
     if category is ErrorCategory.TIMEOUT:
         return PortError(f"{where} did not answer in time; raise request_timeout", category=category)
     if category is ErrorCategory.CONNECTION:
-        why = system_error(error) or error.__cause__ or error
-        cause = shown_text(str(why), secrets, prompt) or type(why).__name__
-        cure = tls_cure(str(why))
+        why = find_system_error(error) or error.__cause__ or error
+        cause = redact_text(str(why), secrets, prompt) or type(why).__name__
+        cure = cure_for_tls_error(str(why))
         if cure is not None:
             said = f"{where}: no connection is possible ({cause}); {cure}"
             return PortError(said, category=ErrorCategory.PERMANENT)
@@ -59,9 +59,9 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
             category=category,
         )
     if category is None and isinstance(error, _UNREADABLE):
-        page = page_in(str(error))  # the SDK quotes what came, and keeps it nowhere else
+        page = find_page_text(str(error))  # the SDK quotes what came, and keeps it nowhere else
         if page is not None:
-            return web_page(where, page, secrets, prompt, "check the base URL of the server, and its path")
+            return web_page_error(where, page, secrets, prompt, "check the base URL of the server, and its path")
         return PortError(f"{where} sent no usable reply ({reason})", category=ErrorCategory.SERVER)
     return PortError(f"{where}: the call failed ({reason})", category=category or ErrorCategory.PERMANENT)
 
@@ -83,7 +83,7 @@ def cut_reply(error: Exception) -> Mapping[str, Any] | None:
 def _passed_on(where: str, error: Mapping[str, Any], secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
     """Gateways pass on a provider's error as a reply of status 200, with the real status inside."""
     code = error.get("code")
-    shown = shown_text(str(error.get("message") or dict(error)), secrets, prompt)
+    shown = redact_text(str(error.get("message") or dict(error)), secrets, prompt)
     if isinstance(code, int) and 400 <= code < 600:
         return PortError(f"{where} passed on HTTP {code}: {shown}", category=category_of_status(code), status=code)
     return PortError(f"{where} sent no usable reply: {shown}", category=ErrorCategory.SERVER)

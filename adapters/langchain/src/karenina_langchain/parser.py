@@ -1,15 +1,15 @@
-"""JSON from a chat model of LangChain, by the best way that its server accepts."""
+"""JSON from a chat model of LangChain, by the best mode that its server supports."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredWay
+from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredMode
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import arguments_of, from_langchain, to_langchain
 from karenina_toolkit.structured.strict_schema import is_official, schema_name, strict_schema
-from karenina_toolkit.structured.structured_modes import WAYS, WayMissing, by_best_way, with_schema
+from karenina_toolkit.structured.structured_modes import MODES, ModeUnsupported, append_schema, with_best_mode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from karenina_core.models.model import ModelConfig
 
-_METHODS: dict[StructuredWay, Literal["json_schema", "function_calling"]] = {
+_METHODS: dict[StructuredMode, Literal["json_schema", "function_calling"]] = {
     "json_schema": "json_schema",
     "tool": "function_calling",
 }
@@ -31,7 +31,7 @@ class LangchainParser:
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
         wanted = self._client.extra.structured
-        self._ways: tuple[StructuredWay, ...] = WAYS if wanted == "auto" else (wanted,)
+        self._modes: tuple[StructuredMode, ...] = MODES if wanted == "auto" else (wanted,)
         self._server = (model.interface, model.model_provider, self._client.base_url, model.model_name)
 
     async def parse(
@@ -41,35 +41,37 @@ class LangchainParser:
 
         The raw text is handed on, whatever LangChain made of it.
         """
-        said, way = await by_best_way(self._server, self._ways, schema, lambda way: self._ask(way, messages, schema))
+        said, mode = await with_best_mode(
+            self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
+        )
         reply = from_langchain(said)
-        text = arguments_of(said) if way == "tool" else reply.message.content
-        return ParserReply(text, way, reply.usage, reply.finish_reason, reply.model)
+        text = arguments_of(said) if mode == "tool" else reply.message.content
+        return ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _ask(self, way: StructuredWay, messages: Sequence[Message], schema: Mapping[str, Any]) -> AIMessage:
-        if way == "prompt":
-            asked = with_schema(messages, schema)
+    async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> AIMessage:
+        if mode == "prompt":
+            asked = append_schema(messages, schema)
             return await self._client.ask(self._client.chat, asked, to_langchain(asked))
         try:
-            runnable = self._structured(way, schema)
+            runnable = self._structured(mode, schema)
         except NotImplementedError:
-            raise WayMissing(self._client.lacking(way)) from None
+            raise ModeUnsupported(self._client.lacking(mode)) from None
         return await self._client.ask(runnable, messages, to_langchain(messages))
 
-    def _structured(self, way: StructuredWay, schema: Mapping[str, Any]) -> Runnable[Any, Any]:
+    def _structured(self, mode: StructuredMode, schema: Mapping[str, Any]) -> Runnable[Any, Any]:
         name = schema_name(schema)
         provider = self._client.provider
         if provider is None or provider.name != "openai":
             form = {**schema, "title": name, "description": schema.get("description") or "Give the answer."}
-            return self._client.chat.with_structured_output(form, method=_METHODS[way], include_raw=True)
+            return self._client.chat.with_structured_output(form, method=_METHODS[mode], include_raw=True)
         adapted, strict = strict_schema(schema, official=is_official(urlsplit(self._client.base_url or "")))
         strictness = {"strict": True} if strict else {}
-        if way == "json_schema":
+        if mode == "json_schema":
             form = {"name": name, **strictness, "schema": adapted}
         else:
             form = {"name": name, "description": "Give the answer.", **strictness, "parameters": adapted}
-        return self._client.chat.with_structured_output(form, method=_METHODS[way], include_raw=True)
+        return self._client.chat.with_structured_output(form, method=_METHODS[mode], include_raw=True)

@@ -98,12 +98,12 @@ def key_of(model: ModelConfig) -> str | None:
     """
     provider = provider_of(model)
     variables = [provider.key_variable] if provider is not None else []
-    return endpoints.key_of(model, base_url_of(model), _own_base_urls(model), variables)
+    return endpoints.find_api_key(model, base_url_of(model), _own_base_urls(model), variables)
 
 
 def is_trusted(model: ModelConfig) -> bool:
     """Whether what the user's environment holds for this provider may go to the model's server."""
-    return endpoints.may_have_secrets(base_url_of(model), _own_base_urls(model))
+    return endpoints.may_receive_secrets(base_url_of(model), _own_base_urls(model))
 
 
 def concurrency(model: ModelConfig) -> int | None:
@@ -130,8 +130,8 @@ def check(model: ModelConfig) -> None:
         )
     base_url = base_url_of(model)
     if base_url is not None:
-        endpoints.checked_url(model, base_url)
-    endpoints.check_key(model, key_of(model), needed=_why_needed(model, extra))
+        endpoints.check_base_url(model, base_url)
+    endpoints.check_api_key(model, key_of(model), needed=_why_needed(model, extra))
 
 
 def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:

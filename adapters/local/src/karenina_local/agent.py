@@ -11,7 +11,7 @@ from karenina_local.ports import Local
 from karenina_local.written_calls import read_calls
 from karenina_openai.agent import ChatConversation
 from karenina_openai.client import Client
-from karenina_toolkit.tool_loop import converse
+from karenina_toolkit.tool_loop import run_tool_loop
 from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ class LocalAgent:
         self._local: Local[Client] = Local(model, Client)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """See `converse`. Raises `PortError`, with the trace so far as its `partial`."""
+        """See `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
         chat = ChatConversation(await self._local.port(info), messages)
         try:
-            return await converse(SmallTalk(chat, lambda: self._local.port(info)), options)
+            return await run_tool_loop(SmallTalk(chat, lambda: self._local.port(info)), options)
         except PortError as error:
             raise self._local.explained(error) from error
 
@@ -59,10 +59,10 @@ class SmallTalk:
         """The model and its server."""
         return self._chat.where
 
-    async def ask(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
+    async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
         """One chat completion."""
         self._chat.client = await self._client()
-        turn = await self._chat.ask(tools, first=first)
+        turn = await self._chat.request_turn(tools, first=first)
         if turn.message.tool_calls:
             return turn
         found = read_calls(turn.message.content, tools)
@@ -72,7 +72,7 @@ class SmallTalk:
         reason = "tool_calls" if turn.finish_reason == "stop" else turn.finish_reason
         return replace(turn, message=message, finish_reason=reason)
 
-    def said(self, turn: Turn) -> None:
+    def add_turn(self, turn: Turn) -> None:
         """Take the model's turn. Arguments that nobody can read are left out: the server would refuse them for ever."""
         self._turns += 1
         self._ids |= {call.id for call in turn.message.tool_calls}
@@ -80,11 +80,11 @@ class SmallTalk:
             replace(call, arguments={}) if UNREADABLE_ARGUMENTS in call.arguments else call
             for call in turn.message.tool_calls
         ]
-        self._chat.said(replace(turn, message=replace(turn.message, tool_calls=tuple(calls))))
+        self._chat.add_turn(replace(turn, message=replace(turn.message, tool_calls=tuple(calls))))
 
-    def heard(self, results: Sequence[Message]) -> None:
+    def add_results(self, results: Sequence[Message]) -> None:
         """Take what the tools said."""
-        self._chat.heard(results)
+        self._chat.add_results(results)
 
     def _with_ids(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
         """The calls, each with an id of its own: the one that the model wrote, where it is new, else one of ours."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_manual.index import Index, Recorded, is_digest, opened
 from karenina_toolkit import bounded_files
-from karenina_toolkit.value_limits import trouble_in_json
+from karenina_toolkit.value_limits import find_problem_in_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ def _read(path: Path, _changed: int, _size: int, extra: ManualExtra) -> Index:
 
 def _lines(path: Path) -> Iterator[tuple[str, Any]]:
     with bounded_files.open_file(path) as file:
-        for number, line in enumerate(bounded_files.lines_of(file, path), 1):
+        for number, line in enumerate(bounded_files.iter_lines(file, path), 1):
             if line.strip():
                 place = f"{path}, line {number}"
                 yield place, _loads(line, place)
@@ -76,7 +76,7 @@ def _loads(raw: bytes, place: str) -> Any:
         raise AdapterConfigError(f"recordings {place}: not UTF-8 (byte {error.start})") from None
     except (ValueError, RecursionError) as error:
         raise AdapterConfigError(f"recordings {place}: broken JSON ({error})") from None
-    trouble = trouble_in_json(text, found, halves=False)
+    trouble = find_problem_in_json(text, found, halves=False)
     if trouble is not None:
         raise AdapterConfigError(f"recordings {place}: {trouble.what}; {trouble.cure}")
     return found

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import CallInfo, Message
 from karenina_core.text import replace_surrogates, replace_surrogates_in
-from karenina_toolkit.traces import TraceFormatError, convert, is_delimited, read_delimited, trace_of_exchanges
-from karenina_toolkit.value_limits import has_half
+from karenina_toolkit.traces import TraceFormatError, convert_exchanges, convert_recording, is_delimited, read_delimited
+from karenina_toolkit.value_limits import has_lone_surrogate
 
 if TYPE_CHECKING:
     from karenina_manual.settings import ManualExtra
@@ -54,7 +54,7 @@ class Index:
         """
         self._has_digests = self._has_digests or (question_id is not None and is_digest(question_id))
         for name in (question_id, text):
-            if name is not None and has_half(name):
+            if name is not None and has_lone_surrogate(name):
                 what = f"the id or question {name[:60]!r} holds half of a character"
                 raise AdapterConfigError(f"recordings {recorded.place}: {what}; correct it")
         # Programs that cut texts by UTF-16 units leave half a character: in an answer it costs that character.
@@ -223,8 +223,8 @@ def _answer(value: Any) -> Answer:
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping) and isinstance(value.get(_EXCHANGES), list):
-        return tuple(trace_of_exchanges(value[_EXCHANGES]))
-    return tuple(convert(value))
+        return tuple(convert_exchanges(value[_EXCHANGES]))
+    return tuple(convert_recording(value))
 
 
 def digest_of(text: str) -> str:

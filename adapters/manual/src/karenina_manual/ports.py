@@ -16,7 +16,7 @@ from karenina_core.models.ports import (
     Usage,
 )
 from karenina_manual.recordings import recordings_of
-from karenina_toolkit.traces import final_ai_message, validate
+from karenina_toolkit.traces import final_ai_message, validate_trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ class RecordedLLM:
             return LLMReply(found, _NO_CALLS)
         final = final_ai_message(found)
         if final is None:
-            raise _no_answer(self._model, info, str(validate(found).error))
+            raise _no_answer(self._model, info, str(validate_trace(found).error))
         return LLMReply(final, _NO_CALLS)
 
     async def aclose(self) -> None:

@@ -8,7 +8,7 @@ from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallIn
 from karenina_openai.client import Client
 from karenina_openai.conversion import to_wire
 from karenina_openai.settings import extra_of
-from karenina_toolkit.tool_loop import converse
+from karenina_toolkit.tool_loop import run_tool_loop
 from karenina_toolkit.traces.openai_completions import from_wire
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ class OpenAIAgent:
         self._first = {"tool_choice": "required"} if extra_of(model).first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """See `converse`. Raises `PortError`, with the trace so far as its `partial`."""
-        return await converse(ChatConversation(self._client, messages, self._first), options)
+        """See `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
+        return await run_tool_loop(ChatConversation(self._client, messages, self._first), options)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -53,7 +53,7 @@ class ChatConversation:
         """The model and its server."""
         return self.client.where
 
-    async def ask(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
+    async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
         """One chat completion."""
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:
@@ -62,14 +62,14 @@ class ChatConversation:
         try:
             reply = from_wire(data)
         except ValueError as error:
-            raise self.client.unusable(str(error)) from None
+            raise self.client.unusable_reply(str(error)) from None
         return Turn(reply.message, reply.usage, reply.finish_reason, reply.model)
 
-    def said(self, turn: Turn) -> None:
+    def add_turn(self, turn: Turn) -> None:
         """Take the assistant's message."""
-        self.heard([turn.message])
+        self.add_results([turn.message])
 
-    def heard(self, results: Sequence[Message]) -> None:
+    def add_results(self, results: Sequence[Message]) -> None:
         """Take the tools' messages."""
         self._messages += results
         self._wire += to_wire(results)

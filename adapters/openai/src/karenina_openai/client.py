@@ -14,13 +14,13 @@ from urllib.request import getproxies, proxy_bypass
 import orjson
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError, category_of_status
-from karenina_openai.http import Broken, Limits, NoConnection, Reply, Server
-from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
-from karenina_openai.streaming import BrokenStream, Patience, Silence, assembled
-from karenina_toolkit.error_cures import path_cure, tls_cure
-from karenina_toolkit.http_errors import CURES, HTTPFailure, http_failure, not_json, shown_text
+from karenina_openai.http import ConnectionBroken, ConnectionFailed, Limits, Reply, Server
+from karenina_openai.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, find_api_key
+from karenina_openai.streaming import IncompleteStream, StallTimer, StreamStalled, assemble_stream
+from karenina_toolkit.error_cures import cure_for_path, cure_for_tls_error
+from karenina_toolkit.http_errors import CURES, HTTPStatusError, not_json_error, redact_text, status_error
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, read_json
-from karenina_toolkit.urls import is_loopback, secret_parts, shown_url
+from karenina_toolkit.urls import find_secret_parts, is_loopback, redact_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,10 +59,10 @@ class Client:
         extra = extra_of(model)
         base_url = base_url_of(model)
         url = urlsplit(base_url)
-        key = key_of(model)
+        key = find_api_key(model)
         self.extra = extra
         self._watch = watch
-        self.where = f"{model.display_string} at {shown_url(base_url)}"
+        self.where = f"{model.display_string} at {redact_url(base_url)}"
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self._first = extra.first_token_timeout or self.timeout
         self._host = f"{url.hostname}:{url.port or (443 if url.scheme == 'https' else 80)}"
@@ -71,10 +71,10 @@ class Client:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "karenina"}
         if key is not None and "authorization" not in {name.lower() for name in own}:
             headers["Authorization"] = f"Bearer {key}"
-        secrets = (key or "", *own.values(), *query.values(), *secret_parts(base_url))
+        secrets = (key or "", *own.values(), *query.values(), *find_secret_parts(base_url))
         self._secrets = [value for value in secrets if len(value) > 3]
         proxy = None if is_loopback(url.hostname or "") else _proxy(url.scheme, url.hostname or "")
-        self._path_cure = path_cure(base_url)
+        self._path_cure = cure_for_path(base_url)
         self._cures = {**_CURES, 404: f"check model_name, and the path: {self._path_cure}"}
         self._bounds = ReplyBounds.of(model)
         longest, silence = self.timeout, self.timeout
@@ -101,8 +101,8 @@ class Client:
         while True:
             try:
                 reply = await self._post(messages, self._body(wire, fields, dialect))
-            except HTTPFailure as error:
-                dialect = self._mended(dialect, error)
+            except HTTPStatusError as error:
+                dialect = self._adapt_dialect(dialect, error)
                 if dialect in tried:
                     raise
                 tried.add(dialect)
@@ -117,11 +117,11 @@ class Client:
         self._closed = True
         await self._server.aclose()
 
-    def unusable(self, why: str) -> PortError:
+    def unusable_reply(self, why: str) -> PortError:
         """Return the error for a reply with status 200 that cannot be used."""
         return BrokenReply(f"{self.where} sent no usable reply: {why}")
 
-    def _mended(self, dialect: _Dialect, error: HTTPFailure) -> _Dialect:
+    def _adapt_dialect(self, dialect: _Dialect, error: HTTPStatusError) -> _Dialect:
         """The dialect that the server's words ask for; the same one where they are about something else."""
         if error.status not in (400, 422):
             return dialect
@@ -146,20 +146,20 @@ class Client:
             raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
         try:
             if self.extra.stream:
-                return await self._streamed(messages, body)
+                return await self._post_streamed(messages, body)
             async with self._server.send(body) as reply:
                 return self._read(reply, await reply.body(), messages)
-        except Silence as silence:
+        except StreamStalled as silence:
             what = "fell silent for" if silence.began else "did not begin to answer within"
             setting = "request_timeout" if silence.began or self._first == self.timeout else "extra.first_token_timeout"
             raise PortError(
                 f"{self.where} {what} {silence.seconds:g} s; raise {setting}", category=ErrorCategory.TIMEOUT
             ) from None
         except TimeoutError:
-            raise self._too_late() from None
-        except NoConnection as error:
-            if error.hopeless:
-                cure = tls_cure(str(error))
+            raise self._timeout_error() from None
+        except ConnectionFailed as error:
+            if error.is_permanent:
+                cure = cure_for_tls_error(str(error))
                 raise PortError(
                     f"{self.where}: no connection to {self._host} is possible ({self._shown(error)})"
                     + (f"; {cure}" if cure else ""),
@@ -170,24 +170,24 @@ class Client:
                 "and is endpoint_base_url right?",
                 category=ErrorCategory.CONNECTION,
             ) from None
-        except (Broken, BrokenStream) as error:
+        except (ConnectionBroken, IncompleteStream) as error:
             raise PortError(
                 f"{self.where}: the connection to {self._host} broke ({self._shown(error)})",
                 category=ErrorCategory.CONNECTION,
             ) from None
 
-    def _too_late(self) -> PortError:
+    def _timeout_error(self) -> PortError:
         if self.extra.stream:
             message = f"did not end its reply within {self._bounds.stream_seconds:g} s; raise stream_timeout"
         else:
             message = f"did not answer within {self.timeout:g} s; raise request_timeout"
         return PortError(f"{self.where} {message}", category=ErrorCategory.TIMEOUT)
 
-    async def _streamed(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
+    async def _post_streamed(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
         """Return the reply put together from its pieces; a server that does not stream sends it in one."""
         async with (
             asyncio.timeout(self._bounds.stream_seconds),
-            Patience(self._first, self.timeout) as patience,
+            StallTimer(self._first, self.timeout) as timer,
             self._server.send(body) as reply,
         ):
             kind = reply.header("content-type").partition(";")[0].strip().lower()
@@ -195,15 +195,15 @@ class Client:
                 return self._read(reply, await reply.body(), messages)
             pieces = reply.pieces()
             try:
-                data, last = await assembled(self.where, pieces, patience, _loads)
+                data, last = await assemble_stream(self.where, pieces, timer, _loads)
             except json.JSONDecodeError:
-                raise self.unusable("a piece of its stream is not a JSON object") from None
+                raise self.unusable_reply("a piece of its stream is not a JSON object") from None
             except ValueError as error:
-                raise self.unusable(str(error)) from None
+                raise self.unusable_reply(str(error)) from None
             if "error" in data:
                 raise self._error_in_200(data["error"], last, messages)
-            patience.came(answer=True)
-            with suppress(TimeoutError, Broken):
+            timer.restart(is_answer=True)
+            with suppress(TimeoutError, ConnectionBroken):
                 async with asyncio.timeout(min(_DRAINING, self.timeout / 2)):
                     async for _ in pieces:
                         pass
@@ -211,15 +211,15 @@ class Client:
 
     def _read(self, reply: Reply, body: bytes, messages: Sequence[Message]) -> dict[str, Any]:
         if reply.status >= 300:
-            raise self._failure(reply.status, reply.headers, body, messages)
+            raise self._status_error(reply.status, reply.headers, body, messages)
         try:
             data = _loads(body)
         except json.JSONDecodeError:
-            raise not_json(self.where, body, self._secrets, messages, self._path_cure) from None
+            raise not_json_error(self.where, body, self._secrets, messages, self._path_cure) from None
         except ValueError as error:
-            raise self.unusable(str(error)) from None
+            raise self.unusable_reply(str(error)) from None
         if not isinstance(data, dict):
-            raise self.unusable("its body is not a JSON object")
+            raise self.unusable_reply("its body is not a JSON object")
         if data.get("error") and not data.get("choices"):
             raise self._error_in_200(data["error"], body, messages)
         return data
@@ -227,21 +227,23 @@ class Client:
     def _error_in_200(self, error: object, raw: bytes, messages: Sequence[Message]) -> PortError:
         """Gateways pass on a provider's error as a reply of status 200, with the real status inside."""
         code = error.get("code") if isinstance(error, dict) else None
-        found = self._failure(200, {}, raw, messages)
-        shown = shown_text(found.server_text, self._secrets, messages)
+        found = self._status_error(200, {}, raw, messages)
+        shown = redact_text(found.server_text, self._secrets, messages)
         if isinstance(code, int) and 400 <= code < 600:
             return PortError(
                 f"{self.where} passed on HTTP {code}: {shown}", category=category_of_status(code), status=code
             )
-        return self.unusable(shown)
+        return self.unusable_reply(shown)
 
-    def _failure(self, status: int, headers: Mapping[str, str], raw: bytes, messages: Sequence[Message]) -> HTTPFailure:
+    def _status_error(
+        self, status: int, headers: Mapping[str, str], raw: bytes, messages: Sequence[Message]
+    ) -> HTTPStatusError:
         body = raw.decode("utf-8", "replace")
         named = {name.title() if name == "retry-after" else name: value for name, value in headers.items()}
-        return http_failure(self.where, status, named, body, self._secrets, messages, self._cures)
+        return status_error(self.where, status, named, body, self._secrets, messages, self._cures)
 
     def _shown(self, error: BaseException) -> str:
-        return shown_text(str(error), self._secrets) or type(error).__name__
+        return redact_text(str(error), self._secrets) or type(error).__name__
 
 
 def _proxy(scheme: str, host: str) -> str | None:
@@ -258,10 +260,10 @@ def _dumps(body: Mapping[str, Any]) -> bytes:
 
 def _loads(raw: bytes) -> Any:
     """Return the JSON that `raw` holds. Raises `ValueError`, also if it exceeds the bounds of a reply."""
-    return read_json(raw, _parsed)
+    return read_json(raw, _orjson_loads)
 
 
-def _parsed(raw: bytes) -> Any:
+def _orjson_loads(raw: bytes) -> Any:
     try:
         return orjson.loads(raw)
     except ValueError:  # constants such as NaN, which the standard library can read

@@ -34,7 +34,7 @@ _PATH: Final = "/%:@!$&'()*+,;=~-._"
 _AT_ONCE: Final = 64
 """Pieces of a body after which the event loop gets a turn: they may all have arrived already."""
 _SCHEMES: Final = ("http", "https")
-_HOPELESS: Final = ("certificate", "corrupt message", "received fatal alert")
+_PERMANENT: Final = ("certificate", "corrupt message", "received fatal alert")
 """Words in the causes of failed connections that the next attempt would meet again."""
 _OWN_AUTHORITY: Final = "CaUsedAsEndEntity"
 _PACKINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"})
@@ -45,15 +45,15 @@ _PLAIN: Final = {
 }
 
 
-class NoConnection(Exception):
-    """Raised if no connection could be made; `hopeless` says that another attempt would fail as well."""
+class ConnectionFailed(Exception):
+    """Raised if no connection could be made; `is_permanent` says that another attempt would fail as well."""
 
-    def __init__(self, why: str, *, hopeless: bool = False) -> None:
+    def __init__(self, why: str, *, is_permanent: bool = False) -> None:
         super().__init__(why)
-        self.hopeless = hopeless
+        self.is_permanent = is_permanent
 
 
-class Broken(Exception):
+class ConnectionBroken(Exception):
     """Raised for a connection that ended, or brought what is not HTTP, before its reply was complete."""
 
 
@@ -88,7 +88,7 @@ class Reply:
         return {name.lower(): self.header(name) for name in self._response.headers}
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the unpacked body. Raises `Broken`, `TimeoutError` and `ReplyTooLarge`."""
+        """Yield the unpacked body. Raises `ConnectionBroken`, `TimeoutError` and `ReplyTooLarge`."""
         reader, limits = self._response.body_reader, self._limits
         self._check_packing()
         size = count = 0
@@ -96,7 +96,7 @@ class Reply:
             try:
                 piece = await reader.read_chunk()
             except PyreqwestError as error:
-                raise _translated(error) from None
+                raise _translate(error) from None
             if piece is None:
                 return
             size += len(piece)
@@ -122,19 +122,19 @@ class Reply:
                 if count % _AT_ONCE == 0:
                     await asyncio.sleep(0)
         except PyreqwestError as error:
-            raise _translated(error) from None
+            raise _translate(error) from None
         return bytes(found)
 
     def _check_packing(self) -> None:
         packing = self.header("content-encoding").strip()  # the library removes it from what it has unpacked
         if packing and packing.lower() in _PACKINGS:
-            raise Broken(f"its reply is packed as {packing!r}, which was not accepted")
+            raise ConnectionBroken(f"its reply is packed as {packing!r}, which was not accepted")
 
 
 class Exchange:
     """A request under way: entering it gives the reply, of which the head has arrived; leaving it ends the request.
 
-    Entering raises `NoConnection`, `Broken` and `TimeoutError`.
+    Entering raises `ConnectionFailed`, `ConnectionBroken` and `TimeoutError`.
     """
 
     __slots__ = ("_limits", "_request")
@@ -147,7 +147,7 @@ class Exchange:
         try:
             return Reply(await self._request.__aenter__(), self._limits)
         except PyreqwestError as error:
-            raise _translated(error) from None
+            raise _translate(error) from None
 
     async def __aexit__(self, *error: object) -> None:
         await self._request.__aexit__(None, None, None)
@@ -159,7 +159,7 @@ class Server:
     Redirects are not followed, cookies not kept, nothing is sent twice, and a reply is never taken for that to an
     earlier request. Certificates are checked against those of the system, or those that `SSL_CERT_FILE` names. The
     client is made by the first call, in the process that makes it, because its threads do not survive a fork; in a
-    process that was forked after the library was used, entering an exchange raises `NoConnection`. A call that is
+    process that was forked after the library was used, entering an exchange raises `ConnectionFailed`. A call that is
     cancelled before the head of its reply has arrived keeps its connection until its time is over: the library cannot
     end it earlier.
     """
@@ -186,7 +186,7 @@ class Server:
         return Exchange(self._request(body), self._limits)
 
     async def aclose(self) -> None:
-        """Close all connections; a call that is under way raises `Broken`."""
+        """Close all connections; a call that is under way raises `ConnectionBroken`."""
         self._closed = True
         client, self._client = self._client, None
         if client is not None:
@@ -194,22 +194,22 @@ class Server:
 
     def _request(self, body: bytes) -> StreamRequest:
         if self._closed:
-            raise Broken("it was closed here")
+            raise ConnectionBroken("it was closed here")
         try:
             if self._parsed is None:
                 self._parsed = Url(self._url)
-            builder = self._opened().post(self._parsed).body_bytes(body)
+            builder = self._client_of_process().post(self._parsed).body_bytes(body)
             # Without a buffer a request ends when its block is left; else the library reads on in the background.
             return builder.timeout(self._seconds).streamed_read_buffer_limit(0).build_streamed()
         except (BuilderError, ValueError) as error:
-            raise NoConnection(f"the request cannot be made: {error}", hopeless=True) from None
+            raise ConnectionFailed(f"the request cannot be made: {error}", is_permanent=True) from None
 
-    def _opened(self) -> Client:
+    def _client_of_process(self) -> Client:
         if self._client is None or self._client[0] != os.getpid():
-            self._client = (os.getpid(), self._made())
+            self._client = (os.getpid(), self._build_client())
         return self._client[1]
 
-    def _made(self) -> Client:
+    def _build_client(self) -> Client:
         builder = (
             ClientBuilder()
             .follow_redirects(False)
@@ -229,7 +229,7 @@ class Server:
         try:
             return builder.build()
         except (PyreqwestError, RuntimeError, ValueError) as error:  # RuntimeError: the library was used before a fork
-            raise NoConnection(str(error), hopeless=True) from None
+            raise ConnectionFailed(str(error), is_permanent=True) from None
 
 
 def _without_dot(url: SplitResult) -> str:
@@ -241,41 +241,43 @@ def _without_dot(url: SplitResult) -> str:
 
 
 def _proxy(url: str) -> ProxyBuilder:
-    """Return the proxy that the environment names. Raises `NoConnection` if that is none."""
+    """Return the proxy that the environment names. Raises `ConnectionFailed` if that is none."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url.removeprefix('//')}")
         place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         _ = parts.port
         if parts.scheme not in _SCHEMES:
-            raise NoConnection(f"a proxy of the kind {parts.scheme}:// is not known here", hopeless=True)
+            raise ConnectionFailed(f"a proxy of the kind {parts.scheme}:// is not known here", is_permanent=True)
         if not parts.hostname:
             raise ValueError("it names no host")
         made = ProxyBuilder.all(place)
     except ValueError:
-        raise NoConnection("the environment's proxy is not a URL with a host and a port", hopeless=True) from None
+        raise ConnectionFailed(
+            "the environment's proxy is not a URL with a host and a port", is_permanent=True
+        ) from None
     if parts.username is None:
         return made
     return made.basic_auth(unquote(parts.username), unquote(parts.password or ""))
 
 
-def _translated(error: PyreqwestError) -> Exception:
+def _translate(error: PyreqwestError) -> Exception:
     """Return the error in the words of this module."""
     causes = _causes(error)
     why = causes[-1] if causes else error.message
     if isinstance(error, RequestTimeoutError):
         return TimeoutError(why)
     if isinstance(error, ClientClosedError):
-        return Broken("it was closed here")
+        return ConnectionBroken("it was closed here")
     if isinstance(error, ConnectError) and any("(Connect)" in cause for cause in causes):
         if _OWN_AUTHORITY in why:
             why += "; a server's own certificate must not be that of an authority: make it with CA:FALSE"
-        hopeless = any(word in cause for word in _HOPELESS for cause in causes)
-        return NoConnection(why, hopeless=hopeless)
+        is_permanent = any(word in cause for word in _PERMANENT for cause in causes)
+        return ConnectionFailed(why, is_permanent=is_permanent)
     if why in _PLAIN:
-        return Broken(_PLAIN[why])
+        return ConnectionBroken(_PLAIN[why])
     if "gzip" in why or "decompression" in why:
-        return Broken(f"its reply cannot be unpacked: {why}")
-    return Broken(f"what came is not HTTP: {why}" if why.lower().startswith(("invalid", "message")) else why)
+        return ConnectionBroken(f"its reply cannot be unpacked: {why}")
+    return ConnectionBroken(f"what came is not HTTP: {why}" if why.lower().startswith(("invalid", "message")) else why)
 
 
 def _causes(error: PyreqwestError) -> list[str]:

@@ -28,7 +28,7 @@ class OpenAILLM:
         try:
             reply = from_wire(data)
         except ValueError as error:
-            raise self._client.unusable(str(error)) from None
+            raise self._client.unusable_reply(str(error)) from None
         return LLMReply(reply.message.content, reply.usage, reply.finish_reason, reply.model, reply.message.reasoning)
 
     async def aclose(self) -> None:

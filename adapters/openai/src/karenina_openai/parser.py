@@ -1,4 +1,4 @@
-"""JSON from an OpenAI-compatible server, by the best way that it accepts."""
+"""JSON from an OpenAI-compatible server, by the best mode that it supports."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredWay
+from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredMode
 from karenina_openai.client import Client
 from karenina_openai.conversion import to_wire
 from karenina_openai.settings import base_url_of
 from karenina_toolkit.structured.strict_schema import is_official, schema_name, strict_schema
-from karenina_toolkit.structured.structured_modes import WAYS, by_best_way, with_schema
+from karenina_toolkit.structured.structured_modes import MODES, append_schema, with_best_mode
 from karenina_toolkit.traces.openai_completions import ChatReply, from_wire
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class OpenAIParser:
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None) -> None:
         self._client = Client(model, watch=watch)
         wanted = self._client.extra.structured
-        self._ways: tuple[StructuredWay, ...] = WAYS if wanted == "auto" else (wanted,)
+        self._modes: tuple[StructuredMode, ...] = MODES if wanted == "auto" else (wanted,)
         base_url = base_url_of(model)
         self._server = (base_url, model.model_name)
         self._official = is_official(urlsplit(base_url))
@@ -40,20 +40,24 @@ class OpenAIParser:
         info: CallInfo = NO_INFO,
     ) -> ParserReply:
         """The model's reply, asked to be a JSON object that fits `schema`. Raises `PortError`."""
-        data, way = await by_best_way(self._server, self._ways, schema, lambda way: self._ask(way, messages, schema))
-        return self._reply(data, way)
+        data, mode = await with_best_mode(
+            self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
+        )
+        return self._reply(data, mode)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _ask(self, way: StructuredWay, messages: Sequence[Message], schema: Mapping[str, Any]) -> dict[str, Any]:
-        if way == "prompt":
-            return await self._client.post(messages, to_wire(with_schema(messages, schema)))
+    async def _ask(
+        self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        if mode == "prompt":
+            return await self._client.post(messages, to_wire(append_schema(messages, schema)))
         adapted, strict = strict_schema(schema, official=self._official)
         name = schema_name(schema)
         strictness = {"strict": True} if strict else {}
-        if way == "json_schema":
+        if mode == "json_schema":
             form = {"type": "json_schema", "json_schema": {"name": name, **strictness, "schema": adapted}}
             return await self._client.post(messages, to_wire(messages), response_format=form)
         function = {"name": name, "description": "Give the answer.", **strictness, "parameters": adapted}
@@ -64,13 +68,13 @@ class OpenAIParser:
             tool_choice={"type": "function", "function": {"name": name}},
         )
 
-    def _reply(self, data: dict[str, Any], way: StructuredWay) -> ParserReply:
+    def _reply(self, data: dict[str, Any], mode: StructuredMode) -> ParserReply:
         try:
             reply = from_wire(data)
-            text = _arguments(data, reply) if way == "tool" else reply.message.content
+            text = _arguments(data, reply) if mode == "tool" else reply.message.content
         except ValueError as error:
-            raise self._client.unusable(str(error)) from None
-        return ParserReply(text, way, reply.usage, reply.finish_reason, reply.model)
+            raise self._client.unusable_reply(str(error)) from None
+        return ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
 
 
 def _arguments(data: dict[str, Any], reply: ChatReply) -> str:

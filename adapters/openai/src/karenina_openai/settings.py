@@ -80,14 +80,14 @@ def base_url_of(model: ModelConfig) -> str:
     return (model.endpoint_base_url or os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL).rstrip("/")
 
 
-def key_of(model: ModelConfig) -> str | None:
+def find_api_key(model: ModelConfig) -> str | None:
     """The API key: the model's, else `OPENAI_API_KEY`; None where there is none.
 
     The key of the environment goes only where the user's environment points to (`OPENAI_BASE_URL`, else OpenAI's own
     host) and to this machine: a configuration that came with a stranger's benchmark cannot have it sent elsewhere.
     """
     own = (OFFICIAL_BASE_URL, os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL)
-    return endpoints.key_of(model, base_url_of(model), own, ["OPENAI_API_KEY"])
+    return endpoints.find_api_key(model, base_url_of(model), own, ["OPENAI_API_KEY"])
 
 
 def concurrency(model: ModelConfig) -> int | None:
@@ -98,10 +98,10 @@ def concurrency(model: ModelConfig) -> int | None:
 def check(model: ModelConfig) -> None:
     """Refuse what would fail every item: a bad URL, unknown settings, OpenAI's own host without a key."""
     extra = extra_of(model)
-    url = endpoints.checked_url(model, base_url_of(model), query="put the parameters into extra.query")
+    url = endpoints.check_base_url(model, base_url_of(model), query="put the parameters into extra.query")
     needed = is_official(url) and not extra.has_header("authorization", "api-key")
     why = (
         f"{url.hostname} needs an API key; set OPENAI_API_KEY or endpoint_api_key, or set endpoint_base_url to a "
         "server of your own"
     )
-    endpoints.check_key(model, key_of(model), needed=why if needed else None)
+    endpoints.check_api_key(model, find_api_key(model), needed=why if needed else None)

@@ -7,16 +7,16 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from karenina_toolkit.reply_sanitizer import check_call_count
+from karenina_toolkit.reply_sanitizer import check_tool_call_count
 
 _TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 
 
-class BrokenStream(Exception):
+class IncompleteStream(Exception):
     """Raised for a stream that ended before the reply did: what came until then is no reply."""
 
 
-class Silence(Exception):
+class StreamStalled(Exception):
     """Raised for a stream that said nothing for too long; `began` tells whether there was an answer by then."""
 
     def __init__(self, seconds: float, *, began: bool) -> None:
@@ -25,7 +25,7 @@ class Silence(Exception):
         self.began = began
 
 
-class Patience:
+class StallTimer:
     """The time that a server is given: so long until it begins to answer, and then so long from piece to piece."""
 
     def __init__(self, first: float, between: float) -> None:
@@ -34,7 +34,7 @@ class Patience:
         self._began = False
         self._deadline = asyncio.timeout(first)
 
-    async def __aenter__(self) -> Patience:
+    async def __aenter__(self) -> StallTimer:
         await self._deadline.__aenter__()
         return self
 
@@ -44,22 +44,22 @@ class Patience:
         except TimeoutError:
             if not self._deadline.expired():
                 raise
-            raise Silence(self._seconds, began=self._began) from None
+            raise StreamStalled(self._seconds, began=self._began) from None
 
-    def came(self, *, answer: bool) -> None:
+    def restart(self, *, is_answer: bool) -> None:
         """Something came. Until the first of the `answer` the time runs on, as a sign of life alone is none."""
-        self._began = self._began or answer
+        self._began = self._began or is_answer
         if self._began:
             self._seconds = self._between
             self._deadline.reschedule(asyncio.get_running_loop().time() + self._between)
 
 
-async def assembled(
-    where: str, pieces: AsyncIterable[bytes], patience: Patience, loads: Callable[[bytes], Any]
+async def assemble_stream(
+    where: str, pieces: AsyncIterable[bytes], timer: StallTimer, loads: Callable[[bytes], Any]
 ) -> tuple[dict[str, Any], bytes]:
     """The chat completion that stands in a stream of server-sent events, and the last event as it came.
 
-    An object with an `error` ends it and is given as it is. Raises `BrokenStream` where the stream ends before the
+    An object with an `error` ends it and is given as it is. Raises `IncompleteStream` where the stream ends before the
     reply does, `ValueError` for an event that is no JSON object, and `ReplyTooLarge` for too many calls of tools.
     """
     reply = _Reply(where)
@@ -73,9 +73,9 @@ async def assembled(
             raise ValueError("a piece of its stream is not a JSON object")  # noqa: TRY004 - data from outside
         if chunk.get("error"):
             return {"error": chunk["error"]}, event
-        patience.came(answer=reply.add(chunk))
+        timer.restart(is_answer=reply.add(chunk))
     if not done and reply.finish_reason is None:
-        raise BrokenStream("the stream ended before the reply did")
+        raise IncompleteStream("the stream ended before the reply did")
     return reply.whole(), b""
 
 
@@ -154,7 +154,7 @@ class _Reply:
         known = id if isinstance(id, str) else ""
         index = given if isinstance(given, int) else self._unnumbered(known, place)
         call = self._calls.setdefault(index, _Call())
-        check_call_count(self._where, self._calls)
+        check_tool_call_count(self._where, self._calls)
         self._last = max(self._last, index)
         if id:
             call.id = id

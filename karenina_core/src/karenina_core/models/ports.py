@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "other"]
-StructuredWay = Literal["json_schema", "tool", "prompt"]
+StructuredMode = Literal["json_schema", "tool", "prompt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +196,14 @@ class LLMReply:
 
 @dataclass(slots=True)
 class ParserReply:
-    """What a judge said when it was asked for JSON: the raw `text`, and `way`, how the adapter asked for it.
+    """What a judge said when it was asked for JSON: the raw `text`, and `mode`, how the adapter asked for it.
 
     The text is handed on as it came, also where it is not JSON or does not fit the schema: the core validates it,
     repairs it and asks again, the same for every adapter.
     """
 
     text: str
-    way: StructuredWay
+    mode: StructuredMode
     usage: Usage = Usage(calls=1)
     finish_reason: FinishReason = "stop"
     model: str | None = None

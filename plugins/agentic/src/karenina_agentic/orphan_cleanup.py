@@ -25,7 +25,7 @@ from karenina_toolkit.state_folder import (
     MOST_BYTES,
     UserStateError,
     check_own_folder,
-    flaw_of_file,
+    find_file_flaw,
     make_own_folder,
     state_folder,
 )
@@ -147,7 +147,7 @@ def remove_orphans(root: Path) -> None:
 def _clean_up_list(file: Path, root: Path) -> None:
     handle = os.open(file, _READ_AND_WRITE)
     with os.fdopen(handle, "r+b") as opened:
-        flaw = flaw_of_file(os.fstat(handle))
+        flaw = find_file_flaw(os.fstat(handle))
         if flaw is not None:
             raise OSError(flaw)
         try:

@@ -19,7 +19,7 @@ from karenina_core.models.ports import AgentOptions
 from karenina_core.stages.stage import ModelNeed
 from karenina_template.parsing_stage import ParsingStage, fill_template, read_hints
 from karenina_template.templates.artifact_keys import ANSWER_CLASS, PARSED_ANSWER
-from karenina_toolkit.judge_input import judge_input
+from karenina_toolkit.judge_input import make_judge_input
 
 if TYPE_CHECKING:
     from karenina_template.templates import BoundTemplate
@@ -99,7 +99,7 @@ class AgenticParseTemplate(ParsingStage):
             context.offer_result_field("used_full_trace", False)
             context.offer_result_field("evaluation_input", None)
             return None
-        shown = judge_input(context, full_trace=context.config.core.use_full_trace_for_template)
+        shown = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_template)
         if shown.error is not None:
             context.mark_error(shown.error, Outcome.PARSE_ERROR)
         return shown.text

@@ -20,8 +20,8 @@ from karenina_core.errors import describe_error
 from karenina_core.models.ports import AgentOptions
 from karenina_core.stages.stage import ModelNeed
 from karenina_rubric.score_schema import Score
-from karenina_toolkit.gather_all import together
-from karenina_toolkit.judge_input import JudgeInput, judge_input
+from karenina_toolkit.gather_all import gather_all
+from karenina_toolkit.judge_input import JudgeInput, make_judge_input
 from karenina_toolkit.structured import ask
 
 
@@ -119,8 +119,8 @@ class AgenticRubricEvaluation(Stage):
         traits = list(agentic_traits(context.question))
         shown = None
         if any(trait.context_mode != "workspace_only" for trait, _ in traits):
-            shown = judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric)
-        scored = await together(self._score(context, trait, dynamic, shown) for trait, dynamic in traits)
+            shown = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric)
+        scored = await gather_all(self._score(context, trait, dynamic, shown) for trait, dynamic in traits)
         absent = [one for one in scored if one.verdict is not None and not one.verdict.present]
         counted = [one for one in scored if one not in absent]
         context.set_artifact(

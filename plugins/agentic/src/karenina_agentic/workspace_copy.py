@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from karenina_agentic.workspace_paths import WorkspaceError, is_created_name, printable_path
-from karenina_toolkit.nofollow_files import FOLDER, file_at, opened_folder
+from karenina_toolkit.nofollow_files import FOLDER, open_file_at, open_folder
 
 DEEPEST: Final = 100
 """Folders in folders that a copy goes down to."""
@@ -42,7 +42,7 @@ def copy_folder(
         raise WorkspaceError(f"the workspace {printable_path(source)} lies outside the workspace root {root}")
     try:
         target.mkdir(exist_ok=True)
-        with opened_folder(root, source) as opened:
+        with open_folder(root, source) as opened:
             _Copying(root, left_out or _refuse, most_bytes).folder(opened, source, target, (source,))
     except OSError as error:
         raise WorkspaceError(f"the workspace {printable_path(source)} cannot be copied: {error}") from None
@@ -104,7 +104,7 @@ class _Copying:
         if not real.exists():
             copied.symlink_to(place.readlink())
             return
-        with opened_folder(self._root, real.parent) as parent:
+        with open_folder(self._root, real.parent) as parent:
             found = os.stat(real.name, dir_fd=parent, follow_symlinks=False)
             if stat.S_ISDIR(found.st_mode):
                 self._followed += 1
@@ -142,7 +142,7 @@ class _Copying:
             os.close(opened)
 
     def _file(self, parent: int, name: str, copied: Path) -> None:
-        with file_at(name, parent) as source, copied.open("xb") as target:
+        with open_file_at(name, parent) as source, copied.open("xb") as target:
             found = os.fstat(source.fileno())
             self._count_bytes(found.st_size)
             left = found.st_size  # a file that grows meanwhile is copied as it was

@@ -54,10 +54,10 @@ class Benchmark(BenchmarkContent):
         from karenina_benchmark import storage
         from karenina_core.data.trust import Trust
         from karenina_engine.scheduling.restricted_values import check_paths
-        from karenina_toolkit.bounded_files import allowing
+        from karenina_toolkit.bounded_files import limit_file_size
 
         chosen = Trust.all() if trust == "all" else trust
-        with allowing(max_bytes):
+        with limit_file_size(max_bytes):
             content = storage.load_benchmark(
                 Path(path),
                 lambda file, names: check_paths(file, names, chosen),

@@ -14,7 +14,7 @@ from karenina_core.config import VerificationConfig, read_environment
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY
 from karenina_toolkit import bounded_files
-from karenina_toolkit.value_limits import MAX_DIGITS, trouble_in
+from karenina_toolkit.value_limits import MAX_DIGITS, find_problem
 
 _SECRET_NAME: Final = re.compile(
     r"headers|(^|[_-])(key|token|secret|password|authorization|credential)s?$", re.IGNORECASE
@@ -117,7 +117,7 @@ def _parse(file: Path, text: str) -> Any:
         if "int_max_str_digits" in str(error):
             raise ValueError(f"a whole number has more than {MAX_DIGITS} digits; shorten it") from None
         raise
-    trouble = trouble_in(found)
+    trouble = find_problem(found)
     if trouble is not None:
         raise ValueError(f"{trouble.where}: {trouble.what}; {trouble.cure}".removeprefix(": "))
     return found

@@ -295,6 +295,6 @@ def _open(path: Path) -> IO[bytes]:
 
 def _read_lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
     try:
-        yield from bounded_files.lines_of(file, path)
+        yield from bounded_files.iter_lines(file, path)
     except bounded_files.FileError as error:
         raise to_checkpoint_error(error) from error

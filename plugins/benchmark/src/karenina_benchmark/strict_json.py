@@ -8,7 +8,7 @@ from math import isinf
 from typing import TYPE_CHECKING, Any
 
 from karenina_benchmark.errors import CheckpointError
-from karenina_toolkit.value_limits import MAX_DIGITS, trouble_in_json
+from karenina_toolkit.value_limits import MAX_DIGITS, find_problem_in_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ def parse_object(text: str, path: Path, line: int | None = None, *, what: str = 
         raise CheckpointError(path, place, what, "shorten it, or write it as a text, in quotes") from error
     except RecursionError as error:
         raise CheckpointError(path, place, f"the JSON is nested too deeply for {what}", "check the file") from error
-    trouble = trouble_in_json(text, data)
+    trouble = find_problem_in_json(text, data)
     if trouble is not None:
         within = f"{trouble.where}: " if trouble.where else ""
         raise CheckpointError(path, place, f"{within}{trouble.what}", trouble.cure)

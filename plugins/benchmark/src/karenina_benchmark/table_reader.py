@@ -16,7 +16,7 @@ from zipfile import ZipFile
 from karenina_benchmark.errors import CheckpointError
 from karenina_benchmark.text_files import read_text, to_checkpoint_error
 from karenina_toolkit import bounded_files
-from karenina_toolkit.value_limits import trouble_in_json
+from karenina_toolkit.value_limits import find_problem_in_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ def read_rows(path: str | Path, sheet: str | None = None, *, max_bytes: int | No
     At most 100 MB (of Excel: unpacked) and five million cells are read; `max_bytes` or the environment variable
     `KARENINA_MAX_FILE_BYTES` changes both limits. Raises `CheckpointError`.
     """
-    with bounded_files.allowing(max_bytes):
+    with bounded_files.limit_file_size(max_bytes):
         return _read_rows(Path(path), sheet)
 
 
@@ -140,8 +140,8 @@ def _check_unpacked(file: Path, opened: IO[bytes]) -> None:
     with ZipFile(opened) as archive:
         size = sum(part.file_size for part in archive.infolist())
     if size > limit:
-        unpacked, allowed = bounded_files.size(size), bounded_files.size(limit)
-        raise bounded_files.too_large(file, f"it has {unpacked} unpacked, and at most {allowed} are read", limit)
+        unpacked, allowed = bounded_files.format_size(size), bounded_files.format_size(limit)
+        raise bounded_files.too_large_error(file, f"it has {unpacked} unpacked, and at most {allowed} are read", limit)
 
 
 def _convert_excel_value(cell: Any) -> Any:
@@ -162,7 +162,7 @@ def _limit_cells(file: Path, lines: Iterator[tuple[int, list[Any]]]) -> Iterator
     for line, row in lines:
         cells += len(row) + _CELLS_PER_ROW
         if cells > limit:
-            cure = f"delete empty rows and columns, or {bounded_files.cure(bounded_files.max_file_bytes())}"
+            cure = f"delete empty rows and columns, or {bounded_files.size_limit_cure(bounded_files.max_file_bytes())}"
             raise CheckpointError(file, f"line {line}", f"the table has more than {limit:,} cells", cure)
         yield line, row
 
@@ -204,7 +204,7 @@ def _read_json_lines(file: Path) -> Table:
     columns: dict[str, None] = {}
     try:
         with bounded_files.open_file(file) as opened:
-            for number, line in enumerate(bounded_files.lines_of(opened, file), 1):
+            for number, line in enumerate(bounded_files.iter_lines(opened, file), 1):
                 if not line.strip(_BLANK):
                     continue
                 values = _parse_row(line.removeprefix(BOM_UTF8) if number == 1 else line, file, number)
@@ -228,7 +228,7 @@ def _parse_row(line: bytes, file: Path, number: int) -> dict[str, Any]:
         raise CheckpointError(file, where, f"the JSON is not valid: {error}", "write one object per line") from error
     if not isinstance(values, dict):
         raise CheckpointError(file, where, "the line is not a JSON object", "write one object per line")
-    trouble = trouble_in_json(text, values)
+    trouble = find_problem_in_json(text, values)
     if trouble is not None:
         raise CheckpointError(file, where, trouble.what, trouble.cure)
     return values

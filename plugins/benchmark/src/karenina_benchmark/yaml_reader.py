@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from karenina_benchmark.document import Document, Place, Section
 from karenina_benchmark.errors import CheckpointError
 from karenina_toolkit import bounded_files
-from karenina_toolkit.value_limits import MAX_DEPTH, trouble_in
+from karenina_toolkit.value_limits import MAX_DEPTH, find_problem
 
 if TYPE_CHECKING:
     import yaml
@@ -80,7 +80,10 @@ def read(text: str, file: Path) -> Document:
     except TooManyValues as error:
         what, cure = f"the file has more than {error.limit:,} values", "write it as lines of JSON (.jsonl)"
         raise CheckpointError(
-            file, f"line {error.line}", what, f"{cure}, or {bounded_files.cure(bounded_files.max_file_bytes())}"
+            file,
+            f"line {error.line}",
+            what,
+            f"{cure}, or {bounded_files.size_limit_cure(bounded_files.max_file_bytes())}",
         ) from error
     except (ValueError, OverflowError) as error:  # PyYAML accepts any number in an escape such as \U
         if isinstance(error, CheckpointError):
@@ -88,7 +91,7 @@ def read(text: str, file: Path) -> Document:
         what = "an escape \\U in the YAML is not a valid character"
         raise CheckpointError(file, "", what, "correct that escape") from error
     document = Document(file, value, reader.lines, reader.written)
-    trouble = trouble_in(value) if "\\u" in text or "\\U" in text or reader.deep else None
+    trouble = find_problem(value) if "\\u" in text or "\\U" in text or reader.deep else None
     if trouble is not None:
         line = document.line(trouble.path)
         raise CheckpointError(file, f"line {line}" if line else "", trouble.what, trouble.cure)

@@ -10,7 +10,7 @@ from karenina_checks.settings import ChecksSettings
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, Slot, VerificationConfig, VerificationContext
 from karenina_core.stages.stage import Detection
-from karenina_toolkit.skipping import unless_failed
+from karenina_toolkit.skipping import skip_if_failed
 
 STOPPED: Final = Detection(True, reasoning="the provider stopped the answer")
 
@@ -43,7 +43,7 @@ class AbstentionCheck(JudgeCheck):
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Skips answers that the turn limit broke off."""
-        return unless_failed(context, Keys.RECURSION_LIMIT_REACHED)
+        return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED)
 
     async def detect(self, context: VerificationContext) -> Detection:
         """Ask the judge, unless the provider has stopped the answer or there is nothing to read."""

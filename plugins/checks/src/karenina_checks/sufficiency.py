@@ -8,7 +8,7 @@ from karenina_checks.settings import ChecksSettings
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, Slot, VerificationConfig, VerificationContext
 from karenina_core.stages.stage import Detection
-from karenina_toolkit.skipping import unless_failed
+from karenina_toolkit.skipping import skip_if_failed
 
 
 class SufficiencyCheck(JudgeCheck):
@@ -46,7 +46,7 @@ class SufficiencyCheck(JudgeCheck):
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Skips what an earlier stage has failed already, and templates that no judge fills."""
-        not_failed = unless_failed(
+        not_failed = skip_if_failed(
             context,
             Keys.RECURSION_LIMIT_REACHED,
             Keys.RESPONSE_REFUSED,

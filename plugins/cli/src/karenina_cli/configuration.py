@@ -104,14 +104,14 @@ def _toml_or_json(text: str) -> Any:
     import json
     import tomllib
 
-    from karenina_toolkit.value_limits import trouble_in
+    from karenina_toolkit.value_limits import find_problem
 
     try:
         table = tomllib.loads(f"value = {text}")
         found = table["value"] if len(table) == 1 else json.loads(text)
     except (ValueError, RecursionError):
         found = json.loads(text)
-    if trouble_in(found) is not None:
+    if find_problem(found) is not None:
         raise ValueError("it is too deep or too large")
     return found
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import typer
 
-from karenina_toolkit.urls import completed_url, shown_url
-from karenina_toolkit.value_limits import trouble_in_json
+from karenina_toolkit.urls import complete_url, redact_url
+from karenina_toolkit.value_limits import find_problem_in_json
 
 SPEC_HELP = "interface:model_name, interface:model_name@base_url, or a JSON object of a model's configuration."
 _URL = re.compile(r"@(?P<url>https?://.*)$", re.IGNORECASE)
@@ -52,13 +52,13 @@ def _check_address(interface: str, rest: str) -> None:
     Raises `typer.BadParameter`, which shows nothing that may be a key.
     """
     name, _, address = rest.rpartition("@")
-    url = completed_url(address) if name else None
+    url = complete_url(address) if name else None
     if url is None:
         return
     shown = name if _HARMLESS_NAME.fullmatch(name) else "NAME"
     raise typer.BadParameter(
         f"the address of the server of {interface}:{shown} has no http:// or https://; did you mean "
-        f"{interface}:{shown}@{shown_url(url)}? A name that holds such an '@' is written as a JSON object, with "
+        f"{interface}:{shown}@{redact_url(url)}? A name that holds such an '@' is written as a JSON object, with "
         "model_name and endpoint_base_url"
     )
 
@@ -74,7 +74,7 @@ def _object_of(text: str) -> dict[str, Any]:
         raise typer.BadParameter(
             "the JSON object of a model holds too large a number, or is nested too deeply"
         ) from None
-    trouble = trouble_in_json(text, found)
+    trouble = find_problem_in_json(text, found)
     if trouble is not None:
         place = f" in {trouble.where}" if trouble.where else ""
         raise typer.BadParameter(f"the JSON object of a model cannot be used: {trouble.what}{place}; {trouble.cure}")

@@ -9,7 +9,7 @@ from karenina_core.models.ports import PortError
 from karenina_core.text import replace_surrogates
 from karenina_deep_judgment.prompts import RISK, risk_request
 from karenina_deep_judgment.search_tools import find_search_tool
-from karenina_toolkit.gather_all import together
+from karenina_toolkit.gather_all import gather_all
 from karenina_toolkit.structured import ask, object_schema
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ async def _search_all(
             return "", replace_surrogates(str(error))
 
     unique = list(dict.fromkeys(queries))
-    return dict(zip(unique, await together(one(query) for query in unique), strict=True))
+    return dict(zip(unique, await gather_all(one(query) for query in unique), strict=True))
 
 
 def _schema(numbered: Mapping[str, object]) -> dict[str, Any]:

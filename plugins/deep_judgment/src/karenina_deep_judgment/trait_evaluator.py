@@ -14,7 +14,7 @@ from karenina_deep_judgment.settings import settings_of
 from karenina_deep_judgment.trait_settings import resolve_trait_settings
 from karenina_rubric.evaluators import TraitScore
 from karenina_rubric.score_schema import describe_scale, read_score, score_schema
-from karenina_toolkit.gather_all import together
+from karenina_toolkit.gather_all import gather_all
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class DeepJudgmentTraitEvaluator:
     ) -> Sequence[TraitScore]:
         """One score for each trait, in their order."""
         asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
-        return await together(self._guarded(trait, text, context) for trait in asked)
+        return await gather_all(self._guarded(trait, text, context) for trait in asked)
 
     async def _guarded(self, trait: LLMRubricTrait, text: str, context: VerificationContext) -> TraitScore:
         metadata: dict[str, Any] = {

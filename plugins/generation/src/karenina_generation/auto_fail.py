@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import AutoFailStage, Slot, VerificationContext
-from karenina_toolkit.traces import validate
+from karenina_toolkit.traces import validate_trace
 
 
 class RecursionLimitAutoFail(AutoFailStage):
@@ -52,7 +52,7 @@ class TraceValidationAutoFail(AutoFailStage):
     def execute(self, context: VerificationContext) -> None:
         """Validate, record, and veto where the trace does not end in an answer."""
         trace = context.find_artifact(Keys.TRACE_MESSAGES)
-        verdict = validate(trace or [])
+        verdict = validate_trace(trace or [])
         context.set_artifact(Keys.MCP_ENABLED, True)
         context.set_artifact(Keys.TRACE_VALIDATION_FAILED, not verdict.valid)
         context.set_artifact(Keys.TRACE_VALIDATION_ERROR, verdict.error)

@@ -16,7 +16,7 @@ from karenina_core.stages.stage import ModelNeed
 from karenina_core.text import did_you_mean
 from karenina_generation.few_shot import examples_for, to_turns
 from karenina_generation.settings import GenerationSettings, few_shot_settings
-from karenina_toolkit.traces import final_ai_message, metrics, render, split_reasoning, with_reasoning_apart
+from karenina_toolkit.traces import final_ai_message, measure_trace, render_trace, separate_reasoning, split_reasoning
 
 GENERATION: Final = PromptTask("generation", "")
 """What the answering model is told besides the question: its own system prompt, and the user's `prompt_config`."""
@@ -129,13 +129,13 @@ class GenerateAnswer(Stage):
     def _record_trace(context: VerificationContext, reply: AgentReply) -> None:
         trace: list[Message] = list(reply.trace)
         if context.setting("strip_reasoning"):
-            trace = with_reasoning_apart(trace)
-        context.set_artifact(Keys.RAW_LLM_RESPONSE, render(trace))
+            trace = separate_reasoning(trace)
+        context.set_artifact(Keys.RAW_LLM_RESPONSE, render_trace(trace))
         context.set_artifact(Keys.TRACE_MESSAGES, trace)
         context.set_artifact(Keys.FINAL_AI_MESSAGE, _final_text(trace, reply.finish_reason))
         context.set_artifact(Keys.RECURSION_LIMIT_REACHED, reply.limit_reached)
         _record_end(context, reply.finish_reason)
-        context.set_artifact(Keys.AGENT_METRICS, dict(metrics(trace)))
+        context.set_artifact(Keys.AGENT_METRICS, dict(measure_trace(trace)))
 
 
 def _warn_about_unknown_questions(unknown: Sequence[str], ids: Collection[str]) -> None:

@@ -16,9 +16,9 @@ from pydantic import ValidationError
 
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_core.version import __version__
-from karenina_mcp.elicitation import with_defaults
+from karenina_mcp.elicitation import answer_elicitation
 from karenina_mcp.stdio import Output
-from karenina_mcp.tool_result import text_of
+from karenina_mcp.tool_result import result_text
 from karenina_mcp.transports import transport
 from karenina_toolkit.reply_bounds import ReplyTooLarge
 from karenina_toolkit.tool_error import ToolError
@@ -38,7 +38,7 @@ _MOMENT: Final = 1.0
 
 
 @asynccontextmanager
-async def connected(
+async def open_connections(
     servers: Sequence[Server], workspace: Path | None, bounds: ReplyBounds
 ) -> AsyncIterator[list[Connection]]:
     """Connections to all servers, as long as the block lasts; each has listed its tools.
@@ -107,7 +107,7 @@ class Connection:
                 result = await client.call_tool(tool, dict(arguments), seconds)
         except Exception as error:
             raise self._call_failed(error, link) from None
-        said = text_of(result)
+        said = result_text(result)
         if result.is_error:
             raise ToolError(said or f"{tool} failed, and {self.server} does not say why")
         return said
@@ -221,7 +221,7 @@ def _client(server: Server, workspace: Path | None, output: Output, bounds: Repl
     return Client(
         transport(server, workspace, output, bounds),
         client_info=Implementation(name="karenina", version=__version__),
-        elicitation_callback=with_defaults if server.options.elicitation == "defaults" else None,
+        elicitation_callback=answer_elicitation if server.options.elicitation == "defaults" else None,
     )
 
 

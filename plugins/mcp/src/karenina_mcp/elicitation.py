@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mcp.client import ClientRequestContext
 
 
-async def with_defaults(
+async def answer_elicitation(
     context: ClientRequestContext,  # noqa: ARG001 - it is part of how the library calls
     params: ElicitRequestParams,
 ) -> ElicitResult:

@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, SecretStr, ValidationError
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.strict_settings import StrictSettings
 from karenina_core.text import did_you_mean
-from karenina_toolkit.urls import secret_parts, shown_url
+from karenina_toolkit.urls import find_secret_parts, redact_url
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -67,25 +67,25 @@ class Server:
 
     def url(self) -> str:
         """The URL, with the environment's values in it. Raises `ValueError`."""
-        return filled(self.address)
+        return expand_variables(self.address)
 
     def command(self) -> list[str]:
         """The words of the command line, with the environment's values in them. Raises `ValueError`.
 
         The program is a path: one that stands beside this Python is found too, whatever PATH says.
         """
-        words = [filled(word) for word in shlex.split(self.address)]
+        words = [expand_variables(word) for word in shlex.split(self.address)]
         if not words:
             raise ValueError("it is empty; give a URL or a command line")
-        return [located(words[0]), *words[1:]]
+        return [find_program(words[0]), *words[1:]]
 
     def headers(self) -> dict[str, str]:
         """The headers, with the environment's values in them. Raises `ValueError`."""
-        return {name: filled(value.get_secret_value()) for name, value in self.options.headers.items()}
+        return {name: expand_variables(value.get_secret_value()) for name, value in self.options.headers.items()}
 
     def passed_on(self) -> dict[str, str]:
         """The named variables with their values. Raises `ValueError` for one that is not set."""
-        return {name: filled(f"${{{name}}}") for name in self.options.environment}
+        return {name: expand_variables(f"${{{name}}}") for name in self.options.environment}
 
     def secrets(self) -> set[str]:
         """What must stand in no message: the values of headers, and of variables that are named."""
@@ -95,7 +95,7 @@ class Server:
             return set()
         named = _VARIABLE.findall(self.address)
         found |= {value.split()[-1] for value in found if value.split()}
-        found |= {*secret_parts(self.address)} if self.is_remote else set()
+        found |= {*find_secret_parts(self.address)} if self.is_remote else set()
         return {value for value in (*found, *(os.environ.get(name, "") for name in named)) if len(value) > 3}
 
     def __str__(self) -> str:
@@ -103,16 +103,16 @@ class Server:
 
     def _shown(self) -> str:
         if self.is_remote:
-            return shown_url(self.address)
+            return redact_url(self.address)
         return shlex.join(_without_secrets(shlex.split(self.address)))
 
 
-def wanted(model: ModelConfig) -> bool:
+def has_servers(model: ModelConfig) -> bool:
     """Whether the model names servers."""
     return bool(model.mcp_urls_dict)
 
 
-def servers_of(model: ModelConfig) -> list[Server]:
+def read_servers(model: ModelConfig) -> list[Server]:
     """The servers of the model, each known to be well-formed. Raises `AdapterConfigError` with all problems."""
     found: list[Server] = []
     problems: list[str] = []
@@ -136,7 +136,7 @@ def servers_of(model: ModelConfig) -> list[Server]:
     return found
 
 
-def filled(text: str) -> str:
+def expand_variables(text: str) -> str:
     """`text` with `${NAME}` replaced by the variable of the environment. Raises `ValueError` where it is not set."""
 
     def value(match: re.Match[str]) -> str:
@@ -148,7 +148,7 @@ def filled(text: str) -> str:
     return _VARIABLE.sub(value, text)
 
 
-def located(program: str) -> str:
+def find_program(program: str) -> str:
     """The path of a program. Raises `ValueError` where there is none."""
     found = shutil.which(program) or shutil.which(program, path=sysconfig.get_path("scripts"))
     if found is None:

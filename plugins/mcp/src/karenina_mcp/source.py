@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from karenina_mcp.settings import servers_of, wanted
+from karenina_mcp.settings import has_servers, read_servers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,13 +24,13 @@ class MCPSource:
 
     name = "mcp"
 
-    def wanted(self, model: ModelConfig) -> bool:
+    def applies_to(self, model: ModelConfig) -> bool:
         """Whether the model names servers."""
-        return wanted(model)
+        return has_servers(model)
 
     def check(self, model: ModelConfig) -> None:
         """Refuse what would fail every item: a program that is missing, a bad URL, unknown settings, empty names."""
-        servers_of(model)
+        read_servers(model)
 
     def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:
         """Start or reach all servers at once, and offer their tools."""
@@ -39,9 +39,9 @@ class MCPSource:
 
 @asynccontextmanager
 async def _opened(model: ModelConfig, workspace: Path | None) -> AsyncIterator[Sequence[Tool]]:
-    from karenina_mcp.connection import connected
-    from karenina_mcp.tool_list import offered
+    from karenina_mcp.connection import open_connections
+    from karenina_mcp.tool_list import select_tools
     from karenina_toolkit.reply_bounds import ReplyBounds
 
-    async with connected(servers_of(model), workspace, ReplyBounds.of(model)) as connections:
-        yield offered(connections, model)
+    async with open_connections(read_servers(model), workspace, ReplyBounds.of(model)) as connections:
+        yield select_tools(connections, model)

@@ -21,7 +21,7 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 
-from karenina_toolkit.reply_bounds import MOST_VALUES, value_marks
+from karenina_toolkit.reply_bounds import MOST_VALUES, count_value_marks
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -58,7 +58,7 @@ class Output:
 
 
 @asynccontextmanager
-async def over_stdio(
+async def connect_stdio(
     command: Sequence[str],
     environment: Mapping[str, str],
     folder: Path | None,
@@ -149,7 +149,7 @@ async def _drain(stream: ByteReceiveStream) -> None:
 
 
 def _message(line: bytes) -> Incoming:
-    if len(line) > MOST_VALUES and value_marks(line) > MOST_VALUES:
+    if len(line) > MOST_VALUES and count_value_marks(line) > MOST_VALUES:
         return ValueError(f"a message of more than {MOST_VALUES} values")
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False))

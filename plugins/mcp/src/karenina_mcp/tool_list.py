@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_core.text import did_you_mean
-from karenina_toolkit.tools import size_of
+from karenina_toolkit.tools import measure_size
 
 if TYPE_CHECKING:
     import mcp_types
@@ -44,7 +44,7 @@ class MCPTool:
         return await self.connection.call(self.own_name, arguments)
 
 
-def offered(connections: Sequence[Connection], model: ModelConfig) -> tuple[MCPTool, ...]:
+def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple[MCPTool, ...]:
     """The tools that the model gets.
 
     `mcp_tool_filter` and `mcp_tool_description_overrides` name tools as the model sees them (with their prefix) or as
@@ -76,7 +76,7 @@ def _unfit(connection: Connection) -> Iterator[str]:
     """What makes a server's list of tools one that no model can be sent."""
     server = f"the MCP server {connection.server.name!r}"
     listing = connection.listing
-    size = sum(size_of([tool.name, tool.title, tool.description, tool.input_schema]) for tool in listing)
+    size = sum(measure_size([tool.name, tool.title, tool.description, tool.input_schema]) for tool in listing)
     if size > MOST_OF_TOOLS:
         yield f"{server} describes its tools in {size} characters; {MOST_OF_TOOLS} are the limit"
     for tool in listing:

@@ -17,7 +17,7 @@ from mcp_types import (
 )
 
 
-def text_of(result: CallToolResult) -> str:
+def result_text(result: CallToolResult) -> str:
     """The text of a result, its blocks one below the other; what is no text is described, and its data left out."""
     found = "\n".join(_texts(result.content))
     if not found and result.structured_content is not None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
-from karenina_mcp.stdio import Output, over_stdio
-from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, bounding_hook
+from karenina_mcp.stdio import Output, connect_stdio
+from karenina_toolkit.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
 
 if TYPE_CHECKING:
     from mcp.client import Transport
@@ -35,12 +35,12 @@ def transport(server: Server, workspace: Path | None, output: Output, bounds: Re
     environment = {name: os.environ[name] for name in USUAL_VARIABLES if name in os.environ}
     if workspace is not None and "-m" in command[1:]:
         environment["PYTHONSAFEPATH"] = "1"  # or Python would import what an agent wrote into its workspace
-    return over_stdio(command, {**environment, **server.passed_on()}, workspace, output, bounds)
+    return connect_stdio(command, {**environment, **server.passed_on()}, workspace, output, bounds)
 
 
 @asynccontextmanager
 async def _over_http(server: Server, bounds: ReplyBounds) -> AsyncIterator[Any]:
-    bound = bounding_hook(httpx2.AsyncByteStream, str(server), bounds, by_event=True)
+    bound = make_bounding_hook(httpx2.AsyncByteStream, str(server), bounds, by_event=True)
     headers = {"Accept-Encoding": ACCEPTED_ENCODINGS, **server.headers()}
     longest = max(server.options.start_timeout, server.options.call_timeout)
     seconds = httpx2.Timeout(server.options.start_timeout, read=longest + 5)

@@ -8,7 +8,7 @@ from typing import TypeVar
 from karenina_core.data.rubrics import RubricTrait
 from karenina_core.errors import describe_error
 from karenina_rubric.evaluators import TraitScore
-from karenina_toolkit.gather_all import together
+from karenina_toolkit.gather_all import gather_all
 
 TraitT = TypeVar("TraitT", bound=RubricTrait)
 
@@ -24,4 +24,4 @@ async def score_each(
         except Exception as error:
             return TraitScore(trait.name, result_field, error=describe_error(error))
 
-    return await together(one(trait) for trait in traits)
+    return await gather_all(one(trait) for trait in traits)

@@ -29,8 +29,8 @@ from karenina_rubric.prompts import METRIC, PRESENCE, RUBRIC
 from karenina_rubric.regex_traits import pattern_error
 from karenina_rubric.result_fields import ERRORS, METADATA, ResultFields, summarize_deep_judgment
 from karenina_rubric.settings import RubricSettings
-from karenina_toolkit.gather_all import together
-from karenina_toolkit.judge_input import judge_input
+from karenina_toolkit.gather_all import gather_all
+from karenina_toolkit.judge_input import make_judge_input
 
 if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
@@ -122,14 +122,14 @@ class RubricEvaluation(Stage):
             return True
         if context.find_artifact(Keys.TRACE_VALIDATION_FAILED):
             return Skip("the trace does not end in an answer, and use_full_trace_for_rubric is off")
-        error = judge_input(context, full_trace=False).error
+        error = make_judge_input(context, full_trace=False).error
         return True if error is None else Skip(error)
 
     async def execute(self, context: VerificationContext) -> None:
         """Find the dynamic traits that count, score, and merge."""
         question = context.question
         check_dynamic_names(question.rubric, question.dynamic_rubric)
-        text = judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text
+        text = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text
         dynamic = [one for one in _dynamic_traits(question) if one.summary or one.description]
         presence = await find_present(dynamic, text, context) if dynamic else Presence()
         # The others cannot be scored, whether their concept is present or not.
@@ -183,7 +183,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
             errors[trait.name] = _explain_unclaimed(trait)
         else:
             shares.setdefault(claimer, []).append(trait)
-    evaluated = await together(_evaluate_share(evaluators[at], share, text, context) for at, share in shares.items())
+    evaluated = await gather_all(_evaluate_share(evaluators[at], share, text, context) for at, share in shares.items())
     scores: dict[str, TraitScore] = {}
     for found, failed in evaluated:
         scores.update(found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_rubric.prompts import REASONING
 from karenina_rubric.score_schema import Json, Score, ScoreSchema, read_score, score_schema, with_definitions
-from karenina_toolkit.structured import InvalidReply, misfits, object_schema, repair
+from karenina_toolkit.structured import InvalidReply, find_mismatches, object_schema, repair
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
         raise InvalidReply(f"there is no judgement of {trait.name!r}")
     schema = trait_schema(trait)
     fitted, _ = repair(given, schema)
-    problems = misfits(fitted, schema)
+    problems = find_mismatches(fitted, schema)
     if problems:
         raise InvalidReply("; ".join(problems[:5]))
     return Judgement(read_score(trait, fitted["score"]), fitted["reasoning"] or "")

@@ -12,9 +12,9 @@ from karenina_core.errors import StructuredError
 from karenina_core.models.prompts import fence
 from karenina_core.stages.stage import Skip, Stage
 from karenina_template.templates.artifact_keys import ANSWER_CLASS, PARSED_ANSWER
-from karenina_toolkit.judge_input import judge_input
-from karenina_toolkit.schema_description import field_list
-from karenina_toolkit.skipping import unless_failed
+from karenina_toolkit.judge_input import make_judge_input
+from karenina_toolkit.schema_description import describe_fields
+from karenina_toolkit.skipping import skip_if_failed
 from karenina_toolkit.structured import ask
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karenina_core.models.prompts import PromptTask
     from karenina_core.stages.context import VerificationContext
     from karenina_template.templates import BaseAnswer, BoundTemplate
-    from karenina_toolkit.structured import Structured
+    from karenina_toolkit.structured import StructuredResult
 
 EXTRACTION: Final = """\
 You fill a form with what a response says.
@@ -121,7 +121,7 @@ class ParsingStage(Stage):
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Skips what an earlier stage has failed already."""
-        return unless_failed(
+        return skip_if_failed(
             context,
             Keys.RECURSION_LIMIT_REACHED,
             Keys.RESPONSE_REFUSED,
@@ -136,7 +136,7 @@ class ParsingStage(Stage):
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         text = ""
         if bound.judge_fields:
-            shown = judge_input(context, full_trace=context.config.core.use_full_trace_for_template)
+            shown = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_template)
             if shown.error is not None:
                 context.mark_error(shown.error, Outcome.PARSE_ERROR)
                 return
@@ -159,7 +159,7 @@ async def fill_template(
     task: PromptTask,
     request: str,
     schema: Mapping[str, Any] | None = None,
-) -> Structured[BaseAnswer]:
+) -> StructuredResult[BaseAnswer]:
     """Have the judge fill the template and bind what it says to the question's truths.
 
     `schema` is the template's own, where the caller has it already. How the reply was had (way, tries, repaired) is
@@ -168,7 +168,7 @@ async def fill_template(
     response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
     form = bound.judge_schema() if schema is None else schema
     found = await ask(context, task, request, form, lambda values: bound.bind(values, response))
-    context.set_result_field("parsing", {"way": found.way, "tries": found.tries, "repaired": found.repaired})
+    context.set_result_field("parsing", {"way": found.mode, "tries": found.tries, "repaired": found.repaired})
     return found
 
 
@@ -177,7 +177,12 @@ def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str
 
     What a template's questions share comes first, so that servers can keep it.
     """
-    parts = [field_list(schema, hints), f"Question: {question}", f"Response:\n{fence(response, 'response')}", "JSON:"]
+    parts = [
+        describe_fields(schema, hints),
+        f"Question: {question}",
+        f"Response:\n{fence(response, 'response')}",
+        "JSON:",
+    ]
     return "\n\n".join(parts)
 
 

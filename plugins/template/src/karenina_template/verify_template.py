@@ -13,7 +13,7 @@ from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import ModelNeed
 from karenina_template.templates.artifact_keys import ANSWER_CLASS, PARSED_ANSWER
-from karenina_toolkit.skipping import unless_failed
+from karenina_toolkit.skipping import skip_if_failed
 
 if TYPE_CHECKING:
     from karenina_template.templates import BaseAnswer
@@ -93,7 +93,7 @@ class VerifyTemplate(Stage):
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Skips what an earlier stage has failed already."""
-        return unless_failed(context, Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED)
+        return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
         """Compare the fields, then search the patterns in the raw response; in a thread where that takes its time."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from karenina_core.config import find_adapter, prompt_instructions
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.models.ports import CallInfo
-from karenina_toolkit.service_call import ask_service
+from karenina_toolkit.service_call import call_service
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class PlainPorts:
+class StagePorts:
     """The ports of one stage. Each call is made once; tools of MCP servers are not started."""
 
     plugins: Plugins
@@ -59,7 +59,7 @@ class PlainPorts:
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
         """Return what `ask` brings. Raises `PortError`."""
-        return await ask_service(ask, self.request_timeout)
+        return await call_service(ask, self.request_timeout)
 
     def enter_workspace(self, workspace: Path) -> None:
         """Do nothing: no tools are started."""

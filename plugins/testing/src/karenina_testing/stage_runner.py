@@ -19,7 +19,7 @@ from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item, ItemError, State
 from karenina_core.stages.stage import Stage
 from karenina_testing.scripted_models import ScriptedModels
-from karenina_testing.stage_ports import PlainPorts
+from karenina_testing.stage_ports import StagePorts
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ async def run_stage(
         config = VerificationConfig(answering_models=[model], parsing_models=[judge], **settings)
     asked = question or Question(question="What is asked?")
     plan = order_stages([SelectedStage(stage(), "under-test", "0")])
-    ports = PlainPorts(room, config.core.request_timeout)
+    ports = StagePorts(room, config.core.request_timeout)
     item = Item(
         question=asked,
         answering_model=model,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from karenina_core.models.ports import AgentOptions, AgentReply, Message, Turn, TurnGuard
 
 
-class AgentTime:
+class AgentClock:
     """The clock of one agent run. `where` names the model and its server in errors.
 
     `options` are those of the run, with a guard that stops the clock whenever a request waits: for a free slot, until

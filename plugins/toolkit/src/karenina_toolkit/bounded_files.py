@@ -49,7 +49,7 @@ class FileError(KareninaError, ValueError):
 
 
 @contextmanager
-def allowing(max_bytes: int | None) -> Iterator[None]:
+def limit_file_size(max_bytes: int | None) -> Iterator[None]:
     """Read at most `max_bytes` of each file inside the block; None changes nothing."""
     if max_bytes is not None and max_bytes < 1:
         raise ValueError(f"max_bytes is a number of bytes above 0, not {max_bytes}")
@@ -61,7 +61,10 @@ def allowing(max_bytes: int | None) -> Iterator[None]:
 
 
 def max_file_bytes() -> int:
-    """Return the bound that holds: of `allowing`, else of the environment, else `MAX_BYTES`. Raises `ConfigError`."""
+    """Return the bound in effect: that of `limit_file_size`, else of the environment, else `MAX_BYTES`.
+
+    Raises `ConfigError`.
+    """
     allowed = _allowed.get()
     if allowed is not None:
         return allowed
@@ -77,7 +80,7 @@ def max_file_bytes() -> int:
 
 def read_text(path: Path, *, max_bytes: int | None = None) -> str:
     """Return the text of a UTF-8 file, without a byte-order mark. Raises `FileError`."""
-    return decoded(read_bytes(path, max_bytes=max_bytes), path)
+    return decode_text(read_bytes(path, max_bytes=max_bytes), path)
 
 
 def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
@@ -85,7 +88,7 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
 
     A pipe is read because `-c <(command)` is one. It is given up after 30 seconds without data.
     """
-    with allowing(max_bytes):
+    with limit_file_size(max_bytes):
         most = max_file_bytes()
         try:
             with _opened(path) as file:
@@ -97,9 +100,9 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
                 else:
                     raise _not_a_file(path, file)
         except OSError as error:
-            raise unreadable(path, error) from error
+            raise unreadable_error(path, error) from error
         if len(found) > most:
-            raise too_large(path, f"it holds more than {size(most)}", most)
+            raise too_large_error(path, f"it holds more than {format_size(most)}", most)
         return found
 
 
@@ -119,11 +122,11 @@ def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
             file.close()
             raise
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise unreadable_error(path, error) from error
     return file
 
 
-def lines_of(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterator[bytes]:
+def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterator[bytes]:
     """Yield the lines of an open file, none of which is longer than `LONGEST_LINE`. Raises `FileError`."""
     most, number, seen = max_file_bytes(), 0, 0
     longest = LONGEST_LINE if any_size else min(LONGEST_LINE, most)
@@ -131,19 +134,19 @@ def lines_of(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterator
         try:
             line = file.readline(longest + 1) or b""
         except OSError as error:
-            raise unreadable(path, error) from error
+            raise unreadable_error(path, error) from error
         if not line:
             return
         number, seen = number + 1, seen + len(line)
         if len(line) > longest:
-            what = f"the line is longer than {size(longest)}"
+            what = f"the line is longer than {format_size(longest)}"
             raise FileError(path, f"line {number}", what, "divide it, or shorten the longest of its texts")
         if seen > most and not any_size:  # the file grew since it was opened
-            raise too_large(path, f"it holds more than {size(most)}", most)
+            raise too_large_error(path, f"it holds more than {format_size(most)}", most)
         yield line
 
 
-def decoded(data: bytes, path: Path) -> str:
+def decode_text(data: bytes, path: Path) -> str:
     """Return UTF-8 bytes of a file as text, without a byte-order mark. Raises `FileError`."""
     try:
         return data.decode("utf-8-sig")
@@ -153,19 +156,19 @@ def decoded(data: bytes, path: Path) -> str:
         ) from error
 
 
-def unreadable(path: Path, error: OSError) -> FileError:
+def unreadable_error(path: Path, error: OSError) -> FileError:
     """The error for a file that the system does not open or read."""
     if isinstance(error, FileNotFoundError):
         return FileError(path, "", "there is no such file", "check the path")
     return FileError(path, "", f"it cannot be read: {error.strerror or error}", "check the path and its rights")
 
 
-def too_large(path: Path, what: str, most: int) -> FileError:
+def too_large_error(path: Path, what: str, most: int) -> FileError:
     """The error for a file beyond the bound."""
-    return FileError(path, "", what, cure(most))
+    return FileError(path, "", what, size_limit_cure(most))
 
 
-def cure(most: int) -> str:
+def size_limit_cure(most: int) -> str:
     """Return how a bound of so many bytes is raised."""
     return (
         f"if you trust the file, set the environment variable {VARIABLE}, or `max_bytes` in Python, to more than {most}"
@@ -195,7 +198,7 @@ def _not_a_file(path: Path, file: IO[bytes]) -> FileError:
 def _check_size(file: IO[bytes], path: Path, most: int) -> None:
     found = os.fstat(file.fileno()).st_size
     if found > most:
-        raise too_large(path, f"it has {size(found)}, and at most {size(most)} are read", most)
+        raise too_large_error(path, f"it has {format_size(found)}, and at most {format_size(most)} are read", most)
 
 
 def _piped(file: IO[bytes], path: Path, most: int) -> bytes:
@@ -218,6 +221,6 @@ def _piped(file: IO[bytes], path: Path, most: int) -> bytes:
     return bytes(found)
 
 
-def size(count: int) -> str:
+def format_size(count: int) -> str:
     """Return a number of bytes in words."""
     return f"{count / 1e6:,.1f} MB".replace(".0 MB", " MB") if count >= 1_000_000 else f"{count:,} bytes"

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, SecretStr, field_validator
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.from_files import FromFiles
 from karenina_core.models.strict_settings import StrictSettings
-from karenina_toolkit.urls import completed_url, is_loopback, shown_url
+from karenina_toolkit.urls import complete_url, is_loopback, redact_url
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -64,7 +64,7 @@ class ToolLoopExtra(ServerExtra):
     )
 
 
-def checked_url(
+def check_base_url(
     model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "give the base URL alone"
 ) -> SplitResult:
     """The parts of a model's base URL, which ends with no slash. Raises `AdapterConfigError`, which shows no secret.
@@ -72,9 +72,9 @@ def checked_url(
     `like` is an example of a right one, and `query` says what to do about a query in it.
     """
     where = f"model {model.id!r}, endpoint_base_url"
-    meant = completed_url(base_url)
+    meant = complete_url(base_url)
     if meant is not None:
-        raise AdapterConfigError(f"{where}: it has no http:// or https://; did you mean {shown_url(meant)!r}?")
+        raise AdapterConfigError(f"{where}: it has no http:// or https://; did you mean {redact_url(meant)!r}?")
     try:
         url = urlsplit(base_url)
         _ = url.port
@@ -91,7 +91,7 @@ def checked_url(
     return url
 
 
-def may_have_secrets(base_url: str | None, own: Iterable[str]) -> bool:
+def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
     """Whether secrets of the user's environment may be sent to the server.
 
     They go to this machine and to the servers of the base URLs `own`: where the environment points to, and the
@@ -104,19 +104,19 @@ def may_have_secrets(base_url: str | None, own: Iterable[str]) -> bool:
     return here is not None and (is_loopback(here[1]) or any(_server(one) == here for one in own))
 
 
-def key_of(model: ModelConfig, base_url: str | None, own: Iterable[str], variables: Iterable[str]) -> str | None:
+def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], variables: Iterable[str]) -> str | None:
     """The API key: the model's, else that of the first environment variable of `variables` that is set.
 
-    None where there is none, and where that of the environment may not be sent to the server: see `may_have_secrets`.
+    Return None if there is none, or if `may_receive_secrets` does not allow to send that of the environment.
     """
     if model.endpoint_api_key is not None:
         return model.endpoint_api_key.get_secret_value() or None
-    if not may_have_secrets(base_url, own):
+    if not may_receive_secrets(base_url, own):
         return None
     return next((key for name in variables if (key := os.environ.get(name))), None)
 
 
-def check_key(model: ModelConfig, key: str | None, *, needed: str | None = None) -> None:
+def check_api_key(model: ModelConfig, key: str | None, *, needed: str | None = None) -> None:
     """Refuse a key that cannot be sent; and that there is none, where it is `needed`, which says why.
 
     Raises `AdapterConfigError`.

@@ -41,7 +41,7 @@ def has_no_credit(said: str, codes: AbstractSet[str]) -> bool:
     return bool(codes & _NO_CREDIT_CODES) or _NO_CREDIT_WORDS.search(said[:_LOOKED_AT]) is not None
 
 
-def cure_in_words(status: int, said: str, codes: AbstractSet[str]) -> str | None:
+def cure_for_message(status: int, said: str, codes: AbstractSet[str]) -> str | None:
     """Return what the words of an error say to do, which beats what its status says; None if nothing."""
     said = said[:_LOOKED_AT]
     if status in _TOO_LONG_STATUSES and (codes & _TOO_LONG_CODES or _TOO_LONG_WORDS.search(said)):
@@ -49,13 +49,13 @@ def cure_in_words(status: int, said: str, codes: AbstractSet[str]) -> str | None
     return WRITE_HTTPS if _PLAIN_TO_TLS.search(said) else None
 
 
-def tls_cure(said: str) -> str | None:
+def cure_for_tls_error(said: str) -> str | None:
     """Return what to do about a failed TLS handshake if the server answered it in plain text."""
     upper = said.upper().replace(" ", "_")
     return WRITE_HTTP if any(word.upper() in upper for word in _TLS_TO_PLAIN) else None
 
 
-def path_cure(base_url: str, usual: str = "/v1") -> str:
+def cure_for_path(base_url: str, usual: str = "/v1") -> str:
     """Return what to do about the path of a base URL that a server does not know; most servers have the `usual` one.
 
     No part of the path is repeated, as it may be a secret.
@@ -66,16 +66,16 @@ def path_cure(base_url: str, usual: str = "/v1") -> str:
     return f"endpoint_base_url has no path: is it {url.scheme}://{url.netloc.rpartition('@')[2]}{usual}?"
 
 
-def page_in(said: str) -> str | None:
+def find_page_text(said: str) -> str | None:
     """Return the text of a web page that `said` quotes; None if there is none."""
     found = _QUOTED_PAGE.search(said[:_LOOKED_AT])
     if found is None:
         return None
-    text = page_text(said[found.start() :].replace("\\n", " "))
+    text = read_page_text(said[found.start() :].replace("\\n", " "))
     return text.rstrip("'\" ") if text is not None else None
 
 
-def page_text(body: str) -> str | None:
+def read_page_text(body: str) -> str | None:
     """Return the text of a web page, without its tags, from the beginning; None if `body` is no web page."""
     if _PAGE.match(body) is None:
         return None

@@ -11,7 +11,7 @@ from karenina_core.errors import ItemInterrupt, RunError
 T = TypeVar("T")
 
 
-async def together(works: Iterable[Awaitable[T]]) -> list[T]:
+async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
     """The results of works that are under way at once, in their order. For stages that make several calls.
 
     Where one raises, the others go on to their end before it comes out here: a call that is under way is paid for, and

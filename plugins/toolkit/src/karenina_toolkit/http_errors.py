@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError, category_of_status
-from karenina_toolkit.error_cures import NO_CREDIT, cure_in_words, has_no_credit, page_text
+from karenina_toolkit.error_cures import NO_CREDIT, cure_for_message, has_no_credit, read_page_text
 from karenina_toolkit.reply_bounds import BrokenReply
 
 SHOWN_CHARACTERS = 300
@@ -28,7 +28,7 @@ CURES: Final[Mapping[int, str]] = {
 """What to do about a status, where the adapter knows nothing better."""
 
 
-class HTTPFailure(PortError):
+class HTTPStatusError(PortError):
     """An HTTP status of 300 or more. `server_text` is all that the server said, for the adapter's own eyes."""
 
     def __init__(self, message: str, server_text: str, category: ErrorCategory, status: int, retry_after: float | None):
@@ -36,7 +36,7 @@ class HTTPFailure(PortError):
         self.server_text = server_text
 
 
-def http_failure(
+def status_error(
     where: str,
     status: int,
     headers: Mapping[str, str],
@@ -44,7 +44,7 @@ def http_failure(
     secrets: Sequence[str],
     prompt: Sequence[Message],
     cures: Mapping[int, str] = CURES,
-) -> HTTPFailure:
+) -> HTTPStatusError:
     """The error for a reply with `status`, made of what the server said in `body`.
 
     `where` names the model and its server; `secrets` and the passages of `prompt` are masked in the message; `cures`
@@ -52,43 +52,43 @@ def http_failure(
     """
     said, codes = _said(body)
     category = category_of_status(status) if status >= 400 else ErrorCategory.PERMANENT
-    cure = cure_in_words(status, said, codes) or cures.get(status, "")
+    cure = cure_for_message(status, said, codes) or cures.get(status, "")
     if has_no_credit(said, codes):
         category, cure = ErrorCategory.PERMANENT, NO_CREDIT
     elif status < 400:
         cure = "the server redirects: set endpoint_base_url to where it really is"
-    page = page_text(body)
-    shown = shown_text(said if page is None else f"a web page, {page}", secrets, prompt)
+    page = read_page_text(body)
+    shown = redact_text(said if page is None else f"a web page, {page}", secrets, prompt)
     message = f"{where} answered HTTP {status}{f': {shown}' if shown else ''}"
     message = f"{message.removesuffix('.')}; {cure}" if cure else message
-    return HTTPFailure(message, said, category, status, retry_after(headers))
+    return HTTPStatusError(message, said, category, status, retry_after(headers))
 
 
-def not_json(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
+def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
     """The error for a reply of status 200 that is not JSON; it quotes the beginning, as far as that may be shown.
 
-    `path` is as in `web_page`.
+    `path` is as in `web_page_error`.
     """
     body = raw[:_LONGEST_ERROR].decode("utf-8", "replace")
-    page = page_text(body)
+    page = read_page_text(body)
     if page is not None:
-        return web_page(where, page, secrets, prompt, path)
-    shown = shown_text(body, secrets, prompt)
+        return web_page_error(where, page, secrets, prompt, path)
+    shown = redact_text(body, secrets, prompt)
     said = f"its body is not JSON: {shown}" if shown else "its body is empty" if not raw.strip() else "it is not JSON"
     return BrokenReply(f"{where} sent no usable reply: {said}")
 
 
-def web_page(where: str, page: str, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
+def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
     """The error for a web page of the text `page` in the place of a reply; `path` says what to do about the address.
 
     It is what another address of the server shows, so that the call is not repeated.
     """
-    shown = shown_text(page, secrets, prompt)
+    shown = redact_text(page, secrets, prompt)
     said = f"{where} sent a web page instead of JSON{f' ({shown})' if shown else ''}; {path}"
     return PortError(said, category=ErrorCategory.PERMANENT)
 
 
-def system_error(error: BaseException) -> OSError | None:
+def find_system_error(error: BaseException) -> OSError | None:
     """What the system said: the first of its errors below an SDK's, or its own cause.
 
     HTTP clients hide it as a mere context, and contexts go on to what the caller was doing: hence not the last.
@@ -99,7 +99,7 @@ def system_error(error: BaseException) -> OSError | None:
     return found.__cause__ if found is not None and isinstance(found.__cause__, OSError) else found
 
 
-def shown_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = ()) -> str:
+def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = ()) -> str:
     """What may be shown of a server's `text`: some 300 characters on one line, no secret, nothing of the prompt."""
     for secret in sorted(secrets, key=len, reverse=True):
         if secret:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
-from karenina_toolkit.traces import render
+from karenina_toolkit.traces import render_trace
 
 if TYPE_CHECKING:
     from karenina_core.stages.context import VerificationContext
@@ -21,7 +21,7 @@ class JudgeInput:
     error: str | None = None
 
 
-def judge_input(context: VerificationContext, *, full_trace: bool) -> JudgeInput:
+def make_judge_input(context: VerificationContext, *, full_trace: bool) -> JudgeInput:
     """The input of a judge, and the result's root fields about it (the first stage that asks sets them).
 
     A plain answer is both the conversation and its end. The calling stage declares RAW_LLM_RESPONSE, TRACE_MESSAGES
@@ -32,7 +32,7 @@ def judge_input(context: VerificationContext, *, full_trace: bool) -> JudgeInput
     if not trace:
         found = JudgeInput(raw, full_trace)
     elif full_trace:
-        found = JudgeInput(render(trace), True)
+        found = JudgeInput(render_trace(trace), True)
     else:
         final = context.find_artifact(Keys.FINAL_AI_MESSAGE)
         if final is None:

@@ -23,12 +23,12 @@ FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class NotAFile(OSError):
+class NotAFileError(OSError):
     """What was opened is not a plain file."""
 
 
 @contextmanager
-def opened_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int]:
+def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int]:
     """Yield a descriptor of `folder`, which is `root` or lies below it; with `make`, missing folders are made.
 
     `root` is a resolved path. Raises `OSError`, also for a link on the way.
@@ -49,18 +49,18 @@ def opened_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[i
         os.close(here)
 
 
-def opened_file(root: Path, file: Path) -> IO[bytes]:
+def open_file(root: Path, file: Path) -> IO[bytes]:
     """Open a plain file below `root` to read. Raises `OSError`, also for a link on the way and for a FIFO."""
-    with opened_folder(root, file.parent) as folder:
-        return file_at(file.name, folder)
+    with open_folder(root, file.parent) as folder:
+        return open_file_at(file.name, folder)
 
 
-def file_at(name: str, folder: int) -> IO[bytes]:
+def open_file_at(name: str, folder: int) -> IO[bytes]:
     """Open a plain file of an open folder to read. Raises `OSError`, also for a link and for a FIFO."""
     handle = os.open(name, FILE, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise NotAFile("it is not a file")
+        raise NotAFileError("it is not a file")
     return os.fdopen(handle, "rb")
 
 
@@ -69,7 +69,7 @@ def replace_file(root: Path, file: Path, content: bytes) -> None:
 
     Other names (hard links) of the file that was there keep the old content. Raises `OSError`.
     """
-    with opened_folder(root, file.parent, make=True) as folder:
+    with open_folder(root, file.parent, make=True) as folder:
         mode = _mode_to_keep(file.name, folder)
         temporary = f".{secrets.token_hex(8)}.new"
         handle = os.open(temporary, _NEW, 0o666, dir_fd=folder)

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, Final, Protocol, cast
 
-from karenina_toolkit.reply_bounds import MOST_VALUES, BrokenReply, ReplyBounds, ReplyTooLarge, value_marks
+from karenina_toolkit.reply_bounds import MOST_VALUES, BrokenReply, ReplyBounds, ReplyTooLarge, count_value_marks
 
 ACCEPTED_ENCODINGS: Final = "gzip, deflate"
 """What a client may name in `Accept-Encoding`: the encodings that are unpacked here."""
@@ -67,7 +67,7 @@ class Unpacker:
         return rest
 
 
-async def bounded(
+async def bound_body(
     pieces: AsyncIterable[bytes], encoding: str, where: str, bounds: ReplyBounds, *, by_event: bool = False
 ) -> AsyncIterator[bytes]:
     """Yield the unpacked body of a reply from the server `where`. Raises `ReplyTooLarge` and `BrokenReply`.
@@ -82,7 +82,7 @@ async def bounded(
         bounds.check_size(where, packed)  # packed data may unpack to nothing
         for unpacked in unpacker.add(piece):
             size += len(unpacked)
-            marks += value_marks(unpacked)
+            marks += count_value_marks(unpacked)
             bounds.check_size(where, size)
             if marks > MOST_VALUES:
                 raise ReplyTooLarge(f"{where} sent a reply of more than {MOST_VALUES} JSON values, which was cut off")
@@ -115,7 +115,7 @@ class _BoundedStream:
         await self._stream.aclose()
 
 
-def bounding_hook(
+def make_bounding_hook(
     stream_type: type[object], where: str, bounds: ReplyBounds, *, by_event: bool = False
 ) -> Callable[[Any], Awaitable[None]]:
     """Return a hook for the responses of a client of the httpx family, which bounds and unpacks their bodies.
@@ -129,7 +129,7 @@ def bounding_hook(
         _check_asked_for(response.extensions.get("network_stream"), where)
         encoding = response.headers.pop("content-encoding", "")
         events = by_event and response.headers.get("content-type", "").startswith("text/event-stream")
-        pieces = bounded(response.stream, encoding, where, bounds, by_event=events)
+        pieces = bound_body(response.stream, encoding, where, bounds, by_event=events)
         response.stream = kind(response.stream, pieces)
 
     return bound

@@ -64,7 +64,7 @@ def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
 
     Raises `ValueError` if it is not JSON, nested deeper than `DEEPEST` levels, or of more than `MOST_VALUES` values.
     """
-    if len(raw) > MOST_VALUES and value_marks(raw) > MOST_VALUES:
+    if len(raw) > MOST_VALUES and count_value_marks(raw) > MOST_VALUES:
         raise ValueError(f"its JSON holds more than {MOST_VALUES} values")
     try:
         value = loads(raw)
@@ -75,7 +75,7 @@ def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
     return value
 
 
-def value_marks(raw: bytes) -> int:
+def count_value_marks(raw: bytes) -> int:
     """Return the number of characters in `raw` that may begin another JSON value: an upper bound of the values."""
     return raw.count(b",") + raw.count(b"{") + raw.count(b"[")
 
@@ -96,7 +96,7 @@ def _inside(value: Any) -> Any:
     return value if isinstance(value, (list, tuple)) else ()
 
 
-def port_error_in(error: BaseException | None) -> PortError | None:
+def find_port_error(error: BaseException | None) -> PortError | None:
     """Return the `PortError` that an SDK wrapped in errors of its own, if there is one."""
     seen = 0
     while error is not None and seen < 20:

@@ -23,7 +23,7 @@ MOST_TOOL_CALLS: Final = 500
 _WHOLE: Final = {int}
 
 
-def token_count(value: object) -> int:
+def read_token_count(value: object) -> int:
     """Return the number of tokens that a reply names as `value`: 0 if it is no number, at most `MOST_TOKENS`."""
     if isinstance(value, float):
         value = 0 if math.isnan(value) else MOST_TOKENS if math.isinf(value) and value > 0 else _floor(value)
@@ -36,7 +36,7 @@ def _floor(value: float) -> int:
     return 0 if value < 0 else int(value)
 
 
-def check_call_count(where: str, calls: Sized) -> None:
+def check_tool_call_count(where: str, calls: Sized) -> None:
     """Raise `ReplyTooLarge` if a reply of the server `where` asks for more than `MOST_TOOL_CALLS` calls."""
     if len(calls) > MOST_TOOL_CALLS:
         raise ReplyTooLarge(
@@ -44,24 +44,24 @@ def check_call_count(where: str, calls: Sized) -> None:
         )
 
 
-def checked_llm_reply(reply: LLMReply) -> LLMReply:
+def sanitize_llm_reply(reply: LLMReply) -> LLMReply:
     """Return the reply with counts that can be stored and texts that can be written."""
-    usage, text = checked_usage(reply.usage), _text(reply.text)
+    usage, text = sanitize_usage(reply.usage), _text(reply.text)
     model, reasoning = _optional(reply.model), _optional(reply.reasoning)
     if usage is reply.usage and text is reply.text and model is reply.model and reasoning is reply.reasoning:
         return reply
     return replace(reply, text=text, usage=usage, model=model, reasoning=reasoning)
 
 
-def checked_parser_reply(reply: ParserReply) -> ParserReply:
+def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
     """Return the reply with counts that can be stored and texts that can be written."""
-    usage, text, model = checked_usage(reply.usage), _text(reply.text), _optional(reply.model)
+    usage, text, model = sanitize_usage(reply.usage), _text(reply.text), _optional(reply.model)
     if usage is reply.usage and text is reply.text and model is reply.model:
         return reply
     return replace(reply, text=text, usage=usage, model=model)
 
 
-def checked_turn(where: str, turn: Turn) -> Turn:
+def sanitize_turn(where: str, turn: Turn) -> Turn:
     """Return the turn with counts that can be stored and texts that can be written.
 
     Raises `BrokenReply` for ids that cannot be written and for arguments nested too deeply, and `ReplyTooLarge`.
@@ -70,23 +70,23 @@ def checked_turn(where: str, turn: Turn) -> Turn:
     return replace(
         turn,
         message=message,
-        usage=checked_usage(turn.usage),
+        usage=sanitize_usage(turn.usage),
         model=_optional(turn.model),
         wire=turn.wire if turn.wire is None else _values(where, turn.wire),
     )
 
 
-def checked_agent_reply(where: str, reply: AgentReply) -> AgentReply:
-    """Return the reply with counts that can be stored and texts that can be written. Raises as `checked_turn`."""
+def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
+    """Return the reply with counts that can be stored and texts that can be written. Raises as `sanitize_turn`."""
     return replace(
         reply,
         trace=tuple(_message(where, message) for message in reply.trace),
-        usage=checked_usage(reply.usage),
+        usage=sanitize_usage(reply.usage),
         model=_optional(reply.model),
     )
 
 
-def checked_usage(usage: Usage) -> Usage:
+def sanitize_usage(usage: Usage) -> Usage:
     """Return the usage with each count between 0 and `MOST_TOKENS`; the same object if they are."""
     counts = (
         usage.input_tokens,
@@ -98,12 +98,12 @@ def checked_usage(usage: Usage) -> Usage:
     )
     if set(map(type, counts)) == _WHOLE and min(counts) >= 0 and max(counts) <= MOST_TOKENS:
         return usage
-    return Usage(*map(token_count, counts))
+    return Usage(*map(read_token_count, counts))
 
 
 def _message(where: str, message: Message) -> Message:
     if message.tool_calls:
-        check_call_count(where, message.tool_calls)
+        check_tool_call_count(where, message.tool_calls)
     _check_id(where, message.tool_call_id)
     return replace(
         message,

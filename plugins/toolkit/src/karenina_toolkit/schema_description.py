@@ -22,7 +22,7 @@ _WORDS: Final[Mapping[str, str]] = {
 _DEEPEST: Final = 4
 
 
-def field_list(schema: Mapping[str, Any], hints: Mapping[str, str] | None = None) -> str:
+def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None = None) -> str:
     """The fields of an object's JSON Schema, a line each: name, description, kind of value, and a hint where there is
     one."""
     lines = []
@@ -30,11 +30,11 @@ def field_list(schema: Mapping[str, Any], hints: Mapping[str, str] | None = None
         description = " ".join(str(part.get("description", "")).split())
         hint = " ".join((hints or {}).get(name, "").split())
         told = f"{name}: {description}" if description else name
-        lines.append(f"- {told} ({kind_of(part, schema)})" + (f" Hint: {hint}" if hint else ""))
+        lines.append(f"- {told} ({describe_type(part, schema)})" + (f" Hint: {hint}" if hint else ""))
     return "\n".join(["Fields:", *lines])
 
 
-def kind_of(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
+def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
     """What values fit a part of a JSON Schema, in words: `list of text or null`, `one of "a", "b"`."""
     if depth > _DEEPEST:
         return "..."
@@ -42,10 +42,10 @@ def kind_of(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) ->
         found: Any = root
         for step in str(part["$ref"]).removeprefix("#/").split("/"):
             found = found.get(step, {}) if isinstance(found, Mapping) else {}
-        return kind_of(found, root, depth + 1)
+        return describe_type(found, root, depth + 1)
     for key in ("anyOf", "oneOf"):
         if key in part:
-            return " or ".join(dict.fromkeys(kind_of(option, root, depth) for option in part[key]))
+            return " or ".join(dict.fromkeys(describe_type(option, root, depth) for option in part[key]))
     if "const" in part:
         return json.dumps(part["const"], ensure_ascii=False)
     if "enum" in part:
@@ -54,13 +54,13 @@ def kind_of(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) ->
     if kinds is None:
         return "any value"
     if isinstance(kinds, list):
-        return " or ".join(kind_of({**part, "type": kind}, root, depth) for kind in kinds)
+        return " or ".join(describe_type({**part, "type": kind}, root, depth) for kind in kinds)
     if kinds == "string" and "format" in part:
         return _text(part["format"])
     if kinds == "array" and "items" in part:
-        return f"list of {kind_of(part['items'], root, depth + 1)}"
+        return f"list of {describe_type(part['items'], root, depth + 1)}"
     if kinds == "object" and part.get("properties"):
-        inner = ", ".join(f"{name}: {kind_of(one, root, depth + 1)}" for name, one in part["properties"].items())
+        inner = ", ".join(f"{name}: {describe_type(one, root, depth + 1)}" for name, one in part["properties"].items())
         return f"object with {inner}"
     return _WORDS.get(str(kinds), str(kinds))
 

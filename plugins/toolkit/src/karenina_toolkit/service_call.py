@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from karenina_core.stages.state import Ask
 
 
-async def ask_service(ask: Ask, limit: float) -> str:
+async def call_service(ask: Ask, limit: float) -> str:
     """What `ask` brings within `limit` seconds. Raises `PortError`, with what it raised in words.
 
     A plain function runs in a thread, which is left alone where it hangs, so that the time limit holds.

@@ -21,7 +21,7 @@ _FAILS: Final[Mapping[str, tuple[bool, str]]] = {
 }
 
 
-def unless_failed(context: VerificationContext, *findings: AnyKey) -> bool | Skip:
+def skip_if_failed(context: VerificationContext, *findings: AnyKey) -> bool | Skip:
     """For `Stage.should_run`: True, or a skip that says which of these findings has failed the answer.
 
     A finding is RECURSION_LIMIT_REACHED, RESPONSE_REFUSED, TRACE_VALIDATION_FAILED, ABSTENTION_DETECTED or

@@ -14,12 +14,12 @@ MOST_READ: Final = 10_000_000_000
 """Bytes of a folder whose content is compared; of files beyond them, size and time of change are."""
 
 
-def digests_of(sources: Iterable[SourceFolder]) -> str:
+def digest_folders(sources: Iterable[SourceFolder]) -> str:
     """Return the digests of `sources`, in their order; empty without any."""
-    return " ".join(digest_of(source) for source in sources)
+    return " ".join(digest_folder(source) for source in sources)
 
 
-def digest_of(source: SourceFolder) -> str:
+def digest_folder(source: SourceFolder) -> str:
     """Return a digest of the names and contents of all that lies in a folder, with what cannot be read left out.
 
     It does not depend on where the folder stands. A folder that several links point at is read once.

@@ -62,7 +62,7 @@ def check_own_folder(folder: Path) -> None:
         )
 
 
-def flaw_of_file(found: os.stat_result) -> str | None:
+def find_file_flaw(found: os.stat_result) -> str | None:
     """Return why an open file may hold what others wrote; None if it is the user's alone."""
     if not stat.S_ISREG(found.st_mode):
         return "it is not a regular file"

@@ -1,7 +1,7 @@
 """The tool loop: what an adapter of the tier `tool_loop` does between its model's turns, the same for all of them.
 
 An adapter writes a `Conversation`, which knows how to make one request and how its provider wants to be sent what was
-said; `converse` does the rest: turns, tools, limits, and what is kept where it stops early.
+said; `run_tool_loop` does the rest: turns, tools, limits, and what is kept where it stops early.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
-from karenina_toolkit.agent_timeout import AgentTime
-from karenina_toolkit.tools import run_tool, size_of, tools_for
+from karenina_toolkit.agent_timeout import AgentClock
+from karenina_toolkit.tools import collect_tools, measure_size, run_tool
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Tool
@@ -44,35 +44,35 @@ class Conversation(Protocol):
     def where(self) -> str:
         """The model and its server, as errors name them."""
 
-    async def ask(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
+    async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
         """Make one request, with all that was said so far, and give the model's reply. Raises `PortError`.
 
         It changes nothing, because it may be made again after a failure. `tools` are the same in all requests of a
         run; `first` says that nothing has been said yet.
         """
 
-    def said(self, turn: Turn) -> None:
+    def add_turn(self, turn: Turn) -> None:
         """Take the model's turn into what is sent next; also one that an earlier run got and a journal kept."""
 
-    def heard(self, results: Sequence[Message]) -> None:
+    def add_results(self, results: Sequence[Message]) -> None:
         """Take what the tools said to the calls of the last turn, all of them, into what is sent next."""
 
 
-async def converse(conversation: Conversation, options: AgentOptions) -> AgentReply:
+async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> AgentReply:
     """Let the model work until it answers without calling a tool, or has had `options.max_turns` turns.
 
     Each request goes through `options.guard`, so that a failed one is repeated alone; the time limit counts requests
-    and tools, and not the waiting between them (`AgentTime`). Calls of the last turn are not
+    and tools, and not the waiting between them (`AgentClock`). Calls of the last turn are not
     carried out, as no turn is left to read what they bring; neither is a call that the limit of tokens cut off. A turn
     that the provider paused goes on in the next one, which counts too, and both are one message of the trace. Raises
     `PortError`, with what was done until then as its `partial`.
     """
     try:
-        tools = tools_for(options)
+        tools = collect_tools(options)
     except ValueError as error:
         raise PortError(f"{conversation.where}: {error}", category=ErrorCategory.PERMANENT) from None
     work = _Work()
-    time = AgentTime(conversation.where, options)
+    time = AgentClock(conversation.where, options)
     return await time.limit(_work(conversation, work, time.options, tools), work.reply)
 
 
@@ -82,11 +82,11 @@ async def _work(
     for number in range(1, options.max_turns + 1):
 
         async def ask(first: bool = number == 1) -> Turn:
-            return await conversation.ask(tools, first=first)
+            return await conversation.request_turn(tools, first=first)
 
         turn = await (options.guard(ask, work.trace) if options.guard is not None else ask())
         turn = _with_ids(turn, number)
-        conversation.said(turn)
+        conversation.add_turn(turn)
         calls = work.add(turn)
         work.size.add(conversation.where, turn.message)
         if turn.unfinished and not calls:
@@ -98,8 +98,8 @@ async def _work(
             for call in calls:
                 results.append(await _result(call, turn, tools))
                 work.size.add(conversation.where, results[-1])
-            conversation.heard(results)
-            work.heard(results)
+            conversation.add_results(results)
+            work.add_results(results)
     return work.reply(limit_reached=True)
 
 
@@ -118,7 +118,7 @@ class TraceSize:
     def add(self, where: str, message: Message) -> None:
         """Count a message. Raises `PortError` if the run has more than `MOST_OF_A_TRACE`; `where` names its server."""
         calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
-        self.characters += size_of([message.content, message.reasoning, calls])
+        self.characters += measure_size([message.content, message.reasoning, calls])
         if self.characters > MOST_OF_A_TRACE:
             raise PortError(
                 f"{where}: the agent's conversation grew beyond {MOST_OF_A_TRACE} characters and was ended",
@@ -149,7 +149,7 @@ class _Work:
         self.model = turn.model or self.model
         return turn.message.tool_calls
 
-    def heard(self, results: Sequence[Message]) -> None:
+    def add_results(self, results: Sequence[Message]) -> None:
         """Take what the tools said."""
         self.trace += results
 

@@ -24,7 +24,7 @@ class ToolSource(Protocol):
     def name(self) -> str:
         """What it is called in messages."""
 
-    def wanted(self, model: ModelConfig) -> bool:
+    def applies_to(self, model: ModelConfig) -> bool:
         """Whether the model is configured to have tools of this source."""
 
     def check(self, model: ModelConfig) -> None:

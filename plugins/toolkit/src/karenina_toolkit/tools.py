@@ -1,7 +1,7 @@
 """Tools of an agent: what one is, and how a call of the model becomes a message of the trace.
 
-An adapter that runs its own tool loop takes its tools from `tools_for` and answers every call with `run_tool`, so that
-all such adapters offer the same tools, and a tool that fails is an entry of the trace for each of them.
+An adapter that runs its own tool loop takes its tools from `collect_tools` and answers every call with `run_tool`, so
+that all such adapters offer the same tools, and the failure of a tool is an entry of the trace for each of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.models.ports import Message, PortError, Tool, ToolCall
 from karenina_core.text import did_you_mean, replace_surrogates
-from karenina_toolkit.structured.schema_repair import misfits, takes_null
+from karenina_toolkit.structured.schema_repair import allows_null, find_mismatches
 from karenina_toolkit.tool_error import ToolError
 from karenina_toolkit.traces.openai_chat import UNREADABLE_ARGUMENTS
 
@@ -25,25 +25,25 @@ MOST_ARGUMENTS: Final = 2_000_000
 _LONGEST_NAME: Final = 200
 
 
-def tools_for(options: AgentOptions) -> dict[str, Tool]:
+def collect_tools(options: AgentOptions) -> dict[str, Tool]:
     """The tools that an agent run has, by name: those of its workspace, where it has one, then `options.tools`.
 
     Raises `ValueError` where the workspace is no folder, and where two tools have one name.
     """
-    from karenina_toolkit.workspace_tools import workspace_tools  # it loads anyio, which few adapters need at once
+    from karenina_toolkit.workspace_tools import make_workspace_tools  # it loads anyio, which few adapters need at once
 
     found: dict[str, Tool] = {}
-    for tool in (*(workspace_tools(options.workspace) if options.workspace is not None else ()), *options.tools):
+    for tool in (*(make_workspace_tools(options.workspace) if options.workspace is not None else ()), *options.tools):
         other = found.setdefault(tool.name, tool)
         if other is not tool:
             raise ValueError(
-                f"two tools are called {tool.name!r}: one of {origin(other)}, one of {origin(tool)}; leave one of them "
-                "out, or have it renamed where it comes from"
+                f"two tools are called {tool.name!r}: one of {describe_origin(other)}, one of {describe_origin(tool)}; "
+                "leave one of them out, or have it renamed where it comes from"
             )
     return found
 
 
-def origin(tool: Tool) -> str:
+def describe_origin(tool: Tool) -> str:
     """Where a tool comes from, for messages: what it says itself in an attribute `origin`, else its class."""
     stated = getattr(tool, "origin", None)
     return stated if isinstance(stated, str) else f"{type(tool).__module__}.{type(tool).__qualname__}"
@@ -69,7 +69,7 @@ async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
     return Message.tool(replace_surrogates(said), call)
 
 
-def size_of(value: object) -> int:
+def measure_size(value: object) -> int:
     """The characters of all texts in a JSON value, and one for each value in it."""
     found = 0
     waiting = [value]
@@ -94,16 +94,16 @@ async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
         raise ToolError(f"there is no tool {call.name!r}{did_you_mean(call.name, tools)}")
     if set(call.arguments) == {UNREADABLE_ARGUMENTS}:
         raise ToolError(f"the arguments of {call.name} are no JSON object; call it again with one")
-    if size_of(call.arguments) > MOST_ARGUMENTS:
+    if measure_size(call.arguments) > MOST_ARGUMENTS:
         raise ToolError(f"the arguments of {call.name} are too large: {MOST_ARGUMENTS} characters are the limit")
     # Models write null for what they leave out, and tools may ask for it.
     known = tool.schema.get("properties", {})
     arguments = {
         name: value
         for name, value in call.arguments.items()
-        if value is not None or (name in known and takes_null(known[name], tool.schema))
+        if value is not None or (name in known and allows_null(known[name], tool.schema))
     }
-    problems = misfits(arguments, tool.schema)
+    problems = find_mismatches(arguments, tool.schema)
     if problems:
         raise ToolError(f"the arguments of {call.name} do not fit: {'; '.join(problems)}")
     return await tool.call(arguments)

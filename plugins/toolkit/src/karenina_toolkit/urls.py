@@ -43,7 +43,7 @@ def _is_ip(host: str) -> bool:
     return True
 
 
-def completed_url(text: str) -> str | None:
+def complete_url(text: str) -> str | None:
     """Return the URL that `text` means if it is the address of a server whose `http://` or `https://` is missing.
 
     `localhost:8000/v1`, `10.0.0.7`, `api.example.com` and `http:/gpu1/v1` are such addresses. None for a URL, and for
@@ -65,7 +65,7 @@ def completed_url(text: str) -> str | None:
     return url if url.lower() != text.lower() else None
 
 
-def shown_url(url: str) -> str:
+def redact_url(url: str) -> str:
     """Return `url` as it may be printed and stored: without what in it may be a secret, for which `***` stands.
 
     Scheme, host and port are shown. A path is shown if it consists of words and versions that are common in the base
@@ -87,9 +87,9 @@ def shown_url(url: str) -> str:
     return f"{parts.scheme}://{user}{at}{f':{port}' if port is not None else ''}{path}{query}"
 
 
-def secret_parts(url: str | None) -> list[str]:
-    """Return the parts of `url` that `shown_url` does not show, the longest first: to mask them in other texts."""
-    if url is None or MASK not in shown_url(url):
+def find_secret_parts(url: str | None) -> list[str]:
+    """Return the parts of `url` that `redact_url` does not show, the longest first: to mask them in other texts."""
+    if url is None or MASK not in redact_url(url):
         return []
     try:
         parts = urlsplit(url)

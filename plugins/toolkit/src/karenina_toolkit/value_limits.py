@@ -15,7 +15,7 @@ _HALF: Final = re.compile("[\ud800-\udfff]")
 _ESCAPED_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-class Trouble(NamedTuple):
+class ValueProblem(NamedTuple):
     """Why a value cannot be used: `what` is wrong, the `cure`, and where in the value (`path`). It shows no text, which
     may be a key.
     """
@@ -30,19 +30,19 @@ class Trouble(NamedTuple):
         return ".".join(str(part) for part in self.path)
 
 
-def has_half(text: str) -> bool:
+def has_lone_surrogate(text: str) -> bool:
     """Return whether `text` holds half of a surrogate pair, which no file and no request can hold."""
     return not text.isascii() and _HALF.search(text) is not None
 
 
-def trouble_in_json(text: str, value: object, *, halves: bool = True) -> Trouble | None:
+def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> ValueProblem | None:
     """Return what is wrong with the `value` of a JSON text. Most texts show without a look at it that nothing is."""
     if text.count("[") + text.count("{") <= MAX_DEPTH and not (halves and _ESCAPED_HALF.search(text)):
         return None
-    return trouble_in(value, halves=halves)
+    return find_problem(value, halves=halves)
 
 
-def trouble_in(value: object, *, halves: bool = True) -> Trouble | None:
+def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
     """Return what is wrong with a value made of lists, mappings and scalars; None if nothing is.
 
     Without `halves`, half of a surrogate pair in a text is not looked for.
@@ -55,21 +55,21 @@ def trouble_in(value: object, *, halves: bool = True) -> Trouble | None:
             return found
         if isinstance(one, Mapping):
             for key in one:
-                if halves and isinstance(key, str) and has_half(key):
-                    return Trouble("a key holds half of a character", "correct that key", path)
+                if halves and isinstance(key, str) and has_lone_surrogate(key):
+                    return ValueProblem("a key holds half of a character", "correct that key", path)
             waiting.extend((item, (*path, str(key))) for key, item in one.items())
         elif isinstance(one, list):
             waiting.extend((item, (*path, place)) for place, item in enumerate(one))
     return None
 
 
-def _trouble_at(value: object, path: tuple[str | int, ...], halves: bool) -> Trouble | None:
+def _trouble_at(value: object, path: tuple[str | int, ...], halves: bool) -> ValueProblem | None:
     if len(path) > MAX_DEPTH:
-        return Trouble(f"it is nested more than {MAX_DEPTH} levels deep", "check the file", path[:3])
+        return ValueProblem(f"it is nested more than {MAX_DEPTH} levels deep", "check the file", path[:3])
     if isinstance(value, str):
-        if not halves or not has_half(value):
+        if not halves or not has_lone_surrogate(value):
             return None
-        return Trouble("a text holds half of a character", "remove it, or write the whole character", path)
+        return ValueProblem("a text holds half of a character", "remove it, or write the whole character", path)
     if isinstance(value, int) and not -_LIMIT < value < _LIMIT:
-        return Trouble(f"a whole number has more than {MAX_DIGITS} digits", "shorten it, or make it a text", path)
+        return ValueProblem(f"a whole number has more than {MAX_DIGITS} digits", "shorten it, or make it a text", path)
     return None

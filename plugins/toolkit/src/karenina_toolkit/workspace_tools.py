@@ -19,7 +19,7 @@ from typing import IO, Any, ClassVar, Final
 from anyio import to_thread
 
 from karenina_core.models.ports import Tool
-from karenina_toolkit.nofollow_files import NotAFile, opened_file, opened_folder, replace_file
+from karenina_toolkit.nofollow_files import NotAFileError, open_file, open_folder, replace_file
 from karenina_toolkit.tool_error import ToolError
 
 MOST_CHARACTERS: Final = 50_000
@@ -103,8 +103,8 @@ class _WorkspaceTool(ABC):
     def opened(self, file: Path) -> IO[bytes]:
         """Open what `locate` found. Raises `ToolError` for what is not a file, `OSError` for a link by now."""
         try:
-            return opened_file(self._root, file)
-        except NotAFile:
+            return open_file(self._root, file)
+        except NotAFileError:
             raise ToolError(f"{self.shown(file)!r} is no file; list_files shows what is in a folder") from None
 
     def below(self, folder: Path) -> Iterator[_Entry]:
@@ -112,7 +112,7 @@ class _WorkspaceTool(ABC):
         return self._below(folder, 0)
 
     def _below(self, folder: Path, depth: int) -> Iterator[_Entry]:
-        with opened_folder(self._root, folder) as handle, os.scandir(handle) as entries:
+        with open_folder(self._root, folder) as handle, os.scandir(handle) as entries:
             found = sorted((_Entry.of(folder, entry) for entry in entries), key=lambda entry: entry.path.name)
         for entry in found:
             inside = False
@@ -290,7 +290,7 @@ class WriteFile(_WorkspaceTool):
         return f"{self.shown(file)} has {len(content)} characters now"
 
 
-def workspace_tools(workspace: Path) -> tuple[Tool, ...]:
+def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
     """The tools for one workspace: `read_file`, `list_files`, `search_files` and `write_file`.
 
     Paths are relative to it; `..`, absolute paths and links that lead out of it are refused. Raises `ValueError` where

@@ -44,15 +44,15 @@ from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.calls.tool_sessions import ToolSessions, tool_problems
 from karenina_toolkit.reply_bounds import ReplyBounds
 from karenina_toolkit.reply_sanitizer import (
-    checked_agent_reply,
-    checked_llm_reply,
-    checked_parser_reply,
-    checked_turn,
-    checked_usage,
+    sanitize_agent_reply,
+    sanitize_llm_reply,
+    sanitize_parser_reply,
+    sanitize_turn,
+    sanitize_usage,
 )
-from karenina_toolkit.service_call import ask_service
-from karenina_toolkit.source_digest import digests_of
-from karenina_toolkit.urls import completed_url, shown_url
+from karenina_toolkit.service_call import call_service
+from karenina_toolkit.source_digest import digest_folders
+from karenina_toolkit.urls import complete_url, redact_url
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -150,7 +150,7 @@ class PortFactory:
         """What a service that is no model says to `query`: kept, or what `ask` brings now. Raises `PortError`."""
 
         async def asked() -> LLMReply:
-            return LLMReply(replace_surrogates(await ask_service(ask, self.request_timeout)), NO_USAGE)
+            return LLMReply(replace_surrogates(await call_service(ask, self.request_timeout)), NO_USAGE)
 
         if service not in self._services:
             model = ModelConfig(id=service, interface="service", model_name=service)
@@ -317,9 +317,9 @@ def _address_in_name(model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
     name, _, address = model.model_name.rpartition("@")
     if not name or model.endpoint_base_url is not None or spec.recorded or spec.free:
         return
-    url = completed_url(address) or (address if "://" in address else None)
+    url = complete_url(address) or (address if "://" in address else None)
     if url is not None:
-        yield f"model_name ends in the address of a server: move it to endpoint_base_url = {shown_url(url)!r}"
+        yield f"model_name ends in the address of a server: move it to endpoint_base_url = {redact_url(url)!r}"
 
 
 class _ManagedPort:
@@ -346,7 +346,7 @@ class _LLM(_ManagedPort):
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         async def ask() -> LLMReply:
-            return checked_llm_reply(await self._port.invoke(messages, info=info))
+            return sanitize_llm_reply(await self._port.invoke(messages, info=info))
 
         return await self._calls.make(Call(self._target, messages, info), ask)
 
@@ -358,7 +358,7 @@ class _Parser(_ManagedPort):
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
         async def ask() -> ParserReply:
-            return checked_parser_reply(await self._port.parse(messages, schema, info=info))
+            return sanitize_parser_reply(await self._port.parse(messages, schema, info=info))
 
         return await self._calls.make(Call(self._target, messages, info, schema), ask)
 
@@ -377,7 +377,7 @@ class _Agent(_ManagedPort):
         # Two questions may ask the same of different folders: a run serves its own alone, its turns whom they may.
         place = {} if options.workspace is None else {"question_id": info.question_id}
         if options.workspace is not None and info.sources:
-            place["files"] = await to_thread.run_sync(digests_of, info.sources)
+            place["files"] = await to_thread.run_sync(digest_folders, info.sources)
         parts = bool(getattr(self._port, "guards_calls", False))
         call = Call(self._target, messages, info, {**asked, **place}, lasting=lasting, parts=parts)
         work = self._turns if parts else self._whole
@@ -392,7 +392,7 @@ class _Agent(_ManagedPort):
     async def _whole(self, call: Call, options: AgentOptions) -> AgentReply:
         """One run of an agent that is limited and repeated as a whole."""
         reply = await self._port.run(call.messages, await self._with_tools(options), info=call.info)
-        return checked_agent_reply(self._where, reply)
+        return sanitize_agent_reply(self._where, reply)
 
     async def _turns(self, call: Call, options: AgentOptions) -> AgentReply:
         """One run of an agent whose requests are calls of their own; what they take is what the whole takes."""
@@ -400,7 +400,7 @@ class _Agent(_ManagedPort):
         options = await self._started(options, call.notes)
         guard = self._guard(call.messages, _asked(options), info)
         reply = await self._port.run(call.messages, replace(options, guard=guard), info=info)
-        return checked_agent_reply(self._where, reply)
+        return sanitize_agent_reply(self._where, reply)
 
     async def _started(self, options: AgentOptions, notes: CallNotes) -> AgentOptions:
         """The options with the tools of the model's servers; a start that failed is repeated as calls are."""
@@ -418,7 +418,7 @@ class _Agent(_ManagedPort):
 
         async def guard(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
             async def checked() -> Turn:
-                return checked_turn(self._where, await ask())
+                return sanitize_turn(self._where, await ask())
 
             return await self._calls.make(Call(target, [*messages, *trace], info, asked), checked)
 
@@ -456,4 +456,4 @@ class _OfflinePort:
 
 def _whole_trace(reply: AgentReply) -> AgentReply:
     trace = tuple(Message.from_dict(replace_surrogates_in(one.to_dict())) for one in reply.trace)
-    return replace(reply, trace=trace, usage=checked_usage(reply.usage))
+    return replace(reply, trace=trace, usage=sanitize_usage(reply.usage))

@@ -143,7 +143,7 @@ def _llm_of(values: Mapping[str, Any]) -> LLMReply:
 
 
 def _parser(reply: ParserReply) -> dict[str, Any]:
-    return {"text": reply.text, "way": reply.way, **_common(reply)}
+    return {"text": reply.text, "way": reply.mode, **_common(reply)}
 
 
 def _parser_of(values: Mapping[str, Any]) -> ParserReply:

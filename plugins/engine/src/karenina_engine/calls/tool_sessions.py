@@ -46,7 +46,7 @@ class ToolSessions:
 
         What could not be opened is opened anew when it is asked for again.
         """
-        sources = [source for source in tool_sources(self.plugins) if source.wanted(model)]
+        sources = [source for source in tool_sources(self.plugins) if source.applies_to(model)]
         found = [await self._session(source, model, workspace) for source in sources]
         return tuple(tool for tools in found for tool in tools)
 
@@ -144,7 +144,7 @@ def tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> It
     stated = [name for name in _OWN_FIELDS[1:] if getattr(model, name)]
     if stated and not model.mcp_urls_dict:
         yield f"{stated[0]} is set, and there are no servers that it is about: set mcp_urls_dict, or remove it"
-    wanted = [source for source in tool_sources(plugins) if source.wanted(model)]
+    wanted = [source for source in tool_sources(plugins) if source.applies_to(model)]
     if model.mcp_urls_dict and not wanted:
         yield _missing(plugins)
     if (wanted or model.mcp_urls_dict) and spec.agent is None:

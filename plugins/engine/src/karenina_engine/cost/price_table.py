@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from karenina_core.config import find_adapter
 from karenina_engine.cost.hookspecs import karenina_prices
 from karenina_engine.cost.price_source import FREE, OwnPrice, Tariff
-from karenina_toolkit.urls import is_loopback, shown_url
+from karenina_toolkit.urls import is_loopback, redact_url
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -100,7 +100,7 @@ class PriceTable:
         if server and not self.own and is_loopback(urlsplit(server).hostname or ""):
             why = f"assumed to be free: its server is on this machine; if a provider behind it is paid, set {own}"
             return Price(FREE, why, assumed=True)
-        where = f" at {shown_url(server) if '://' in server else server}" if server else ""
+        where = f" at {redact_url(server) if '://' in server else server}" if server else ""
         lists = " or ".join(source.name for source in self._sources)
         nobody = (
             f"{lists} has no price of {model.model_name!r}{where}" if lists else "no usable list of prices is installed"

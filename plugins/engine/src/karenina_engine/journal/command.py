@@ -20,7 +20,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY, ModelConfig
 from karenina_engine.calls.reply_json import as_bytes
 from karenina_engine.journal.fingerprint import question_digest
-from karenina_toolkit.urls import MASK, shown_url
+from karenina_toolkit.urls import MASK, redact_url
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -149,7 +149,7 @@ def _plain_model(model: ModelConfig) -> dict[str, Any]:
 
 def _url_label(url: str) -> str:
     """Return a URL without what may be a secret in it; a few digits of its digest tell it from others."""
-    shown = shown_url(url)
+    shown = redact_url(url)
     return f"{shown}#{hashlib.sha256(url.encode()).hexdigest()[:8]}" if MASK in shown else shown
 
 

@@ -11,7 +11,7 @@ from karenina_core.config import all_settings, find_adapter
 from karenina_core.version import __version__
 from karenina_engine.calls.digests import json_digest, recordings_digest
 from karenina_engine.calls.reply_json import as_bytes
-from karenina_toolkit.source_digest import digests_of
+from karenina_toolkit.source_digest import digest_folders
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -61,7 +61,7 @@ class Fingerprints:
         """Read the folders of a question, where it has some, so that `of` does not hold up the event loop with them."""
         folders = plan.source_folders(self._settings_of, question)
         if folders and (id(question), id(plan)) not in self._questions:
-            self._note(question, plan, await to_thread.run_sync(digests_of, folders))
+            self._note(question, plan, await to_thread.run_sync(digest_folders, folders))
 
     def of(self, question: Question, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
         """The fingerprint of the item."""
@@ -82,7 +82,7 @@ class Fingerprints:
         known = self._questions.get(at)
         if known is not None:
             return known[1]
-        return self._note(question, plan, digests_of(plan.source_folders(self._settings_of, question)))
+        return self._note(question, plan, digest_folders(plan.source_folders(self._settings_of, question)))
 
     def _note(self, question: Question, plan: Plan, files: str) -> bytes:
         if len(self._questions) >= _AT_ONCE:

@@ -24,7 +24,7 @@ from karenina_toolkit.state_folder import (
     MOST_BYTES,
     UserStateError,
     check_own_folder,
-    flaw_of_file,
+    find_file_flaw,
     make_own_folder,
     state_folder,
 )
@@ -130,7 +130,7 @@ def _read(file: Path) -> dict[str, Any] | None:
         why = "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
         raise UserStateError(f"the state file {file} is not used: {why}; {cure}") from error
     with os.fdopen(handle, "rb") as opened:
-        flaw = flaw_of_file(os.fstat(handle))
+        flaw = find_file_flaw(os.fstat(handle))
         if flaw is not None:
             raise UserStateError(f"the state file {file} is not used: {flaw}; {cure}")
         try:

@@ -115,7 +115,7 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
     found = 0
     try:
         with bounded_files.open_file(Path(path), any_size=True) as opened:
-            for number, line in enumerate(bounded_files.lines_of(opened, Path(path), any_size=True), 1):
+            for number, line in enumerate(bounded_files.iter_lines(opened, Path(path), any_size=True), 1):
                 if number == 1:
                     _refuse_other_kinds(line, Path(path))
                 if not line.strip() or is_header(line):

@@ -20,7 +20,7 @@ from karenina_template.templates.compose import AllOf, AnyOf, AtLeastN, FieldChe
 from karenina_template.templates.errors import TemplateError, UntrustedTemplate
 from karenina_template.templates.normalize import SynonymMap
 from karenina_template.templates.primitives import known_primitives
-from karenina_toolkit.value_limits import trouble_in
+from karenina_toolkit.value_limits import find_problem
 
 _MODULES: Final[dict[str, frozenset[str]]] = {
     "typing": frozenset({"Any", "Dict", "FrozenSet", "List", "Literal", "Optional", "Set", "Tuple", "Union"}),
@@ -132,7 +132,7 @@ def read_value(node: ast.expr, scope: Scope) -> Any:
     """The value of an expression. Raises `UntrustedTemplate` for code and `TemplateError` for mistakes."""
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | None):
-            trouble = trouble_in(node.value)
+            trouble = find_problem(node.value)
             if trouble is not None:
                 raise TemplateError(f"{trouble.what}; {trouble.cure}", line=node.lineno)
             return node.value

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
-from karenina_toolkit.value_limits import trouble_in
+from karenina_toolkit.value_limits import find_problem
 
 # The pattern begins with a set of characters, so that other characters are skipped quickly. A text that is not
 # terminated is matched up to where it would have to end: matching takes time linear in the length of the source.
@@ -101,7 +101,7 @@ def literal_value(literal: str, prefix: str = "") -> str | int | float:
         raise ValueError(f"{literal!r:.200} is not a literal") from error
     if type(value) not in (str, int, float):
         raise ValueError(f"{literal!r:.200} is neither a text nor a number")
-    trouble = trouble_in(value)
+    trouble = find_problem(value)
     if trouble is not None:
         raise ValueError(f"{trouble.what}; {trouble.cure}")
     found: str | int | float = value

@@ -16,7 +16,7 @@ from karenina_template.templates.answer_key import AnswerKey
 from karenina_template.templates.base import BaseAnswer
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.shape import Shape
-from karenina_toolkit.structured.exact_numbers import kept_exact
+from karenina_toolkit.structured.exact_numbers import restore_digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class BoundTemplate:
             raise ValidationError.from_exception_data(cls.__name__, errors)
         for name, value in given.items():
             read = answer.__dict__.get(name)
-            exact = kept_exact(value, read)
+            exact = restore_digits(value, read)
             if exact is not read:  # past the class's own rules on assignment: it is the same value
                 answer.__dict__[name] = exact
         return answer

@@ -15,7 +15,7 @@ the ports that the adapter has:
 
 `ChatCompletions` and `MessagesAPI` are a `Wire` each, for servers that speak as OpenAI's and Anthropic's do.
 
-`MarksContract` holds settings models, kinds of traits and primitives to saying what a benchmark may set.
+`SettingsContract` holds settings models, kinds of traits and primitives to saying what a benchmark may set.
 
 `LiveLLMContract`, `LiveParserContract` and `LiveAgentContract` need no `Wire`: they ask a real model, at whatever
 endpoint it is (`live` names it), for what holds of any model.
@@ -38,7 +38,7 @@ from karenina_testing.contracts.llm import LLMContract  # noqa: E402
 from karenina_testing.contracts.messages_api import MessagesAPI  # noqa: E402
 from karenina_testing.contracts.parser import ParserContract  # noqa: E402
 from karenina_testing.contracts.scripted_server import Reply, Request, ScriptedServer  # noqa: E402
-from karenina_testing.contracts.settings import MarksContract  # noqa: E402
+from karenina_testing.contracts.settings import SettingsContract  # noqa: E402
 from karenina_testing.contracts.wire_format import Wire  # noqa: E402
 
 __all__ = [
@@ -50,11 +50,11 @@ __all__ = [
     "LiveContract",
     "LiveLLMContract",
     "LiveParserContract",
-    "MarksContract",
     "MessagesAPI",
     "ParserContract",
     "Reply",
     "Request",
     "ScriptedServer",
+    "SettingsContract",
     "Wire",
 ]

@@ -15,8 +15,8 @@ import pytest
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import Port
-from karenina_testing.contracts.calls import children, nothing_is_left
-from karenina_testing.contracts.settings import unmarked
+from karenina_testing.contracts.calls import assert_nothing_left, child_processes
+from karenina_testing.contracts.settings import find_unmarked_fields
 from karenina_testing.contracts.wire_format import KEY, Wire
 
 _LOADED = """
@@ -41,11 +41,11 @@ class AdapterContract(Wire):
 
     def test_a_port_that_was_not_used_is_closed_as_often_as_one_likes(self) -> None:
         async def run() -> None:
-            before = children()
+            before = child_processes()
             for port in self.ports("http://127.0.0.1:9"):
                 await port.aclose()
                 await port.aclose()
-            await nothing_is_left(before)
+            await assert_nothing_left(before)
 
         asyncio.run(run())
 
@@ -88,7 +88,7 @@ class AdapterContract(Wire):
         )
 
     def test_each_setting_says_whether_a_benchmark_may_set_it(self) -> None:
-        assert self.spec.extra is None or unmarked(self.spec.extra) == []
+        assert self.spec.extra is None or find_unmarked_fields(self.spec.extra) == []
 
     def test_loading_the_entry_point_imports_only_core_and_toolkit(self) -> None:
         done = subprocess.run(  # noqa: S603 - this interpreter, and the adapter's own entry point

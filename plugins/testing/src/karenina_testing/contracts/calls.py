@@ -43,7 +43,7 @@ STATUSES = [
 ]
 
 
-class Said(Protocol):
+class PortReply(Protocol):
     """What every port's reply has."""
 
     @property
@@ -62,7 +62,7 @@ class CallContract(Wire):
         """The port of `model`."""
         raise NotImplementedError
 
-    def call(self, port: Any) -> Coroutine[Any, Any, Said]:
+    def call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
         """One call through `port`."""
         raise NotImplementedError
 
@@ -74,13 +74,13 @@ class CallContract(Wire):
         """What `use` makes of a port that is closed afterwards and must leave nothing behind."""
 
         async def run() -> T:
-            before = children()
+            before = child_processes()
             port = self.make(self.model(url, **fields))
             try:
                 return await use(port)
             finally:
                 await port.aclose()
-                await nothing_is_left(before)
+                await assert_nothing_left(before)
 
         return asyncio.run(run())
 
@@ -159,7 +159,7 @@ class CallContract(Wire):
 
     @pytest.mark.parametrize("first", [500, 401, None])
     def test_a_failed_call_leaves_the_port_usable(self, first: int | None) -> None:
-        async def twice(port: Port) -> Said:
+        async def twice(port: Port) -> PortReply:
             with pytest.raises(PortError):
                 await self.call(port)
             return await self.call(port)
@@ -176,7 +176,7 @@ class CallContract(Wire):
             both.wait(WAIT)
             return self.good()(request)
 
-        async def two(port: Port) -> list[Said]:
+        async def two(port: Port) -> list[PortReply]:
             await self.call(port)
             return list(await asyncio.gather(self.call(port), self.call(port)))
 
@@ -232,7 +232,7 @@ def body_of(reply: Reply) -> str:
     return reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
 
 
-def children() -> set[int]:
+def child_processes() -> set[int]:
     """The processes that this one started and that live; empty where the system does not say (outside Linux)."""
     found: set[int] = set()
     for task in Path("/proc/self/task").glob("*/children"):
@@ -243,12 +243,12 @@ def children() -> set[int]:
     return found - {os.getpid()}
 
 
-async def nothing_is_left(before: set[int]) -> None:
+async def assert_nothing_left(before: set[int]) -> None:
     """See that the loop has no other task and that no process was left, after a moment to end them."""
     until = time.monotonic() + WAIT
     while True:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        processes = children() - before
+        processes = child_processes() - before
         if not tasks and not processes:
             return
         if time.monotonic() > until:

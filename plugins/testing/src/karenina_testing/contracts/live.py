@@ -30,12 +30,12 @@ from karenina_core.models.ports import (
     ParserPort,
     ParserReply,
     PortError,
-    StructuredWay,
+    StructuredMode,
 )
-from karenina_testing.contracts.calls import Said, children, nothing_is_left
+from karenina_testing.contracts.calls import PortReply, assert_nothing_left, child_processes
 from karenina_testing.contracts.scripted_server import WAIT
 from karenina_testing.contracts.wire_format import Wire
-from karenina_toolkit.structured.schema_repair import misfits
+from karenina_toolkit.structured.schema_repair import find_mismatches
 
 T = TypeVar("T")
 
@@ -89,11 +89,11 @@ class LiveContract(Wire):
         """The port of `model`."""
         raise NotImplementedError
 
-    def call(self, port: Any) -> Coroutine[Any, Any, Said]:
+    def call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
         """One short call."""
         raise NotImplementedError
 
-    def long_call(self, port: Any) -> Coroutine[Any, Any, Said]:
+    def long_call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
         """One call that goes on until the limit of tokens."""
         raise NotImplementedError
 
@@ -101,15 +101,15 @@ class LiveContract(Wire):
         """What `use` makes of a port that is closed afterwards, twice, and must leave nothing behind."""
 
         async def run() -> T:
-            processes, sockets = children(), open_sockets()
+            processes, sockets = child_processes(), open_sockets()
             port = self.make(self.live(**fields))
             try:
                 return await use(port)
             finally:
                 await port.aclose()
                 await port.aclose()
-                await nothing_is_left(processes)
-                await closed(sockets)
+                await assert_nothing_left(processes)
+                await assert_sockets_closed(sockets)
 
         return asyncio.run(run())
 
@@ -124,7 +124,7 @@ class LiveContract(Wire):
         assert (said.finish_reason, said.usage.output_tokens) == ("length", self.few_tokens)
 
     def test_calls_side_by_side_are_both_answered(self) -> None:
-        async def two(port: Any) -> list[Said]:
+        async def two(port: Any) -> list[PortReply]:
             return list(await asyncio.gather(self.call(port), self.call(port)))
 
         assert [said.usage.calls for said in self.using(two)] == [1, 1]
@@ -139,7 +139,7 @@ class LiveContract(Wire):
         assert error.category is ErrorCategory.TIMEOUT
 
     def test_a_call_that_is_cancelled_ends_leaves_nothing_behind_and_the_port_stays_usable(self) -> None:
-        async def cancel(port: Any) -> Said:
+        async def cancel(port: Any) -> PortReply:
             await self.call(port)  # whatever starts with the first call has started
             under_way = asyncio.create_task(self.long_call(port))
             await asyncio.wait([under_way], timeout=self.moment)
@@ -202,8 +202,8 @@ class LiveParserContract(LiveContract):
 
     def test_the_reply_fits_the_schema(self) -> None:
         reply: ParserReply = self.using(self.call)
-        assert misfits(json.loads(reply.text), FORM) == []
-        assert reply.way in get_args(StructuredWay)
+        assert find_mismatches(json.loads(reply.text), FORM) == []
+        assert reply.mode in get_args(StructuredMode)
 
 
 class LiveAgentContract(LiveContract):
@@ -269,7 +269,7 @@ def open_sockets() -> set[str]:
     return found
 
 
-async def closed(before: set[str]) -> None:
+async def assert_sockets_closed(before: set[str]) -> None:
     """See that no socket is open that was not open `before`, after a moment to close them."""
     for _ in range(int(WAIT / 0.05)):
         if not open_sockets() - before:

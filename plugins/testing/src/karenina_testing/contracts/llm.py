@@ -57,7 +57,7 @@ class LLMContract(CallContract):
     def test_the_models_name_and_parameters_reach_the_server(self) -> None:
         with self.server(self.good()) as server:
             self.using(self._ask, server.url, **self.parameters)
-            sent = leaves(server.requests[0].body)
+            sent = flatten(server.requests[0].body)
         assert "contract-model" in sent
         assert [name for name, value in self.parameters.items() if value not in sent] == []
 
@@ -72,8 +72,8 @@ class LLMContract(CallContract):
                 assert self.using(self._ask, server.url).finish_reason == reason
 
 
-def leaves(value: Any) -> list[Any]:
+def flatten(value: Any) -> list[Any]:
     """All texts and numbers in JSON values."""
     if isinstance(value, dict):
         value = list(value.values())
-    return [leaf for inner in value for leaf in leaves(inner)] if isinstance(value, list) else [value]
+    return [leaf for inner in value for leaf in flatten(inner)] if isinstance(value, list) else [value]

@@ -11,7 +11,7 @@ from typing import Any, Final, get_args
 import pytest
 
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import Message, ParserPort, ParserReply, StructuredWay
+from karenina_core.models.ports import Message, ParserPort, ParserReply, StructuredMode
 from karenina_testing.contracts.calls import CallContract
 from karenina_testing.contracts.scripted_server import Reply, Request
 
@@ -53,7 +53,7 @@ class ParserContract(CallContract):
         with self.server(self.good()) as server:
             reply = self.using(self._fill, server.url)
         assert json.loads(reply.text) == json.loads(FILLED)
-        assert reply.way in get_args(StructuredWay)
+        assert reply.mode in get_args(StructuredMode)
 
     def test_the_schema_and_the_messages_reach_the_server(self) -> None:
         with self.server(self.good()) as server:

@@ -116,7 +116,7 @@ class ScriptedServer:
 
 
 @contextmanager
-def serving(server: ScriptedServer) -> Iterator[ScriptedServer]:
+def run_server(server: ScriptedServer) -> Iterator[ScriptedServer]:
     """Run `server` on loopback, in threads of its own, as long as the block lasts."""
 
     class Handler(_Handler):

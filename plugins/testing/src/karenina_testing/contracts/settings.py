@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from karenina_core.models.from_files import mark_of
 
 
-class MarksContract:
+class SettingsContract:
     """The marks of a plugin's settings models, kinds of traits and primitives: name them in `models`.
 
     A field without a mark is restricted: a benchmark that sets it needs the user's trust. The author decides; see
@@ -22,9 +22,9 @@ class MarksContract:
     models: ClassVar[Sequence[type[BaseModel]]]
 
     def test_each_field_says_whether_a_benchmark_may_set_it(self) -> None:
-        assert [name for model in self.models for name in unmarked(model)] == []
+        assert [name for model in self.models for name in find_unmarked_fields(model)] == []
 
 
-def unmarked(model: type[BaseModel]) -> list[str]:
+def find_unmarked_fields(model: type[BaseModel]) -> list[str]:
     """Return the fields of a model that do not say what a benchmark may set. Write `never` to restrict one."""
     return [f"{model.__name__}.{name}" for name in model.model_fields if mark_of(model, name) is None]

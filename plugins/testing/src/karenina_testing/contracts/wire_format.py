@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
-from karenina_testing.contracts.scripted_server import Answer, Reply, Request, ScriptedServer, serving
+from karenina_testing.contracts.scripted_server import Answer, Reply, Request, ScriptedServer, run_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +90,7 @@ class Wire:
             found = left.pop(0) if len(left) > 1 else left[0]
             return found if isinstance(found, Reply) else found(request)
 
-        with serving(ScriptedServer(answer, self.is_call)) as running:
+        with run_server(ScriptedServer(answer, self.is_call)) as running:
             yield running
 
     def failing(self, status: int, message: str = "the server is scripted to fail", **headers: str) -> Reply:

@@ -5,18 +5,18 @@ Every adapter hands on what its model said as raw text; this package treats all 
 
 from karenina_toolkit.structured.reply_parser import read_object
 from karenina_toolkit.structured.schema_builder import object_schema
-from karenina_toolkit.structured.schema_repair import misfits, repair
+from karenina_toolkit.structured.schema_repair import find_mismatches, repair
 from karenina_toolkit.structured.stage_call import ask
-from karenina_toolkit.structured.structured_call import InvalidReply, Structured, ask_for, spent_before
+from karenina_toolkit.structured.structured_call import InvalidReply, StructuredResult, call_structured, usage_before
 
 __all__ = [
     "InvalidReply",
-    "Structured",
+    "StructuredResult",
     "ask",
-    "ask_for",
-    "misfits",
+    "call_structured",
+    "find_mismatches",
     "object_schema",
     "read_object",
     "repair",
-    "spent_before",
+    "usage_before",
 ]

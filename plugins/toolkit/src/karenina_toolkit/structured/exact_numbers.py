@@ -32,7 +32,7 @@ def read_float(text: str) -> float:
     return WrittenFloat(text)
 
 
-def kept_exact(given: object, read: object) -> object:
+def restore_digits(given: object, read: object) -> object:
     """Return `read`, which pydantic made of `given`, with the digits that a float lost.
 
     A whole number stays one in a float field, beyond 2**53 too, and a Decimal is what was written. Lists, tuples and
@@ -43,9 +43,9 @@ def kept_exact(given: object, read: object) -> object:
     if isinstance(read, Decimal):
         return Decimal(given.written) if isinstance(given, WrittenFloat) and float(read) == given else read
     if isinstance(read, list | tuple) and isinstance(given, list) and len(read) == len(given):
-        return type(read)(map(kept_exact, given, read)) if type(read) in (list, tuple) else read
+        return type(read)(map(restore_digits, given, read)) if type(read) in (list, tuple) else read
     if type(read) is dict and isinstance(given, dict) and len(read) == len(given):
-        return {key: kept_exact(one, other) for one, (key, other) in zip(given.values(), read.items(), strict=True)}
+        return {key: restore_digits(one, other) for one, (key, other) in zip(given.values(), read.items(), strict=True)}
     return read
 
 
@@ -56,6 +56,6 @@ def _rounds_to(given: int, read: float) -> bool:
         return read in (float("inf"), float("-inf"))
 
 
-def written(number: float) -> str:
+def number_text(number: float) -> str:
     """Return a number of a judge's JSON as it was written."""
     return number.written if isinstance(number, WrittenFloat) else str(number)

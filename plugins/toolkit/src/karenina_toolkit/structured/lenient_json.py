@@ -37,7 +37,7 @@ _WORDS: Final[dict[str, bool | None]] = {
 }
 
 
-class Lenient:
+class LenientReader:
     """A reader of objects; `pairs` makes an object of its entries, and `number` a number of its text."""
 
     def __init__(self, pairs: Pairs, number: Number) -> None:

@@ -6,11 +6,11 @@ import re
 from enum import Enum
 from typing import Final
 
-from karenina_core.models.ports import StructuredWay
-from karenina_toolkit.http_errors import HTTPFailure
+from karenina_core.models.ports import StructuredMode
+from karenina_toolkit.http_errors import HTTPStatusError
 
 _STATUSES: Final = frozenset({400, 404, 422, 501})
-_TOPICS: Final[dict[StructuredWay, re.Pattern[str]]] = {
+_TOPICS: Final[dict[StructuredMode, re.Pattern[str]]] = {
     "json_schema": re.compile(
         r"response[_ ]format|output_(?:config|format)|structured[_ ]outputs?|json[_ ]schema|\bschemas?\b"
         r"|\bgrammars?\b|\bguided\b",
@@ -24,7 +24,7 @@ _REFUSING: Final = re.compile(
     r"|\brequires?\b|must be|should be|extra (?:inputs?|fields?)",
     re.IGNORECASE,
 )
-# The form of this schema, and not the way of asking.
+# The form of this schema, and not the mode of asking.
 _OF_THE_SCHEMA: Final = re.compile(
     r"invalid (?:\w+ )?schema|schema (?:is|was) (?:invalid|not valid|too)|input_schema|additionalproperties"
     r"|(?:pars|compil|convert)\w* (?:\w+ ){0,3}(?:grammar|schema)|too complex"
@@ -37,25 +37,25 @@ _OF_THE_LENGTH: Final = re.compile(
 )
 
 
-class Refused(Enum):
-    """What a server does not take: this way of asking at all, or this one schema in it."""
+class Refusal(Enum):
+    """What a server does not take: this mode of asking at all, or this one schema in it."""
 
-    WAY = "way"
+    MODE = "mode"
     SCHEMA = "schema"
 
 
-def refused(error: HTTPFailure, way: StructuredWay) -> Refused | None:
-    """What `error` refuses of a request that asked for JSON in `way`; None where it is about something else.
+def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | None:
+    """What `error` refuses of a request that asked for JSON in `mode`; None where it is about something else.
 
     Only 400, 404, 422 and 501 refuse a feature, and only where the server's own words name it and say that it is not
-    taken: no other failed request is a reason to ask in another way.
+    taken: no other failed request is a reason to ask in another mode.
     """
-    topic = _TOPICS.get(way)
+    topic = _TOPICS.get(mode)
     said = error.server_text
     if topic is None or error.status not in _STATUSES or _OF_THE_LENGTH.search(said):
         return None
     if not topic.search(said):
         return None
     if _OF_THE_SCHEMA.search(said):
-        return Refused.SCHEMA
-    return Refused.WAY if _REFUSING.search(said) else None
+        return Refusal.SCHEMA
+    return Refusal.MODE if _REFUSING.search(said) else None

@@ -9,8 +9,8 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from karenina_core.text import replace_surrogates_in
 from karenina_toolkit.structured.exact_numbers import read_float
-from karenina_toolkit.structured.lenient_json import Lenient
-from karenina_toolkit.structured.schema_repair import same
+from karenina_toolkit.structured.lenient_json import LenientReader
+from karenina_toolkit.structured.schema_repair import json_equal
 
 T = TypeVar("T")
 
@@ -29,8 +29,8 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
 
     Taken off are: a code fence, prose before and after, braces in it included, thoughts that end in `</think>`, a list
     of one object, a string that holds the object, and the same object once more. The object may be one step from JSON
-    (`Lenient`). Half of a surrogate pair in a text becomes U+FFFD. With `whole`, for a reply that was cut off, nothing
-    is mended.
+    (`LenientReader`). Half of a surrogate pair in a text becomes U+FFFD. With `whole`, for a reply that was cut off,
+    nothing is mended.
     Raises `ValueError`, which says what is wrong, for text with no object, with several, with one that is broken or
     cut off, with a key given two different values, and for `NaN` and `Infinity`, which are no JSON.
     """
@@ -50,7 +50,12 @@ def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
         return _inside(stripped), True
     if isinstance(value, dict):
         return value, False
-    if isinstance(value, list) and value and isinstance(value[0], dict) and all(same(value[0], one) for one in value):
+    if (
+        isinstance(value, list)
+        and value
+        and isinstance(value[0], dict)
+        and all(json_equal(value[0], one) for one in value)
+    ):
         return value[0], True
     if isinstance(value, str) and value.lstrip().startswith("{"):
         return read_object(value, whole=True)[0], True
@@ -89,7 +94,7 @@ def _inside(text: str) -> dict[str, Any]:
     if not objects:
         raise ValueError("the reply holds no JSON object")
     said = [value for value in objects if value] or objects
-    if any(not same(said[0], other) for other in said):
+    if any(not json_equal(said[0], other) for other in said):
         raise ValueError("the reply holds more than one JSON object")
     _check_outside(outside)
     return said[0]
@@ -162,7 +167,7 @@ def _refuse(word: str) -> NoReturn:
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_refuse, parse_float=read_float)
-_LENIENT: Final = Lenient(_pairs, _loads)
+_LENIENT: Final = LenientReader(_pairs, _loads)
 
 
 def _where(error: json.JSONDecodeError) -> str:

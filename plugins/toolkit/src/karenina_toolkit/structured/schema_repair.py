@@ -14,8 +14,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from karenina_core.errors import KareninaError
-from karenina_toolkit.schema_description import kind_of
-from karenina_toolkit.structured.exact_numbers import written
+from karenina_toolkit.schema_description import describe_type
+from karenina_toolkit.structured.exact_numbers import number_text
 
 Schema = Mapping[str, Any]
 
@@ -23,7 +23,7 @@ MOST_STEPS: Final = 200_000
 """Comparisons of a value with a part of a schema that one question may take."""
 
 
-class TooIntricate(KareninaError, ValueError):
+class SchemaTooComplex(KareninaError, ValueError):
     """A comparison that takes too many steps: a few lines of choices and references can ask for billions."""
 
 
@@ -39,7 +39,7 @@ class _Root(dict[str, Any]):
     def step(self) -> None:
         self.left -= 1
         if self.left < 0:
-            raise TooIntricate(
+            raise SchemaTooComplex(
                 "too many values, or a schema with too many choices and references in each other: not compared"
             )
 
@@ -59,39 +59,39 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
     for text; "null" where text is not allowed; one scalar where a list is wanted, unless it may stand for several or
     none; a string that holds a JSON list where a list is wanted; letter case and spaces of enum values; an object
     wrapped in one foreign key, such as `{"Answer": {...}}`. Nothing else changes: what does not fit stays, and
-    `misfits` names it.
+    `find_mismatches` names it.
     """
-    repaired, changed, _ = fit(data, schema)
+    repaired, changed, _ = repair_and_check(data, schema)
     return repaired, changed
 
 
-def misfits(data: object, schema: Schema) -> list[str]:
+def find_mismatches(data: object, schema: Schema) -> list[str]:
     """What in `data` does not fit `schema`, one sentence each with its place; empty where all fits."""
     root = _Root.of(schema)
     return list(_misfits(data, root, root, ""))
 
 
-def fit(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, list[str]]:
-    """What `repair` makes of `data`, whether it changed anything, and the `misfits` that are left."""
+def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, list[str]]:
+    """What `repair` makes of `data`, whether it changed anything, and the `find_mismatches` that are left."""
     schema = _Root.of(schema)
     given = dict(data)
     unwrapped = _unwrapped(given, schema, schema)
-    problems = misfits(unwrapped, schema)
+    problems = find_mismatches(unwrapped, schema)
     if not problems:  # what fits is not touched by a repair
         return unwrapped, unwrapped is not given, problems
     repaired = _repair(unwrapped, schema, schema)
     assert isinstance(repaired, dict)
-    return repaired, not same(data, repaired), misfits(repaired, schema)
+    return repaired, not json_equal(data, repaired), find_mismatches(repaired, schema)
 
 
-def takes_null(schema: Schema, root: Schema) -> bool:
+def allows_null(schema: Schema, root: Schema) -> bool:
     """Whether `schema`, a part of `root`, allows null by itself; one that says nothing of a type does."""
     root = _Root.of(root)
     root.step()
     schema = _resolved(schema, root)
     options = _options(schema)
     if options:
-        return any(takes_null(option, root) for option in options)
+        return any(allows_null(option, root) for option in options)
     allowed = _allowed(schema)
     if allowed is not None:
         return None in allowed
@@ -144,7 +144,7 @@ def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
         if kind == "null" and word.lower() == "null":
             return None
     if kind == "string" and "format" not in schema and isinstance(value, (int, float)):
-        return value if isinstance(value, bool) else written(value)
+        return value if isinstance(value, bool) else number_text(value)
     return value
 
 
@@ -172,7 +172,7 @@ def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
     found: list[Any] = []
     for option in options:
         tried = _repair(value, option, root)
-        if not _fails(tried, option, root) and not any(same(tried, other) for other in found):
+        if not _fails(tried, option, root) and not any(json_equal(tried, other) for other in found):
             found.append(tried)
     return found[0] if len(found) == 1 else value
 
@@ -185,11 +185,11 @@ def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator
     options = _options(schema)
     if options:
         if all(_fails(value, option, root) for option in options):
-            yield f"{_at(place)} must be {kind_of({'anyOf': options}, root)}"
+            yield f"{_at(place)} must be {describe_type({'anyOf': options}, root)}"
         return
     allowed = _allowed(schema)
     if allowed is not None:
-        if not any(same(value, option) for option in allowed):
+        if not any(json_equal(value, option) for option in allowed):
             yield f"{_at(place)} must be one of {json.dumps(allowed, ensure_ascii=False)}"
         return
     kind = schema.get("type", "object" if "properties" in schema else None)
@@ -250,8 +250,8 @@ def _allowed(schema: Schema) -> list[Any] | None:
 
 
 def _matching(value: Any, allowed: list[Any]) -> Any:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and written(value) in allowed:
-        return value if any(same(value, option) for option in allowed) else written(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and number_text(value) in allowed:
+        return value if any(json_equal(value, option) for option in allowed) else number_text(value)
     if not isinstance(value, str) or value in allowed:
         return value
     matches = [option for option in allowed if isinstance(option, str) and _folded(option) == _folded(value)]
@@ -296,12 +296,12 @@ def _is(value: object, kind: str) -> bool:
     return isinstance(value, _TYPES.get(kind, object))
 
 
-def same(one: object, other: object) -> bool:
+def json_equal(one: object, other: object) -> bool:
     """Equality of JSON values, where `True` is not `1`."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(json_equal(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(json_equal, one, other))
     return isinstance(one, bool) is isinstance(other, bool) and one == other
 
 

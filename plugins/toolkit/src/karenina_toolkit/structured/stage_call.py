@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_core.errors import StructuredError
-from karenina_toolkit.structured.structured_call import Structured, ask_for
+from karenina_toolkit.structured.structured_call import StructuredResult, call_structured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,14 +24,14 @@ async def ask(
     schema: Mapping[str, Any],
     validate: Callable[[dict[str, Any]], T],
     model: ModelConfig | None = None,
-) -> Structured[T]:
+) -> StructuredResult[T]:
     """Have `model` (default: the judge) fill `schema`: prompt, parse, repair, and one re-ask with the error.
 
     Raises `PortError` if the call fails and `StructuredError` if no reply could be read.
     """
     try:
         messages = context.prompt(task, user, model)
-        return await ask_for(context.parser(model), messages, schema, validate, info=context.call_info)
+        return await call_structured(context.parser(model), messages, schema, validate, info=context.call_info)
     except StructuredError as error:
         if not error.complete:
             context.count_failure()  # no reply came whole, so that the item is run again when its run goes on

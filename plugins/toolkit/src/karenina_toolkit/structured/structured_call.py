@@ -1,4 +1,4 @@
-"""`ask_for`: one structured question to a judge, with its one second chance."""
+"""`call_structured`: one structured question to a judge, with its one second chance."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from karenina_core.models.ports import (
     ParserPort,
     ParserReply,
     PortError,
-    StructuredWay,
+    StructuredMode,
     Usage,
 )
 from karenina_core.text import join_problems
-from karenina_toolkit.schema_description import kind_of
+from karenina_toolkit.schema_description import describe_type
 from karenina_toolkit.structured.reply_parser import is_complete, read_object
-from karenina_toolkit.structured.schema_repair import fit
+from karenina_toolkit.structured.schema_repair import repair_and_check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +43,7 @@ class InvalidReply(ValueError):
 
 
 @dataclass(slots=True)
-class Structured(Generic[T]):
+class StructuredResult(Generic[T]):
     """What a judge said, validated.
 
     `data` are the JSON values that `validate` got, `tries` the calls that were made, `repaired` whether the last
@@ -52,14 +52,14 @@ class Structured(Generic[T]):
 
     value: T
     data: dict[str, Any]
-    way: StructuredWay
+    mode: StructuredMode
     tries: int
     repaired: bool
     usage: Usage
     model: str | None = None
 
 
-async def ask_for(
+async def call_structured(
     parser: ParserPort,
     messages: Sequence[Message],
     schema: Mapping[str, Any],
@@ -67,7 +67,7 @@ async def ask_for(
     *,
     reasks: int = 1,
     info: CallInfo = NO_INFO,
-) -> Structured[T]:
+) -> StructuredResult[T]:
     """Ask `parser` for a JSON object that fits `schema` and that `validate` accepts.
 
     The reply is read (`read_object`), repaired where that is unambiguous (`repair`), held against the schema
@@ -105,11 +105,11 @@ async def ask_for(
                 ) from error
             conversation = [*messages, *_second_chance(reply, told, schema)]
         else:
-            return Structured(value, data, reply.way, tries, repaired, usage, reply.model)
+            return StructuredResult(value, data, reply.mode, tries, repaired, usage, reply.model)
 
 
-def spent_before(error: PortError) -> Usage:
-    """What `ask_for` had spent on earlier tries when `error` ended it; zero for errors from elsewhere."""
+def usage_before(error: PortError) -> Usage:
+    """What `call_structured` had spent on earlier tries when `error` ended it; zero for errors from elsewhere."""
     spent = vars(error).get("spent_before")
     return spent if isinstance(spent, Usage) else Usage()
 
@@ -120,7 +120,7 @@ def _fitted(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, An
     except ValueError as error:
         raise InvalidReply(str(error)) from None
     try:
-        data, repaired, problems = fit(found, schema)
+        data, repaired, problems = repair_and_check(found, schema)
     except RecursionError:
         raise InvalidReply("the JSON in the reply is nested too deeply") from None
     if problems:
@@ -159,7 +159,9 @@ def _pydantic_words() -> frozenset[str]:
 
 
 def _second_chance(reply: ParserReply, told: str, schema: Mapping[str, Any]) -> list[Message]:
-    fields = join_problems([f"{name}: {kind_of(part, schema)}" for name, part in schema.get("properties", {}).items()])
+    fields = join_problems(
+        [f"{name}: {describe_type(part, schema)}" for name, part in schema.get("properties", {}).items()]
+    )
     request = Message.user(
         f"Your reply cannot be used: {told}. "
         "Reply again, with one complete JSON object that fits the schema and nothing around it"

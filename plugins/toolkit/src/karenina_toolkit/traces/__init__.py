@@ -4,14 +4,14 @@ A *trace* is a sequence of `Message`s. A *recording* is the same thing as JSON v
 it. The functions here take either; recorded traffic, a list of *exchanges*, becomes traces by functions of its own.
 """
 
-from karenina_toolkit.traces.agent_metrics import AgentMetrics, metrics
+from karenina_toolkit.traces.agent_metrics import AgentMetrics, measure_trace
 from karenina_toolkit.traces.delimited_text import is_delimited, read_delimited
-from karenina_toolkit.traces.exchanges import Exchange, trace_of_exchanges, traces_of_exchanges
+from karenina_toolkit.traces.exchanges import Exchange, convert_conversations, convert_exchanges
 from karenina_toolkit.traces.format_error import TraceFormatError
-from karenina_toolkit.traces.formats import Recording, convert
-from karenina_toolkit.traces.reasoning import split_reasoning, with_reasoning_apart
-from karenina_toolkit.traces.trace_text import render
-from karenina_toolkit.traces.trace_validation import TraceVerdict, final_ai_message, validate
+from karenina_toolkit.traces.formats import Recording, convert_recording
+from karenina_toolkit.traces.reasoning import separate_reasoning, split_reasoning
+from karenina_toolkit.traces.trace_text import render_trace
+from karenina_toolkit.traces.trace_validation import TraceVerdict, final_ai_message, validate_trace
 
 __all__ = [
     "AgentMetrics",
@@ -19,15 +19,15 @@ __all__ = [
     "Recording",
     "TraceFormatError",
     "TraceVerdict",
-    "convert",
+    "convert_conversations",
+    "convert_exchanges",
+    "convert_recording",
     "final_ai_message",
     "is_delimited",
-    "metrics",
+    "measure_trace",
     "read_delimited",
-    "render",
+    "render_trace",
+    "separate_reasoning",
     "split_reasoning",
-    "trace_of_exchanges",
-    "traces_of_exchanges",
-    "validate",
-    "with_reasoning_apart",
+    "validate_trace",
 ]

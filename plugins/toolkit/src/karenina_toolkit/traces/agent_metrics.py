@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, TypedDict
 
-from karenina_toolkit.traces.formats import convert
+from karenina_toolkit.traces.formats import convert_recording
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Message
@@ -38,13 +38,13 @@ class AgentMetrics(TypedDict):
     suspect_failed_tools: list[str]
 
 
-def metrics(trace: Recording) -> AgentMetrics:
+def measure_trace(trace: Recording) -> AgentMetrics:
     """Count turns of the assistant, calls of tools, and results that are or look like errors.
 
     A result is suspect where the trace marks it as an error, where it begins as error messages do, where it is a JSON
     object with an error in it, or where it is short and says that it failed. Raises `TraceFormatError`.
     """
-    messages = convert(trace)
+    messages = convert_recording(trace)
     spoken = [message for message in messages if message.role == "assistant"]
     calls = [call for message in spoken for call in message.tool_calls]
     failed = [message for message in messages if message.role == "tool" and _looks_failed(message)]

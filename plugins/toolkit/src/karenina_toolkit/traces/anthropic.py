@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall, Usage
-from karenina_toolkit.reply_sanitizer import token_count
-from karenina_toolkit.traces.blocks import as_json, described
+from karenina_toolkit.reply_sanitizer import read_token_count
+from karenina_toolkit.traces.blocks import as_json, describe_block
 from karenina_toolkit.traces.format_error import TraceFormatError
-from karenina_toolkit.traces.turn_builder import Turn
+from karenina_toolkit.traces.turn_builder import TurnBuilder
 
 Entry = Mapping[str, Any]
 _THOUGHTS = ("thinking", "redacted_thinking")
@@ -27,7 +27,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     become tool messages; those that the server ran itself inside a turn divide that turn. Blocks that are neither text,
     thought, call nor result are kept as `described` writes them; citations and signatures are no part of what was said.
     """
-    turn = Turn()
+    turn = TurnBuilder()
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
         try:
@@ -41,7 +41,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     yield from turn.close()
 
 
-def _take(turn: Turn, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
+def _take(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
     """Add an entry of the assistant to its turn; text goes on only where it follows text of the same entry."""
     if not blocks:
         turn.begin()
@@ -62,7 +62,7 @@ def _take(turn: Turn, blocks: Sequence[Entry], names: dict[str, str]) -> Iterato
         elif kind == "redacted_thinking":
             turn.think("[redacted_thinking]")
         else:
-            turn.say(described(kind, block))
+            turn.say(describe_block(kind, block))
         before = kind
 
 
@@ -77,7 +77,7 @@ def _said_to_it(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
     texts: list[str] = []
     for block in blocks:
         if not block["type"].endswith("tool_result"):
-            texts.append(_text(block) if block["type"] == "text" else described(block["type"], block))
+            texts.append(_text(block) if block["type"] == "text" else describe_block(block["type"], block))
             continue
         if texts:
             yield Message(role, "\n".join(texts))
@@ -115,7 +115,7 @@ def _result_text(content: Any) -> str:
         if isinstance(content.get("text"), str):
             return str(content["text"])
         if content.get("type") in ("image", "document"):
-            return described(content["type"], content)
+            return describe_block(content["type"], content)
     return as_json(content)
 
 
@@ -155,7 +155,7 @@ def _is_own(block: Entry) -> bool:
     return kind in _THOUGHTS or kind.endswith(("tool_use", "tool_result"))
 
 
-def usage_of(counted: Any) -> Usage:
+def read_usage(counted: Any) -> Usage:
     """What one call used, as a reply's `usage` counts it. It counts tokens read from the API's cache, and those written
     there, apart from the other input; here they are part of it. What it does not tell is 0.
     """
@@ -174,4 +174,4 @@ def usage_of(counted: Any) -> Usage:
 
 
 def _count(counted: Any, key: str) -> int:
-    return token_count(counted.get(key)) if isinstance(counted, Mapping) else 0
+    return read_token_count(counted.get(key)) if isinstance(counted, Mapping) else 0

@@ -13,7 +13,7 @@ _ENCODED = re.compile(r"(?:data:[\w./+-]*;base64,)?[A-Za-z0-9+/=_-]{200,}")
 _SAY_NOTHING = ("type", "cache_control")
 
 
-def described(kind: str, block: Mapping[str, Any]) -> str:
+def describe_block(kind: str, block: Mapping[str, Any]) -> str:
     """`block` as one line: `[kind]`, and after it whatever the block holds, as JSON.
 
     Encoded bytes (pictures, sound, sealed reasoning) are named by their length in place of being repeated.
@@ -22,7 +22,7 @@ def described(kind: str, block: Mapping[str, Any]) -> str:
     return f"[{kind}] {as_json(held)}" if held else f"[{kind}]"
 
 
-def entries_of(data: Mapping[str, Any], key: str) -> Sequence[Any]:
+def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
     """The entries of the list under `key`; none if it is absent or empty. Raises `TraceFormatError`."""
     value = data.get(key)
     if not value:
@@ -32,7 +32,7 @@ def entries_of(data: Mapping[str, Any], key: str) -> Sequence[Any]:
     return value
 
 
-def name_of(data: Mapping[str, Any], key: str) -> str | None:
+def get_name(data: Mapping[str, Any], key: str) -> str | None:
     """The id or name under `key`; None if it is absent, null or empty. Raises `TraceFormatError`."""
     value = data.get(key)
     if value is None or value == "":

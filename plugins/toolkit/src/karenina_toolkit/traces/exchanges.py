@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from karenina_core.models.ports import Message
-from karenina_toolkit.traces.blocks import entries_of
+from karenina_toolkit.traces.blocks import get_entries
 from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.traces.formats import ANTHROPIC, GOOGLE, OPENAI, RESPONSES, Format, open_recording, read_entries
 
@@ -15,10 +15,10 @@ Exchange = Mapping[str, Any]
 _NO_REPLY = ("error", "input_tokens", "totalTokens", "promptFeedback")
 
 
-def trace_of_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
+def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
     """The one conversation that `exchanges` are, each an object with a `request` and the `response` to it.
 
-    Raises `TraceFormatError` where a request does not go on from the exchange before it (`traces_of_exchanges` gives
+    Raises `TraceFormatError` where a request does not go on from the exchange before it (`convert_conversations` gives
     each conversation of such a recording), where there is no exchange, and for what cannot be read.
     """
     found = _conversations(exchanges)
@@ -32,7 +32,7 @@ def trace_of_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
     return found[0].messages
 
 
-def traces_of_exchanges(exchanges: Sequence[Exchange]) -> list[list[Message]]:
+def convert_conversations(exchanges: Sequence[Exchange]) -> list[list[Message]]:
     """The conversations that `exchanges` are, in the order of their beginning.
 
     An exchange goes on with the conversation before it where its request repeats it, message by message: role, text,
@@ -108,7 +108,7 @@ def _opened(exchange: object) -> _Exchanged:
 def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
     """The entries of a response, and their format; none where the response says why there is none."""
     for key, inner, format in (("choices", "message", OPENAI), ("candidates", "content", GOOGLE)):
-        several = entries_of(response, key)
+        several = get_entries(response, key)
         if several:
             if len(several) > 1:
                 raise TraceFormatError(f"its response has {len(several)} {key}; a trace has one reply")

@@ -29,7 +29,7 @@ class Format:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedRecording:
     """A recording whose envelope is taken off: the instructions beside the entries, and the format that it implies."""
 
     entries: Sequence[object]
@@ -37,7 +37,7 @@ class Opened:
     format: Format | None
 
 
-def convert(recording: Recording) -> list[Message]:
+def convert_recording(recording: Recording) -> list[Message]:
     """The messages of `recording`, in any of the known formats.
 
     These are OpenAI chat messages, OpenAI Responses items, Anthropic messages, Google contents, the `trace_messages` of
@@ -55,7 +55,7 @@ def convert(recording: Recording) -> list[Message]:
     return [*opened.before, *read_entries(opened.entries, opened.format)]
 
 
-def open_recording(recording: object) -> Opened:
+def open_recording(recording: object) -> OpenedRecording:
     """The entries of `recording`, out of the object that holds them. Raises `TraceFormatError`."""
     before: list[Message] = []
     implied: Format | None = None
@@ -75,7 +75,7 @@ def open_recording(recording: object) -> Opened:
             recording = [{"role": "user", "content": recording}]
     if isinstance(recording, (str, bytes)) or not isinstance(recording, Sequence):
         raise TraceFormatError(f"it is {type(recording).__name__}, not a list of messages")
-    return Opened(recording, before, implied)
+    return OpenedRecording(recording, before, implied)
 
 
 def read_entries(entries: Sequence[object], format: Format | None = None) -> list[Message]:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces.blocks import as_json, described, entries_of, name_of
+from karenina_toolkit.traces.blocks import as_json, describe_block, get_entries, get_name
 from karenina_toolkit.traces.format_error import TraceFormatError
-from karenina_toolkit.traces.turn_builder import Turn
+from karenina_toolkit.traces.turn_builder import TurnBuilder
 
 Entry = Mapping[str, Any]
 CODE_TOOL = "code_execution"
@@ -35,11 +35,11 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     divides the turn. Calls without an id get one (`call_1`, ...), and results without an id belong to the first call
     of their name that waits for one. Other parts are kept as `described` writes them; signatures are left out.
     """
-    turn = Turn()
+    turn = TurnBuilder()
     calls = _Calls(entries)
     for number, entry in enumerate(entries, 1):
         try:
-            role = name_of(entry, "role") or "user"
+            role = get_name(entry, "role") or "user"
             if role == "model":
                 yield from _take(turn, _parts(entry), calls)
                 continue
@@ -88,7 +88,7 @@ class _Calls:
         return (str(call_id) if call_id else None), name
 
 
-def _take(turn: Turn, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
+def _take(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
     """Add a content of the model to its turn; text goes on only where it follows text of the same content."""
     if not parts:
         turn.begin()
@@ -146,10 +146,10 @@ def _result(kind: str, value: Any, calls: _Calls) -> Message:
     else:
         if not isinstance(result.get("name"), str):
             raise TraceFormatError("a functionResponse has no name")
-        call_id, name = calls.answered(name_of(result, "id"), result["name"])
+        call_id, name = calls.answered(get_name(result, "id"), result["name"])
         response = result.get("response")
         failed = isinstance(response, Mapping) and bool(response.get("error"))
-        more = [described("part", _mapping("part", part)) for part in entries_of(result, "parts")]
+        more = [describe_block("part", _mapping("part", part)) for part in get_entries(result, "parts")]
         text = "\n".join([_response_text(response), *more])
     return Message("tool", text, tool_call_id=call_id, tool_name=name, is_error=failed)
 
@@ -170,13 +170,13 @@ def _written(kind: str, value: Any) -> str:
         if not isinstance(value, str):
             raise TraceFormatError(f"a text part holds {type(value).__name__}, not text")
         return value
-    return described(kind, value if isinstance(value, Mapping) else {"value": value})
+    return describe_block(kind, value if isinstance(value, Mapping) else {"value": value})
 
 
 def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
     """The kind and the value of each part, and whether it is a thought. Names may be in either spelling."""
     found: list[tuple[str, Any, bool]] = []
-    for part in entries_of(entry, "parts"):
+    for part in get_entries(entry, "parts"):
         if not isinstance(part, Mapping):
             raise TraceFormatError(f"a part of it is {type(part).__name__}, not an object")
         named = {_camel(str(key)): value for key, value in part.items() if value is not None}

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from karenina_core.models.ports import Message, Role, ToolCall
 from karenina_core.text import replace_surrogates_in
-from karenina_toolkit.traces.blocks import described, entries_of, name_of
+from karenina_toolkit.traces.blocks import describe_block, get_entries, get_name
 from karenina_toolkit.traces.format_error import TraceFormatError
-from karenina_toolkit.value_limits import trouble_in_json
+from karenina_toolkit.value_limits import find_problem_in_json
 
 UNREADABLE_ARGUMENTS = "_unreadable"
 """The key under which arguments that are no JSON object are kept as they came."""
@@ -37,16 +37,16 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
         raise TraceFormatError(f"its role is {said!r:.80}")
     content = read_content(data.get("content"))
     if role == "assistant":
-        calls = [read_tool_call(call) for call in entries_of(data, "tool_calls")]
+        calls = [read_tool_call(call) for call in get_entries(data, "tool_calls")]
         if isinstance(data.get("function_call"), Mapping):
             calls.append(_call("", data["function_call"]))
         audio = data.get("audio")
         texts = (content, data.get("refusal"), audio.get("transcript") if isinstance(audio, Mapping) else None)
         content = "\n".join(text for text in texts if isinstance(text, str) and text)
-        return Message.assistant(content, calls, reasoning_of(data))
+        return Message.assistant(content, calls, read_reasoning(data))
     if role == "tool":
-        call_id = name_of(data, "tool_call_id")
-        name = name_of(data, "name") or (names or {}).get(call_id or "")
+        call_id = get_name(data, "tool_call_id")
+        name = get_name(data, "name") or (names or {}).get(call_id or "")
         return Message("tool", content, tool_call_id=call_id, tool_name=name, is_error=bool(data.get("is_error")))
     return Message(role, content)
 
@@ -70,7 +70,7 @@ def read_content(content: Any) -> str:
     return "\n".join(_part(part) for part in content)
 
 
-def reasoning_of(data: Mapping[str, Any]) -> str | None:
+def read_reasoning(data: Mapping[str, Any]) -> str | None:
     """What a model thought outside its answer, under the names that servers use for it."""
     for key in ("reasoning_content", "reasoning"):
         if isinstance(data.get(key), str) and data[key]:
@@ -86,7 +86,7 @@ def read_arguments(arguments: Any) -> dict[str, Any]:
         found = json.loads(arguments) if arguments else {}
     except (TypeError, ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or trouble_in_json(str(arguments), found, halves=False) is not None:
+    if not isinstance(found, dict) or find_problem_in_json(str(arguments), found, halves=False) is not None:
         return {UNREADABLE_ARGUMENTS: arguments}
     halved = isinstance(arguments, str) and "\\u" in arguments
     return cast("dict[str, Any]", replace_surrogates_in(found)) if halved else found
@@ -103,4 +103,4 @@ def _part(part: Any) -> str:
     if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
         raise TraceFormatError("a part of its content has no type")
     text = part.get("text", part.get("refusal"))
-    return text if isinstance(text, str) else described(part["type"], part)
+    return text if isinstance(text, str) else describe_block(part["type"], part)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from karenina_core.models.ports import FinishReason, Message, Usage
-from karenina_toolkit.reply_sanitizer import token_count
+from karenina_toolkit.reply_sanitizer import read_token_count
 from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.traces.openai_chat import read_message
 
@@ -75,4 +75,4 @@ def _usage(data: Any) -> Usage:
 
 
 def _count(data: Any, key: str) -> int:
-    return token_count(data.get(key)) if isinstance(data, Mapping) else 0
+    return read_token_count(data.get(key)) if isinstance(data, Mapping) else 0

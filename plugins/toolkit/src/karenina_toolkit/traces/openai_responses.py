@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces.blocks import as_json, described
+from karenina_toolkit.traces.blocks import as_json, describe_block
 from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.traces.openai_chat import read_arguments, read_content, read_message
-from karenina_toolkit.traces.turn_builder import Turn
+from karenina_toolkit.traces.turn_builder import TurnBuilder
 
 Entry = Mapping[str, Any]
 _ITEMS = ("reasoning", "item_reference", "compaction")
@@ -35,7 +35,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     the final answer is a message of its own. Items that nobody said become system messages, as `described` writes
     them, so that they are never taken for the answer. Annotations, item ids and sealed reasoning are left out.
     """
-    turn = Turn()
+    turn = TurnBuilder()
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
         try:
@@ -45,7 +45,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     yield from turn.close()
 
 
-def _item(item: Entry, turn: Turn, names: dict[str, str]) -> Iterator[Message]:
+def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Message]:
     kind = _kind(item)
     if "role" in item:
         if item["role"] == "assistant":
@@ -69,12 +69,12 @@ def _item(item: Entry, turn: Turn, names: dict[str, str]) -> Iterator[Message]:
         yield _result(item, names)
     elif kind:
         yield from turn.close()
-        yield Message.system(described(kind, item))
+        yield Message.system(describe_block(kind, item))
     else:
         raise TraceFormatError("it has neither a role nor a type")
 
 
-def _say(turn: Turn, content: Any) -> None:
+def _say(turn: TurnBuilder, content: Any) -> None:
     """Add a message of the assistant to its turn; text goes on where it follows text of the same message."""
     turn.begin()
     if content is None or isinstance(content, str):

@@ -36,7 +36,7 @@ def split_reasoning(text: str) -> tuple[str | None, str]:
     return ("\n\n".join(thoughts), text) if thoughts else (None, text)
 
 
-def with_reasoning_apart(trace: Sequence[Message]) -> list[Message]:
+def separate_reasoning(trace: Sequence[Message]) -> list[Message]:
     """Return a trace in which the reasoning of assistant messages stands in `reasoning`, not in `content`."""
     return [_apart(message) if message.role == "assistant" else message for message in trace]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from karenina_core.models.ports import Message, Role, ToolCall
-from karenina_toolkit.traces.blocks import entries_of, name_of
+from karenina_toolkit.traces.blocks import get_entries, get_name
 from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.traces.openai_chat import read_content
 
@@ -39,12 +39,12 @@ def _message(entry: Entry, names: Mapping[str, str]) -> Message:
     content = read_content(entry.get("content"))
     if role == "assistant":
         thought = entry.get("thinking")
-        calls = [_call(call) for call in entries_of(entry, "tool_calls")]
+        calls = [_call(call) for call in get_entries(entry, "tool_calls")]
         return Message.assistant(content, calls, thought if isinstance(thought, str) and thought else None)
     if role == "tool":
         result = entry.get("tool_result")
         about = result if isinstance(result, Mapping) else {}
-        call_id = name_of(about, "tool_use_id")
+        call_id = get_name(about, "tool_use_id")
         name = names.get(call_id or "")
         return Message("tool", content, tool_call_id=call_id, tool_name=name, is_error=about.get("is_error") is True)
     if role is None:

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from karenina_toolkit.traces.formats import convert
+from karenina_toolkit.traces.formats import convert_recording
 
 if TYPE_CHECKING:
     from karenina_toolkit.traces.formats import Recording
@@ -15,7 +15,7 @@ CONTENT_MARK = "| "
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
 
 
-def render(trace: Recording, *, reasoning: bool = False) -> str:
+def render_trace(trace: Recording, *, reasoning: bool = False) -> str:
     """`trace` as text: a heading such as `[2] assistant` for each message, and below it the content.
 
     Every line of content, whatever it holds and however its lines are broken, begins with `| `, and no heading does:
@@ -23,7 +23,7 @@ def render(trace: Recording, *, reasoning: bool = False) -> str:
     Thoughts outside the answer are left out unless `reasoning` is set. Raises `TraceFormatError`.
     """
     lines: list[str] = []
-    for number, message in enumerate(convert(trace), 1):
+    for number, message in enumerate(convert_recording(trace), 1):
         who = f"[{number}] {message.role}"
         if message.role == "tool":
             who += f" {_name(message.tool_name)} {'failed' if message.is_error else 'answered'}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from karenina_toolkit.traces.format_error import TraceFormatError
-from karenina_toolkit.traces.formats import convert
+from karenina_toolkit.traces.formats import convert_recording
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,13 +33,13 @@ def final_ai_message(trace: Recording) -> str | None:
     None otherwise; an assistant message further up is never taken in its place. Raises `TraceFormatError` for a
     recording that cannot be read.
     """
-    return _verdict(convert(trace)).final
+    return _verdict(convert_recording(trace)).final
 
 
-def validate(trace: Recording) -> TraceVerdict:
+def validate_trace(trace: Recording) -> TraceVerdict:
     """Whether `trace` can be read and ends with an answer (see `final_ai_message`), and why not."""
     try:
-        messages = convert(trace)
+        messages = convert_recording(trace)
     except TraceFormatError as error:
         return TraceVerdict(False, error=f"the trace cannot be read: {error}")
     return _verdict(messages)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from karenina_core.models.ports import Message, ToolCall
 
 
-class Turn:
+class TurnBuilder:
     """What the assistant said, thought and called since something else was last said; `close` makes it a message."""
 
     def __init__(self) -> None:

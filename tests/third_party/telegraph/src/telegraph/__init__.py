@@ -3,9 +3,9 @@
 from karenina_core import AdapterSpec, Message, Usage, hookimpl
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import NO_INFO, ErrorCategory, LLMReply, ParserReply, PortError, Turn
-from karenina_toolkit.http_errors import http_failure
-from karenina_toolkit.structured.structured_modes import with_schema
-from karenina_toolkit.tool_loop import converse
+from karenina_toolkit.http_errors import status_error
+from karenina_toolkit.structured.structured_modes import append_schema
+from karenina_toolkit.tool_loop import run_tool_loop
 
 
 class Telegraph:
@@ -20,11 +20,11 @@ class Telegraph:
         return LLMReply(turn.message.content, turn.usage)
 
     async def parse(self, messages, schema, *, info=NO_INFO):
-        turn = await self.send(with_schema(messages, schema))
+        turn = await self.send(append_schema(messages, schema))
         return ParserReply(turn.message.content, "prompt", turn.usage)
 
     async def run(self, messages, options, *, info=NO_INFO):
-        return await converse(Conversation(self, messages), options)
+        return await run_tool_loop(Conversation(self, messages), options)
 
     async def aclose(self):
         pass
@@ -44,7 +44,7 @@ class Telegraph:
         except aiohttp.ClientError as error:
             raise PortError(f"{self.where}: {error}", category=ErrorCategory.CONNECTION) from None
         if reply.status >= 300:
-            raise http_failure(self.where, reply.status, reply.headers, text, [self.key], messages)
+            raise status_error(self.where, reply.status, reply.headers, text, [self.key], messages)
         try:
             data = await reply.json(content_type=None)
             return Turn(Message.from_dict(data["line"]), Usage(data["read"], data["typed"], calls=1))
@@ -56,13 +56,13 @@ class Conversation:
     def __init__(self, port, messages):
         self.port, self.where, self.messages = port, port.where, list(messages)
 
-    async def ask(self, tools, *, first):
+    async def request_turn(self, tools, *, first):
         return await self.port.send(self.messages, tools.values())
 
-    def said(self, turn):
+    def add_turn(self, turn):
         self.messages.append(turn.message)
 
-    def heard(self, results):
+    def add_results(self, results):
         self.messages += results
 
 

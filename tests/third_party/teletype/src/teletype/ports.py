@@ -20,7 +20,7 @@ from karenina_core.models.ports import (
     PortError,
     category_of_status,
 )
-from karenina_toolkit.tools import run_tool, tools_for
+from karenina_toolkit.tools import collect_tools, run_tool
 
 
 class Teletype:
@@ -45,7 +45,7 @@ class Teletype:
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """The loop with tools."""
-        tools, trace, usage = tools_for(options), list[Message](), Usage()
+        tools, trace, usage = collect_tools(options), list[Message](), Usage()
         try:
             async with asyncio.timeout(options.timeout):
                 for turn in range(1, options.max_turns + 1):
