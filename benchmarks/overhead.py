@@ -39,7 +39,7 @@ OWN_LOOP, KARENINA = "our own bare loop", "karenina"
 def run_karenina(file: Path, url: str, *, journal: bool) -> None:
     """Run the benchmark in `file`, and print the CPU time that it took."""
     from karenina import Benchmark, VerificationConfig
-    from karenina_engine.execution import carry_out
+    from karenina_engine.execution import execute_session
     from karenina_engine.journal.request import RunRequest
     from karenina_engine.results.aggregate import Totals
     from karenina_engine.scheduling.blocking import run_blocking
@@ -61,7 +61,7 @@ def run_karenina(file: Path, url: str, *, journal: bool) -> None:
         request = RunRequest(questions, config, question_ids=ids, output=output, journal=kept_in if journal else None)
         with open_run(request) as run:
             prepared = cpu_seconds()
-            totals = run_blocking(lambda: carry_out(run, output=output))
+            totals = run_blocking(lambda: execute_session(run, output=output))
         return prepared - began, cpu_seconds() - began, totals
 
     measured("first", [next(iter(questions.ids))])  # imports what is imported when it is needed

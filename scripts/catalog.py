@@ -19,7 +19,7 @@ from karenina_core.config.setting_owners import settings_models
 from karenina_core.plugins import GROUPS, Plugins
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.hookspecs import karenina_tool_sources
-from karenina_engine.scheduling.executor_selection import executors
+from karenina_engine.scheduling.executor_selection import offered_executors
 
 
 def members(checkout: Path) -> list[str]:
@@ -90,7 +90,7 @@ def survey(names: list[str]) -> Catalog:
         for task in offered.stage.prompts:
             found["prompts"].setdefault(task.family or task.name, offered.distribution)
     found["tool_sources"] = {one.value.name: one.distribution for one in plugins.offers(karenina_tool_sources)}
-    found["executors"] = {one.name: owner for one, owner in executors(plugins)}
+    found["executors"] = {one.name: owner for one, owner in offered_executors(plugins)}
     found["hooks"] = {hook.name: hook.distribution for hook in plugins.specifications.hooks()}
     found["adapters"] = {one.spec.interface: one.distribution for one in registered_adapters(plugins)}
     found["recorders"] = {

@@ -30,8 +30,8 @@ from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.tool_sessions import tool_sources
 from karenina_engine.cost.price_table import price_sources
 from karenina_engine.scheduling.executor import AsyncioExecutor
-from karenina_engine.scheduling.executor_selection import executors
-from karenina_engine.scheduling.find_observers import observers
+from karenina_engine.scheduling.executor_selection import offered_executors
+from karenina_engine.scheduling.find_observers import find_observers
 from karenina_testing import ScriptedModels
 
 SHARED = ("karenina-benchmark", "karenina-cli", "karenina-core", "karenina-engine")
@@ -120,7 +120,7 @@ def test_executors_are_offered_beside_the_one_of_the_core(plugins: Plugins) -> N
         name = "elsewhere"
 
     plugins.register(offering("karenina_executors", [Elsewhere()]))
-    assert [one.name for one, _ in executors(plugins)] == ["asyncio", "elsewhere"]
+    assert [one.name for one, _ in offered_executors(plugins)] == ["asyncio", "elsewhere"]
 
 
 @shows("karenina_formats")
@@ -375,12 +375,12 @@ def test_observers_of_one_run_are_offered_where_its_configuration_asks_for_them(
 
     plugins.register(Offers())
     named = VerificationConfig(run_name="one")
-    assert observers(plugins, named).of_items
-    assert not observers(plugins, VerificationConfig()).of_items
+    assert find_observers(plugins, named).observes_items
+    assert not find_observers(plugins, VerificationConfig()).observes_items
     run_of_filled_slots(plugins)
     assert heard == []
     with pytest.raises(ConfigError, match="not with this configuration"):
-        observers(plugins, VerificationConfig(run_name="refused"))
+        find_observers(plugins, VerificationConfig(run_name="refused"))
 
 
 def test_an_observer_that_is_none_is_refused_with_its_owner(plugins: Plugins) -> None:
@@ -390,7 +390,7 @@ def test_an_observer_that_is_none_is_refused_with_its_owner(plugins: Plugins) ->
 
     plugins.register(offering("karenina_observers", [Odd()]), distribution="odd", version="3")
     with pytest.raises(PluginError, match=r"odd 3.*karenina_item_finished"):
-        observers(plugins, VerificationConfig())
+        find_observers(plugins, VerificationConfig())
 
 
 def test_every_hook_is_shown_at_work_here() -> None:

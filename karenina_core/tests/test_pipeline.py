@@ -37,7 +37,7 @@ from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item, State
 from karenina_core.stages.finalize import FinalizeResult
 from karenina_engine.calls.port_factory import PortFactory
-from karenina_engine.scheduling.find_observers import observers
+from karenina_engine.scheduling.find_observers import find_observers
 from karenina_testing import ScriptedModels, run_stage
 
 A = ArtifactKey("test.a", int)
@@ -64,7 +64,7 @@ def run(*stages: type[Stage], judges: int = 1, models: ScriptedModels | None = N
         hub = PortFactory(plugins, 5)
         pipeline = Pipeline(
             order_stages([SelectedStage(one(), f"dist-of-{one.name}", "1.2") for one in (*stages, FinalizeResult)]),
-            observers(plugins),
+            find_observers(plugins),
         )
 
         def item(judge: ModelConfig | None) -> Item:
@@ -510,7 +510,7 @@ def test_a_prompt_has_the_tasks_the_plugins_and_the_users_instructions_before_th
         hub = PortFactory(plugins, 5)
         item = Item(Question(question="Which?"), models.model("a"), models.model("j"), 1, config, hub, Trust())
         plan = order_stages([SelectedStage(greeter(), "d", "1")])
-        await Pipeline(plan, observers(plugins)).run_stages(plan.stages, State(item))
+        await Pipeline(plan, find_observers(plugins)).run_stages(plan.stages, State(item))
 
     asyncio.run(work())
     system, user = models.requests[0].messages
@@ -557,7 +557,7 @@ def test_a_finalizer_that_fails_still_leaves_a_result() -> None:
         config = VerificationConfig()
 
     async def work() -> VerificationResult:
-        pipeline = Pipeline(order_stages([SelectedStage(Broken(), "d", "1")]), observers(plugins))
+        pipeline = Pipeline(order_stages([SelectedStage(Broken(), "d", "1")]), find_observers(plugins))
         item = Item(
             Question(question="Which?"),
             models.model("a"),

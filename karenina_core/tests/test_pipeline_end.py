@@ -15,7 +15,7 @@ from karenina_core.planning.selection import SelectedStage
 from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item
 from karenina_engine.calls.port_factory import PortFactory
-from karenina_engine.scheduling.find_observers import observers
+from karenina_engine.scheduling.find_observers import find_observers
 from karenina_testing import ScriptedModels
 
 
@@ -45,7 +45,7 @@ def test_an_answer_that_is_cancelled_while_it_is_made_has_an_end() -> None:
 
     async def cancelled() -> None:
         making = asyncio.create_task(
-            Pipeline(order_stages([SelectedStage(Waits(), "tests", "0")]), observers(plugins)).answer(item)
+            Pipeline(order_stages([SelectedStage(Waits(), "tests", "0")]), find_observers(plugins)).answer(item)
         )
         await asyncio.sleep(0)
         making.cancel()

@@ -20,7 +20,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import Plugins
 from karenina_engine.calls.concurrency_limits import Concurrency
-from karenina_engine.execution import collect
+from karenina_engine.execution import collect_results
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.scheduling.executor import Executor
 from karenina_engine.scheduling.indexed_result import IndexedResult
@@ -48,15 +48,15 @@ class Lighthouse(Executor):
     async def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
         run.add_stop_listener(self.stops.append)
         for task in run.prepared.matrix:
-            judges, kept = run.todo(task)
+            judges, kept = run.pending_judges(task)
             for placed in kept:
                 yield placed
             made: list[IndexedResult] = []
 
             async def done(judge: int, result: VerificationResult) -> None:
-                made.append(await run.finished(task, judge, result))  # noqa: B023 - awaited in this turn
+                made.append(await run.store_result(task, judge, result))  # noqa: B023 - awaited in this turn
 
-            await run.work.answer(task, judges, done)
+            await run.runner.answer(task, judges, done)
             for placed in made:
                 yield placed
             if self.stops:
@@ -105,7 +105,7 @@ def run_of(executor: str, plugins: Plugins, **values: object) -> RunSession:
 def test_an_executor_of_a_plugin_brings_what_the_core_brings() -> None:
     plugins = world(Lighthouse())
 
-    theirs, ours = (asyncio.run(collect(run_of(name, plugins))) for name in ("lighthouse", "asyncio"))
+    theirs, ours = (asyncio.run(collect_results(run_of(name, plugins))) for name in ("lighthouse", "asyncio"))
 
     assert len(ours) == 6
     told = [[(one.item, one.outcome, one.extensions) for one in results] for results in (theirs, ours)]
@@ -116,7 +116,7 @@ def test_an_executor_is_told_when_the_run_shall_stop() -> None:
     lighthouse = Lighthouse()
     run = run_of("lighthouse", world(lighthouse))
 
-    results = asyncio.run(collect(run, on_result=lambda _result: run.stop("enough", grace=2.0)))
+    results = asyncio.run(collect_results(run, on_result=lambda _result: run.stop("enough", grace=2.0)))
 
     assert lighthouse.stops[0] == 2.0
     assert (len(results), run.stopped) == (2, "enough")
@@ -144,11 +144,11 @@ def test_a_run_with_a_budget_is_refused_where_the_executor_does_not_keep_to_it()
 def test_nothing_has_to_run_any_more_once_the_budget_is_spent() -> None:
     run = run_of("lighthouse", world(Thrifty()), **MONEY)
     assert run.budget is not None
-    assert [run.todo(task) for task in run.prepared.matrix] == [([0, 1], [])] * 3
+    assert [run.pending_judges(task) for task in run.prepared.matrix] == [([0, 1], [])] * 3
 
     run.budget.exhausted = True
 
-    assert [run.todo(task) for task in run.prepared.matrix] == [([], [])] * 3
+    assert [run.pending_judges(task) for task in run.prepared.matrix] == [([], [])] * 3
 
 
 def test_the_first_stop_has_its_grace_also_after_the_budget_was_spent() -> None:

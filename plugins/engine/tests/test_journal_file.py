@@ -19,7 +19,7 @@ from journalled import CONFIG, World, said, words
 
 from karenina_core import VerificationConfig
 from karenina_core import plugins as plugin_room
-from karenina_engine.execution import collect
+from karenina_engine.execution import collect_results
 from karenina_engine.journal.file import JournalInUse
 from karenina_engine.journal.journal import GATHERING, Journal, JournalError
 from karenina_engine.journal.request import RunRequest
@@ -231,7 +231,7 @@ def test_ctrl_c_just_when_a_transaction_has_begun_loses_nothing(tmp_path: Path) 
 
 def test_a_run_whose_models_answer_at_once_waits_for_no_commit(tmp_path: Path) -> None:
     async def seconds(run: RunSession) -> float:
-        await collect(run)
+        await collect_results(run)
         return asyncio.get_running_loop().time()
 
     with plugin_room.use_plugins(World().plugins()), Journal.open(tmp_path / "j.journal") as journal:

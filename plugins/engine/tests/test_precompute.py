@@ -23,7 +23,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.data.result import VerificationResult
 from karenina_core.models.ports import AgentOptions, Message
 from karenina_core.plugins import Plugins
-from karenina_engine.execution import carry_out
+from karenina_engine.execution import execute_session
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.scheduling.blocking import run_blocking
@@ -116,7 +116,7 @@ def gone_on(
         open_run(RunRequest(benchmark, wanted, output=output, journal=journal, replay=replay)) as run,
         stop_on_signals(run, print),
     ):
-        run_blocking(lambda: carry_out(run, output=output))
+        run_blocking(lambda: execute_session(run, output=output))
     return run, VerificationResultSet.load(output)
 
 
@@ -147,9 +147,9 @@ def where(results: VerificationResultSet) -> int:
 
 
 def facts(run: RunSession, results: VerificationResultSet) -> list[Any]:
-    assert run.continuing is not None
+    assert run.result_store is not None
     ledger = {name: value for name, value in run.ledger.to_dict().items() if name != "prices"}
-    return [said(results), run.tally, ledger, run.continuing.kept, run.continuing.again, run.outcomes.summary()]
+    return [said(results), run.tally, ledger, run.result_store.kept, run.result_store.again, run.outcomes.summary()]
 
 
 def test_what_other_processes_work_out_is_what_this_one_would(folder: Path, tmp_path_factory: Any) -> None:
@@ -169,8 +169,8 @@ def test_results_that_are_kept_come_as_they_were_and_count_as_kept(whole: Path, 
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
     run, _ = gone_on(tmp_path, World())
 
-    assert run.continuing is not None
-    assert (run.continuing.kept, run.tally.kept) == (ITEMS, 0)
+    assert run.result_store is not None
+    assert (run.result_store.kept, run.tally.kept) == (ITEMS, 0)
     assert (tmp_path / "out.jsonl").read_bytes() == (whole / "out.jsonl").read_bytes()
 
 
@@ -178,8 +178,8 @@ def test_what_was_worked_out_is_kept(folder: Path) -> None:
     _, first = gone_on(folder, World())
     run, again = gone_on(folder, World())
 
-    assert run.continuing is not None
-    assert run.continuing.kept == ITEMS
+    assert run.result_store is not None
+    assert run.result_store.kept == ITEMS
     assert again.results == first.results
 
 
@@ -313,8 +313,8 @@ def test_a_run_that_ends_early_takes_its_processes_with_it_and_goes_on(folder: P
     assert helpers
     assert not [pid for pid in helpers if alive(pid)]
     assert world.calls == []
-    assert run.continuing is not None
-    assert written <= run.continuing.kept < ITEMS
+    assert run.result_store is not None
+    assert written <= run.result_store.kept < ITEMS
     where(found)
     then = VerificationResultSet.load(whole / "out.jsonl")
     where(then)

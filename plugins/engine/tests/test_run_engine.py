@@ -22,7 +22,7 @@ from karenina_core.errors import RunError
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.ports import NO_INFO, CallInfo, ErrorCategory, LLMReply, Message, PortError
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.execution import collect
+from karenina_engine.execution import collect_results
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.results.aggregate import OutcomeTally, summarize
 from karenina_engine.results.result_set import VerificationResultSet
@@ -92,7 +92,7 @@ def run(
     *,
     judges: Sequence[str] = (),
     policy: RetryPolicy | None = None,
-    collected: Callable[[RunSession], Coroutine[Any, Any, VerificationResultSet]] = collect,
+    collected: Callable[[RunSession], Coroutine[Any, Any, VerificationResultSet]] = collect_results,
     **values: Any,
 ) -> VerificationResultSet:
     """Return the results of a run over questions with these ids, as `collected` takes them."""

@@ -17,7 +17,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.config import all_settings
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
-from karenina_engine.scheduling.find_observers import observers
+from karenina_engine.scheduling.find_observers import find_observers
 from karenina_otel import outlet, plugin
 from karenina_otel.outlet import own_outlet
 
@@ -37,13 +37,13 @@ def plugins() -> Iterator[Plugins]:
 
 
 def test_nothing_observes_a_run_that_does_not_ask_for_it(plugins: Plugins) -> None:
-    assert not observers(plugins, VerificationConfig()).of_calls
-    assert observers(plugins, VerificationConfig(otel=True)).of_calls
+    assert not find_observers(plugins, VerificationConfig()).observes_calls
+    assert find_observers(plugins, VerificationConfig(otel=True)).observes_calls
 
 
 def test_opentelemetry_can_be_switched_off_altogether(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
-    assert not observers(plugins, VerificationConfig(otel=True)).of_calls
+    assert not find_observers(plugins, VerificationConfig(otel=True)).observes_calls
 
 
 def test_no_setting_changes_results(plugins: Plugins) -> None:
@@ -65,17 +65,17 @@ def test_a_run_is_refused_where_its_exporter_is_not_installed(
 ) -> None:
     monkeypatch.setenv(variable, value)
     with pytest.raises(ConfigError, match=cure):
-        observers(plugins, VerificationConfig(otel=True))
+        find_observers(plugins, VerificationConfig(otel=True))
 
 
 def test_the_sdk_is_not_imported_by_a_run_that_does_not_ask_for_it() -> None:
     program = (
-        "import sys, karenina_otel\nfrom karenina_engine.scheduling.find_observers import observers\n"
+        "import sys, karenina_otel\nfrom karenina_engine.scheduling.find_observers import find_observers\n"
         "from karenina_core import VerificationConfig, plugins\n"
         "room = plugins.Plugins()\n"
         "room.register(karenina_otel.plugin)\n"
         "with plugins.use_plugins(room):\n"
-        "    observers(room, VerificationConfig(otel=False))\n"
+        "    find_observers(room, VerificationConfig(otel=False))\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])"
     )
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"

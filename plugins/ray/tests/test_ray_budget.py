@@ -12,7 +12,7 @@ import pytest
 from ray_runs import Server, benchmark, config, run, serving, told
 
 from karenina_core.data.result import VerificationResult
-from karenina_engine.execution import collect
+from karenina_engine.execution import collect_results
 from karenina_engine.journal.journal import Journal
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.scheduling.prepare import prepare_session
@@ -41,7 +41,7 @@ def part(
     )
     with Journal.open(journal) as opened:
         prepared = prepare_session(RunRequest(benchmark(QUESTIONS), chosen), journal=opened)
-        return prepared, list(asyncio.run(collect(prepared)))
+        return prepared, list(asyncio.run(collect_results(prepared)))
 
 
 def test_half_of_what_a_run_costs_stops_all_workers_and_more_of_it_goes_on(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from ray_runs import KEY, benchmark, config, run, serving, told
 from karenina_core import Outcome
 from karenina_core import plugins as plugin_room
 from karenina_core.plugins import Plugins
-from karenina_engine.execution import collect
+from karenina_engine.execution import collect_results
 from karenina_engine.journal.journal import Journal
 from karenina_engine.journal.request import RunRequest
 from karenina_engine.scheduling.prepare import prepare_session
@@ -87,7 +87,7 @@ def test_a_run_that_is_stopped_goes_on_in_one_process_without_a_call_made_twice(
         with Journal.open(tmp_path / "journal") as journal:
             stopped = prepare_session(RunRequest(questions, chosen), journal=journal)
             part = asyncio.run(
-                collect(
+                collect_results(
                     stopped, on_result=lambda _result: stopped.stop("enough", grace=5) if not stopped.stopped else None
                 )
             )
@@ -107,7 +107,7 @@ def test_the_ledger_of_the_run_has_the_calls_of_all_workers(tmp_path: Path) -> N
                 prepared = prepare_session(
                     RunRequest(questions, config(server, executor, ray_workers=2)), journal=journal
                 )
-                asyncio.run(collect(prepared))
+                asyncio.run(collect_results(prepared))
             lines.append([(*one.names, one.made.calls, one.made.input_tokens) for one in prepared.ledger.lines])
             assert (prepared.tally.made, prepared.tally.used.calls) == (18, 18)
 
@@ -166,6 +166,6 @@ def test_a_worker_with_another_version_of_a_plugin_is_told_and_asks_nobody(
         (copy / "ray_town-1.0.dist-info").rename(copy / "ray_town-1.1.dist-info")
         (copy / "ray_town-1.1.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: ray-town\nVersion: 1.1\n")
         with pytest.raises(ExecutorError, match=r"other plugins than this process: .* of ray-town 1\.[01] is") as told:
-            asyncio.run(collect(prepared))
+            asyncio.run(collect_results(prepared))
     assert "install the same versions everywhere" in str(told.value)
     assert server.heard == []

@@ -153,7 +153,7 @@ class Benchmark(BenchmarkContent):
         replay: bool = False,
     ) -> VerificationResultSet:
         """Run the benchmark in a running event loop; the arguments are those of `run_verification`."""
-        from karenina_engine.execution import collect
+        from karenina_engine.execution import collect_results
         from karenina_engine.journal.request import RunRequest
         from karenina_engine.scheduling.prepare import open_run
 
@@ -169,7 +169,7 @@ class Benchmark(BenchmarkContent):
             columns=self.columns,
         )
         with open_run(request) as run:
-            return await collect(run, output=request.output, on_result=on_result)
+            return await collect_results(run, output=request.output, on_result=on_result)
 
     def rescore(
         self,

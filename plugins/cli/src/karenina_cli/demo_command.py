@@ -74,7 +74,7 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
     from karenina_benchmark import Benchmark
     from karenina_cli.result_output import print_result
     from karenina_core import VerificationConfig, VerificationResult
-    from karenina_engine.execution import collect
+    from karenina_engine.execution import collect_results
     from karenina_engine.journal.request import RunRequest
     from karenina_engine.scheduling.blocking import run_blocking
     from karenina_engine.scheduling.prepare import prepare_session
@@ -93,7 +93,7 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
         else:
             screen.note(f"{position} {result.question_id}: {result.outcome.value}")
 
-    return run_blocking(lambda: collect(run, output=output, on_result=tell))
+    return run_blocking(lambda: collect_results(run, output=output, on_result=tell))
 
 
 def _close(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:

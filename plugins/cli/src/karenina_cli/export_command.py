@@ -53,7 +53,7 @@ def export(
     screen = get_screen(ctx)
     with screen.report_errors(), ExitStack() as opened:
         from karenina_engine.journal.view import JournalView
-        from karenina_engine.results.result_file import OBJECT_LINES, lines_file, make_room
+        from karenina_engine.results.result_file import OBJECT_LINES, open_line_writer, prepare_output
 
         if form is Form.RESULTS and is_results_file(journal) and not has_journal(journal):
             lines = _whole_results(journal, model)
@@ -64,9 +64,9 @@ def export(
                 sys.stdout.write(line + "\n")
             sys.stdout.flush()
             return
-        moved = make_room(output, lines=OBJECT_LINES)
+        moved = prepare_output(output, lines=OBJECT_LINES)
         count = 0
-        with lines_file(output) as add:
+        with open_line_writer(output) as add:
             for count, line in enumerate(lines, int(form is Form.RECORDING)):  # noqa: B007 - how many there are but for the header
                 add([line])
         earlier = f" (an earlier file is kept in {moved})" if moved is not None else ""

@@ -80,7 +80,7 @@ def _run_with_progress(screen: Screen, prepared: RunSession, path: Path, *, quie
     from karenina_cli.progress import RunProgress
     from karenina_cli.signal_handlers import INTERRUPTED as BY_THE_USER
     from karenina_cli.signal_handlers import stop_on_signals
-    from karenina_engine.execution import carry_out
+    from karenina_engine.execution import execute_session
     from karenina_engine.journal.file import JournalDamaged, JournalError
     from karenina_engine.offline.precompute import precompute_results
     from karenina_engine.results.result_set import VerificationResultSet, read_results
@@ -96,7 +96,7 @@ def _run_with_progress(screen: Screen, prepared: RunSession, path: Path, *, quie
     try:
         with precompute_results(prepared) as computed, progress, stop_on_signals(prepared, screen.note):
             found = run_blocking(
-                lambda: carry_out(
+                lambda: execute_session(
                     prepared,
                     output=path,
                     on_result=lambda _place, result: progress.finished(result),
@@ -129,7 +129,7 @@ def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quie
 
 def _note_reuse(screen: Screen, prepared: RunSession) -> None:
     """Say what a run took from its journal, where it did."""
-    kept, tally = prepared.continuing, prepared.tally
+    kept, tally = prepared.result_store, prepared.tally
     if kept is None or prepared.journal is None or not (kept.kept or tally.kept):
         return
     journal = prepared.journal.path
@@ -145,7 +145,7 @@ def _note_reuse(screen: Screen, prepared: RunSession) -> None:
 
 def _calls_json(prepared: RunSession) -> dict[str, int]:
     """How many calls were made now and how many replies were taken from the journal."""
-    tally, kept = prepared.tally, prepared.continuing
+    tally, kept = prepared.tally, prepared.result_store
     return {
         "made": tally.made,
         "kept": tally.kept,

@@ -121,16 +121,18 @@ def find(file: Path) -> Found:
         return found
 
     def may_read(path: Path, names: Sequence[str]) -> bool:
-        found.paths = restricted_values.outside(path, names)
-        found.unopened = bool(found.paths) and not stored.covers_values(path, restricted_values.pairs(found.paths))
+        found.paths = restricted_values.paths_outside(path, names)
+        found.unopened = bool(found.paths) and not stored.covers_values(
+            path, restricted_values.names_and_values(found.paths)
+        )
         return not found.unopened
 
     benchmark = load_benchmark(file, may_read)
     found.code, found.broken = find_code(file, benchmark, stored)
-    found.values = restricted_values.restricted_values(benchmark)
+    found.values = restricted_values.find_restricted_values(benchmark)
     for values in (found.values, found.paths):
         if values:
-            digest = digest_of_values(file, restricted_values.pairs(values))
+            digest = digest_of_values(file, restricted_values.names_and_values(values))
             found.digests.append(digest)
             if digest not in stored.digests:
                 found.new.append(digest)

@@ -13,11 +13,11 @@ from karenina_engine.journal.command import same_run
 from karenina_engine.offline.precompute import precompute_results
 from karenina_engine.results.aggregate import Totals
 from karenina_engine.results.header import header_line
-from karenina_engine.results.result_file import ResultFile, make_room
+from karenina_engine.results.result_file import ResultFile, prepare_output
 from karenina_engine.results.result_set import VerificationResultSet
 
 if TYPE_CHECKING:
-    from karenina_engine.scheduling.session import Computed, RunSession
+    from karenina_engine.scheduling.session import PrecomputedPart, RunSession
 
 OnResult = Callable[[VerificationResult], None]
 OnIndexedResult = Callable[[int, VerificationResult], None]
@@ -26,12 +26,12 @@ OnIndexedResult = Callable[[int, VerificationResult], None]
 logger = logging.getLogger("karenina")
 
 
-async def carry_out(
+async def execute_session(
     run: RunSession,
     *,
     output: str | Path | None = None,
     on_result: OnIndexedResult | None = None,
-    computed: Computed | None = None,
+    computed: PrecomputedPart | None = None,
 ) -> Totals:
     """Run, and count the results; none of them is kept here. With `output` each is written to that JSONL file.
 
@@ -49,7 +49,7 @@ async def carry_out(
     ):
         if file is not None:
             file.write(-1, header_line(run.distributions))
-        async with aclosing(run.placed(ready)) as results:
+        async with aclosing(run.indexed_results(ready)) as results:
             async for place, result, line in results:
                 totals.add(result)
                 if file is not None:
@@ -61,10 +61,10 @@ async def carry_out(
     return totals
 
 
-async def collect(
+async def collect_results(
     run: RunSession, *, output: str | Path | None = None, on_result: OnResult | None = None
 ) -> VerificationResultSet:
-    """All results of a run, in the order of its matrix; see `carry_out`, which keeps none."""
+    """All results of a run, in the order of its matrix; see `execute_session`, which keeps none."""
     found: list[tuple[int, VerificationResult]] = []
 
     def keep(place: int, result: VerificationResult) -> None:
@@ -72,7 +72,7 @@ async def collect(
         if on_result is not None:
             on_result(result)
 
-    await carry_out(run, output=output, on_result=keep)
+    await execute_session(run, output=output, on_result=keep)
     found.sort(key=lambda one: one[0])
     return VerificationResultSet(result for _, result in found)
 
@@ -81,7 +81,7 @@ def _result_file(run: RunSession, path: Path) -> ResultFile:
     """The file for the results of a run, with room made for it."""
     last = run.journal.last_command() if run.journal is not None else None
     goes_on = last is not None and same_run(last, run.command)
-    moved = make_room(path, ours=run.journal.wrote if goes_on and run.journal is not None else None)
+    moved = prepare_output(path, ours=run.journal.wrote if goes_on and run.journal is not None else None)
     if moved is not None:
         logger.warning("%s held earlier results: they are kept in %s", path, moved)
     return ResultFile(path)

@@ -58,7 +58,7 @@ class Scheduler:
         self._came = asyncio.Event()
         self._errands = BackgroundTasks(self._came.set)
         self._desk = (
-            JournalServer(run.replies, WorkerHandle.tell, self._errands.go) if run.replies is not None else None
+            JournalServer(run.reply_store, WorkerHandle.tell, self._errands.go) if run.reply_store is not None else None
         )
         self._cashier = (
             BudgetServer(run.budget, WorkerHandle.tell, self._errands.go) if run.budget is not None else None
@@ -147,7 +147,7 @@ class Scheduler:
             "config": serialization.config_told(prepared.config),
             "trust": serialization.trust_told(prepared.trust),
             "policy": serialization.policy_told(prepared.policy),
-            "journal": run.replies is not None,
+            "journal": run.reply_store is not None,
             "paid": run.budget is not None,
             "worker": place,
             "workers": self._workers,
@@ -222,7 +222,8 @@ class Scheduler:
         )
         logger.error("[%s] %s", job.task.question.id, message)
         for judge in job.judges:
-            self._bring(await self._run.finished(job.task, judge, self._run.work.failed(job.task, judge, message)))
+            failed = self._run.runner.make_failed_result(job.task, judge, message)
+            self._bring(await self._run.store_result(job.task, judge, failed))
         self._finishing -= 1
         self._came.set()
 
@@ -327,7 +328,7 @@ class Scheduler:
         self._vain = 0
         for judge, text in results:
             result = VerificationResult.model_validate_json(text)
-            self._bring(await self._run.finished(job.task, judge, result))
+            self._bring(await self._run.store_result(job.task, judge, result))
         self._finishing -= 1
         self._came.set()
 

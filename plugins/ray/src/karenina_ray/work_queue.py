@@ -40,7 +40,7 @@ class WorkQueue:
         if task is None:
             self.over = True
             return []
-        judges, kept = self._run.todo(task)
+        judges, kept = self._run.pending_judges(task)
         if judges:
             self._next = Job(task, judges)
         return kept

@@ -17,7 +17,7 @@ from karenina_core.plugins import Plugins
 from karenina_core.version import __version__
 from karenina_engine.calls.call import CallCounts
 from karenina_engine.journal.tasks import AnswerTask
-from karenina_engine.scheduling.find_observers import observers
+from karenina_engine.scheduling.find_observers import find_observers
 from karenina_engine.scheduling.item_runner import ItemRunner
 from karenina_engine.scheduling.settings import EngineSettings
 from karenina_ray import serialization
@@ -72,7 +72,7 @@ class Worker:
             policy=serialization.policy_of(told["policy"]),
             keeper=keeper,
             concurrency=concurrency,
-            observers=observers(plugins),
+            observers=find_observers(plugins),
             ledger=RemoteLedger(teller),
             budget=RemoteBudget(teller) if told["paid"] else None,
         )

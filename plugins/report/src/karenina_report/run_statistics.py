@@ -202,15 +202,15 @@ def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, st
     both = [(answer, found[a], found[b]) for answer, found in rated.items() if a in found and b in found]
     if not both:
         return None
-    of_items = [units.of(answer[0]) for answer, _, _ in both]
+    observes_items = [units.of(answer[0]) for answer, _, _ in both]
     pairs = [(one, other) for _, one, other in both]
     return Agreement(
         a=a,
         b=b,
-        raw=raw_agreement(of_items, pairs),
+        raw=raw_agreement(observes_items, pairs),
         correct_by_a=fmean(one for one, _ in pairs),
         correct_by_b=fmean(other for _, other in pairs),
-        kappa=_coefficient(cohen_kappa(of_items, pairs)),
+        kappa=_coefficient(cohen_kappa(observes_items, pairs)),
     )
 
 

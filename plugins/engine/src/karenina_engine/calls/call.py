@@ -175,7 +175,7 @@ class BudgetGuard(Protocol):
 class CallListener(Protocol):
     """What each call of a run is reported to: `karenina_engine.scheduling.observers.Observers`."""
 
-    of_calls: bool
+    observes_calls: bool
     """Whether calls are reported at all."""
 
     def call_started(self, call: Call) -> Callable[[CallOutcome], None]:

@@ -103,7 +103,7 @@ class CallRunner:
     def _made(self, call: Call, ask: Callable[[], Awaitable[R]]) -> Awaitable[R]:
         """Make the call, and report it to the observers, if there are any."""
         observers = self.observers
-        if observers is None or not observers.of_calls:
+        if observers is None or not observers.observes_calls:
             return self._noted(call, ask)
         return self._observed(call, ask, observers)
 

@@ -12,7 +12,7 @@ from typing import Any
 from karenina_core.data.trust import Trust
 from karenina_core.errors import KareninaError
 from karenina_core.text import replace_surrogates
-from karenina_engine.results.private_files import held, read_private, replace_private
+from karenina_engine.results.private_files import locked, read_private, replace_private
 
 _DIGEST_LENGTH = 64
 
@@ -55,7 +55,7 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
     path = trust_file()
     now = datetime.now(UTC).isoformat(timespec="seconds")
     try:
-        with held(path):  # two commands at once would lose what one of them stores
+        with locked(path):  # two commands at once would lose what one of them stores
             entries = _read(path)
             for digest in wanted:
                 entries.setdefault(digest, {"note": replace_surrogates(note), "trusted_at": now})

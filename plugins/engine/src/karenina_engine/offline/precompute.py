@@ -121,7 +121,7 @@ class PrecomputedResults:
         finally:
             self.close()
 
-    def left(self) -> Iterator[AnswerTask]:
+    def remaining_tasks(self) -> Iterator[AnswerTask]:
         """The answers that the run has still to get."""
         return self._run.prepared.matrix.part(order for order, done in enumerate(self._done) if not done)
 
@@ -140,8 +140,8 @@ class PrecomputedResults:
         run.tally.add(counted.tally)
         for names, count in counted.lines.items():
             run.ledger.spare(names, count)
-        assert run.continuing is not None
-        run.continuing.count(counted.kept, counted.again)
+        assert run.result_store is not None
+        run.result_store.count(counted.kept, counted.again)
 
 
 @contextmanager
@@ -160,7 +160,7 @@ def precompute_results(run: RunSession) -> Iterator[PrecomputedResults | None]:
 
 
 def _useful(run: RunSession) -> bool:
-    prepared, hears = run.prepared, run.prepared.observers.hear
+    prepared, hears = run.prepared, run.prepared.observers.observes
     return (
         run.journal is not None
         and run.journal.had_replies
@@ -168,7 +168,7 @@ def _useful(run: RunSession) -> bool:
         and isinstance(run.executor, AsyncioExecutor)
         and run.budget is None
         and not any(hears(what) for what in ("answer", "stage", "call"))
-        and not prepared.observers.of_starts
+        and not prepared.observers.observes_item_starts
         and can_fork()
     )
 
@@ -214,16 +214,16 @@ class _Worker:
         """Work on one answer; whether all was there that it takes."""
         run, continuing = self._run, self._continuing
         kept, again = continuing.kept, continuing.again
-        run.work.calls.take_tally()
+        run.runner.calls.take_tally()
         run.ledger.clear()
-        judges, found = run.todo(task)
+        judges, found = run.pending_judges(task)
 
         async def done(judge: int, result: VerificationResult) -> None:
-            found.append(await run.finished(task, judge, result))
+            found.append(await run.store_result(task, judge, result))
 
         if judges:
             try:
-                await run.work.answer(task, judges, done)
+                await run.runner.answer(task, judges, done)
             except* ReplyMissing:
                 pass
             if self._journal.missed:

@@ -30,7 +30,7 @@ from karenina_engine.journal.rows import damaged
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.aggregate import OutcomeTally, Summary
 from karenina_engine.results.header import header_line
-from karenina_engine.results.result_file import lines_file, make_room
+from karenina_engine.results.result_file import open_line_writer, prepare_output
 from karenina_engine.scheduling.plugin_checks import loaded_distributions
 from karenina_engine.scheduling.process_pool import ProcessPool, Work, can_fork
 from karenina_engine.scheduling.settings import EngineSettings
@@ -171,10 +171,10 @@ def rescore(
     with ExitStack() as stack:
         add = None
         if output is not None:
-            moved = make_room(Path(output))
+            moved = prepare_output(Path(output))
             if moved is not None:
                 logger.warning("%s held earlier results: they are kept in %s", output, moved)
-            add = stack.enter_context(lines_file(Path(output)))
+            add = stack.enter_context(open_line_writer(Path(output)))
             add([header_line(loaded_distributions(plugins_of(config)))])
         job = _Job(RunRequest(benchmark, config, trust=trust), Path(journal), ask, add is not None, ids, by_id)
         for part in _parts(job, 1 if ask else processes):
@@ -211,7 +211,7 @@ def _score(job: _Job, shard: range) -> _Part:
 
 
 async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
-    from karenina_engine.scheduling.executor_selection import executor_of
+    from karenina_engine.scheduling.executor_selection import select_executor
     from karenina_engine.scheduling.prepare import prepare_run
     from karenina_engine.scheduling.session import RunSession
 
@@ -224,11 +224,11 @@ async def _rescored(job: _Job, ids: Sequence[str]) -> _Part:
         if job.by_id:
             _note_conversations(job.request.config, earlier)
         prepared = prepare_run(replace(job.request, question_ids=ids), offline=not job.ask, trust_checked=True)
-        run = RunSession(prepared, executor=executor_of(prepared), replies=replies, results=_Anew())
-        journal.answering = run.work.calls.answering
+        run = RunSession(prepared, executor=select_executor(prepared), replies=replies, results=_Anew())
+        journal.answering = run.runner.calls.answering
         with nullcontext() if job.ask else journal.reading():
-            async with aclosing(run.placed_results()) as results:
-                async for place, now in results:
+            async with aclosing(run.indexed_results()) as results:
+                async for place, now, _ in results:
                     then = earlier.pop(now.item, None)
                     if then is not None:
                         _refuse_half_done(now, replies)

@@ -58,7 +58,7 @@ def replace_private(path: Path, text: str) -> None:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Hold the lock of a private file, so that what is read inside the block is still true when it is replaced.
 
     Makes its folder. Raises `OSError` for a folder that others can write, and `TimeoutError` if another process holds

@@ -72,7 +72,7 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
         raise ConfigError([f"the output {path} holds something else than results, and is left as it is: name another"])
 
 
-def make_room(
+def prepare_output(
     path: Path, *, ours: Callable[[Path], bool] | None = None, lines: Sequence[bytes] = RESULT_LINES
 ) -> Path | None:
     """Make `path` a new, empty file, and return where an earlier file of that name was moved to, if there was one.
@@ -115,8 +115,8 @@ def free_name(path: Path) -> Path:
 
 
 @contextmanager
-def lines_file(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Open a file that `make_room` made, and return what adds some. Raises `ConfigError` if they cannot be written."""
+def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
+    """Open a file that `prepare_output` made; yield a function that writes lines to it. Raises `ConfigError`."""
 
     def refused(error: OSError) -> ConfigError:
         return ConfigError([f"the output {path} cannot be written: {error.strerror or error}"])

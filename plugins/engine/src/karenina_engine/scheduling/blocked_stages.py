@@ -43,15 +43,15 @@ def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Ite
 
     Settings of stages are not among them: whether a stage has an effect depends on the question.
     """
-    of_stages = {one.value.settings for one in active_plugins().of_kind("stage")}
-    used = {model for model, _ in settings_models(plugins)} | of_stages
+    observes_stages = {one.value.settings for one in active_plugins().of_kind("stage")}
+    used = {model for model, _ in settings_models(plugins)} | observes_stages
     owned = all_settings()
     for name, value in config.given().items():
         if owned[name].model not in used and owned[name].owner != CORE and value != owned[name].default:
             yield f"{name} has no effect: {plugins.why_absent(owned[name].owner)}"
 
 
-def asked_although_blocked(blocked: list[Stage], config: VerificationConfig, question: Question) -> Iterator[str]:
+def requested_but_blocked(blocked: list[Stage], config: VerificationConfig, question: Question) -> Iterator[str]:
     """Yield a problem for each blocked stage that would be in the plan because of a setting of its own."""
     for stage in blocked:
         slot = stage.slot
@@ -59,7 +59,7 @@ def asked_although_blocked(blocked: list[Stage], config: VerificationConfig, que
             config.core.evaluation_mode not in SLOT_RULES[slot].modes or slot.config_name in config.core.slots
         ):
             continue
-        names = _asking(stage, config, question)
+        names = _requesting_settings(stage, config, question)
         if names:
             listed = ", ".join(names)
             yield f"the stage {stage.name} is blocked under [plugins], and {listed} asks for it: change one of the two"
@@ -70,7 +70,7 @@ def _name(stage: object) -> str:
     return str(getattr(stage, "name", ""))
 
 
-def _asking(stage: Stage, config: VerificationConfig, question: Question) -> list[str]:
+def _requesting_settings(stage: Stage, config: VerificationConfig, question: Question) -> list[str]:
     """Return the stage's own settings without which it would not be in the plan."""
     own = stage.settings.model_fields if stage.settings is not None else {}
     defaults = {name: setting.default for name, setting in all_settings().items() if name in own}

@@ -1,4 +1,4 @@
-"""Executors: where the work of a run is done. `asyncio` does it here; plugins offer others (`karenina_executors`)."""
+"""Executors: how and where the items of a run are run. `AsyncioExecutor` is built in; plugins add others."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 class Executor(ABC):
-    """A way to work through a run, chosen by its `name` in the configuration (`executor`).
+    """A way to run the items of a run, selected by its `name` (the setting `executor`).
 
-    The run itself stays in the process that was asked for it: it has the matrix (`run.prepared.matrix`), the one
-    journal, the output and the observers. An executor takes the answers of the matrix one after another, asks
-    `run.todo` which of their items have to run, has them worked on (`karenina_engine.scheduling.item_runner.ItemRunner`
-    does that in any process), and hands each result to `run.finished`, which keeps it, before it brings it. Each item
-    of the matrix has one result in the end, also where something broke on the way (`run.work.failed`).
+    The process that started the run holds the matrix (`run.prepared.matrix`), the journal, the output and the
+    observers. An executor iterates over the answers of the matrix, calls `run.pending_judges` for the items that have
+    to run, runs them (`karenina_engine.scheduling.item_runner.ItemRunner` works in any process), and passes each result
+    to `run.store_result` before it yields it. Each item of the matrix has exactly one result in the end, also after a
+    failure (`run.runner.make_failed_result`).
 
-    `settings` is the model of the configuration names that it owns, each marked `changes_results: False`: where the
-    work is done changes no result. `keeps_budgets` says that it makes no call that `run.budget` does not cover, where
-    the run has one: else such runs are refused. One object serves all runs of a process.
+    `settings` is the model of the settings that the executor owns, each marked `changes_results: False`: where items
+    run changes no result. `keeps_budgets` says that it makes no call that `run.budget` does not cover; without it, runs
+    with a budget are refused. One object serves all runs of a process.
     """
 
     name: ClassVar[str]
@@ -34,24 +34,24 @@ class Executor(ABC):
     settings: ClassVar[type[BaseModel] | None] = None
 
     def check(self, prepared: PreparedRun) -> None:
-        """Look, before anything is asked, at what would keep the run from being done. Raises `ConfigError`."""
+        """Check, before the first call, that the run can be executed. Raises `ConfigError`."""
 
     @abstractmethod
     def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
-        """Every item's result with its place in the matrix, as the run gave it, in the order in which they end.
+        """Yield the result of every item with its index in the matrix, in the order in which the items end.
 
-        While it works, it has a listener at the run (`run.add_stop_listener`), which is called in the event loop when
-        the run is stopped; the generator ends soon after. Where it is closed early it ends at once all that it started.
+        While it runs, it has a listener at the run (`run.add_stop_listener`), which is called in the event loop when
+        the run is stopped; the generator then ends soon. If it is closed early, it ends everything that it started.
         """
 
 
 class AsyncioExecutor(Executor):
-    """`asyncio`: all of it in one event loop of this process."""
+    """`asyncio`: all items run in one event loop of this process."""
 
     name = "asyncio"
     description = "One event loop in this process."
     keeps_budgets = True
 
     def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
-        """What the run does here."""
-        return run.here()
+        """Yield the results of the items, run in this process."""
+        return run.execute_locally()

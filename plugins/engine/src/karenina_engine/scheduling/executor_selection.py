@@ -19,7 +19,7 @@ OWNER: Final = "karenina-engine"
 """The distribution of `asyncio`."""
 
 
-def executors(plugins: Plugins) -> list[tuple[Executor, str]]:
+def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
     """Return the ways to work through a run, sorted by name, each with the distribution that offers it.
 
     `asyncio`, the engine's own, is always among them.
@@ -29,23 +29,23 @@ def executors(plugins: Plugins) -> list[tuple[Executor, str]]:
     return sorted(found, key=lambda pair: (pair[0].name, pair[1]))
 
 
-def executor_of(prepared: PreparedRun) -> Executor:
+def select_executor(prepared: PreparedRun) -> Executor:
     """Return the executor that the configuration of a run names. Raises `ConfigError` if it cannot be used."""
     try:
-        chosen = executor(prepared.plugins, prepared.config.section(EngineSettings).executor)
+        chosen = find_executor(prepared.plugins, prepared.config.section(EngineSettings).executor)
     except PluginError as error:
         raise ConfigError([f"executor: {error}"]) from error
     # A replay makes no call, so that other processes gain nothing, and here every missing reply has its reason.
     return chosen if not prepared.offline else AsyncioExecutor()
 
 
-def executor(plugins: Plugins, name: str) -> Executor:
+def find_executor(plugins: Plugins, name: str) -> Executor:
     """Return the executor of that name.
 
     Raises `PluginError` if there is none (with the distribution that has it, or the nearest name), if its plugin failed
     to load, and if two distributions offer it.
     """
-    offered = executors(plugins)
+    offered = offered_executors(plugins)
     found = [(one, owner) for one, owner in offered if one.name == name]
     if len(found) == 1:
         return found[0][0]

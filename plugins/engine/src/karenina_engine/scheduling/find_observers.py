@@ -23,7 +23,7 @@ OBSERVER_HOOKS: Final[tuple[Callable[..., None], ...]] = tuple(
 )
 
 
-def observers(plugins: Plugins, config: VerificationConfig | None = None) -> Observers:
+def find_observers(plugins: Plugins, config: VerificationConfig | None = None) -> Observers:
     """Return all observers of a run under `config`: plugins with such hooks, and what plugins offer for this run.
 
     Raises the `KareninaError` with which a plugin refuses the run, and `PluginError` for an observer that does not fit

@@ -1,4 +1,4 @@
-"""The hooks of a run: what works through it, and what observes it."""
+"""The hooks of a run: executors and observers."""
 
 from __future__ import annotations
 
@@ -27,62 +27,62 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_executors() -> Sequence[Executor]:
-    """Offer ways to work through a run, in other processes or on other machines, chosen by name (`executor`)."""
+    """Offer executors, which run items in other processes or on other machines. The setting `executor` selects one."""
 
 
 @hookspec
 def karenina_observers(config: VerificationConfig) -> Sequence[object]:
-    """Offer observers of one run under `config`: objects with the hooks below, told of this run and of no other.
+    """Offer observers of one run under `config`: objects with the hooks below, which are called for this run only.
 
-    Asked when the run is prepared; nothing is offered where the configuration asks for nothing, and nothing is paid
-    then. A `KareninaError` refuses the run. Observers are told in the event loop, so they must not wait, and in the
-    task that does the work: what they set in a context variable when something starts is seen by all that it does.
+    Called when the run is prepared. If the configuration asks for no observer, return an empty list; the run then has
+    no overhead. A `KareninaError` refuses the run. Observers are called in the event loop, so they must not block, and
+    in the task that does the work: a context variable that is set when something starts is visible to all of its work.
     """
 
 
 @hookspec
 def karenina_run_started(event: RunStarted) -> None:
-    """Told before the first item of a run."""
+    """Called before the first item of a run."""
 
 
 @hookspec
 def karenina_run_finished(event: RunFinished) -> None:
-    """Told after the last item of a run, also when it was interrupted."""
+    """Called after the last item of a run, also if it was interrupted."""
 
 
 @hookspec
 def karenina_answer_started(event: AnswerStarted) -> None:
-    """Told before a model is asked for one answer, which is then put before its judges."""
+    """Called before a model generates one answer, which all judges then evaluate."""
 
 
 @hookspec
 def karenina_answer_finished(event: AnswerStarted) -> None:
-    """Told when all judges have seen the answer, also when that was cut off."""
+    """Called when all judges have evaluated the answer, also if that was interrupted."""
 
 
 @hookspec
 def karenina_item_started(event: ItemStarted) -> None:
-    """Told when an item, one answer before one judge, begins. The `item` of its result will be its `event.item.key`."""
+    """Called when an item (one answer, one judge) begins. The `item` of its result will be its `event.item.key`."""
 
 
 @hookspec
 def karenina_item_finished(result: VerificationResult) -> None:
-    """Told when an item has its result, also where the journal had it and nothing began."""
+    """Called when an item has its result, also if the result comes from the journal and no item began."""
 
 
 @hookspec
 def karenina_stage_started(event: StageStarted) -> None:
-    """Told before a stage executes; not for stages that are skipped."""
+    """Called before a stage executes; not for stages that are skipped."""
 
 
 @hookspec
 def karenina_stage_finished(event: StageStarted, record: StageRecord) -> None:
-    """Told after a stage executed or failed, with what is recorded about it; not for stages that are skipped."""
+    """Called after a stage executed or failed, with its record; not for stages that are skipped."""
 
 
 @hookspec
 def karenina_call_started(event: CallStarted) -> None:
-    """Told before a model is called: once for all tries, and not for replies that the journal had."""
+    """Called before a model is called: once for all attempts, and not for replies from the journal."""
 
 
 @hookspec
@@ -91,7 +91,7 @@ def karenina_call_finished(event: CallStarted, made: CallOutcome) -> None:
 
 
 def offered(plugins: Plugins) -> None:
-    """Make the settings of the executors names of the configuration."""
+    """Register the settings of the offered executors as names of the configuration."""
     for offer in plugins.offers(karenina_executors):
         if offer.value.settings is not None:
             plugins.settings.setdefault(offer.value.settings, offer.distribution)

@@ -86,7 +86,7 @@ class ItemRunner:
         """The places of the models' servers, as they are now."""
         return self._hub.calls.limits
 
-    def targets(self) -> dict[tuple[str, str], list[bytes]]:
+    def model_identities(self) -> dict[tuple[str, str], list[bytes]]:
         """Return the identities of the configured models, as digests, by port and id."""
         core = self.config.core
         return self._hub.identities((*core.answering_models, *core.parsing_models))
@@ -105,13 +105,13 @@ class ItemRunner:
         pipeline = self.planner.pipeline(task.question)
         sources = pipeline.plan.source_folders(self.config, task.question)
         whole = self._item(task, None, sources)
-        with self._observers.answering(whole):
+        with self._observers.answer_events(whole):
             answer = await pipeline.answer(whole)
             try:
 
                 async def judge(which: int) -> None:
                     item = self._item(task, which, sources)
-                    if self._observers.of_items:
+                    if self._observers.observes_items:
                         self._observers.item_started(ItemStarted(item))
                     await done(which, await pipeline.judge(answer, item))
 
@@ -130,7 +130,7 @@ class ItemRunner:
             finally:
                 await pipeline.end(answer)
 
-    def failed(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
+    def make_failed_result(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
         """The result of an item that could not be worked on, and why; when the run goes on it is tried again."""
         pipeline = self.planner.pipeline(task.question)
         sources = pipeline.plan.source_folders(self.config, task.question)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import Stage, registered_stages
-from karenina_engine.scheduling.stage_checks import ports_lacking, ports_of
+from karenina_engine.scheduling.stage_checks import missing_ports, ports_of
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
@@ -38,6 +38,6 @@ def check_judges(prepared: PreparedRun, questions: Sequence[Question]) -> None:
     ]
     for judge in judges:
         for name, (stage, _) in asking.items():
-            problems += ports_lacking("judge", judge, name, plugins, stage.judge_ports)
+            problems += missing_ports("judge", judge, name, plugins, stage.judge_ports)
     if problems:
         raise ConfigError(problems)

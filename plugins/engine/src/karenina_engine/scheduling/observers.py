@@ -32,66 +32,66 @@ class Observers:
 
     def __init__(self, listeners: Listeners) -> None:
         self._listeners = {hook: tuple(found) for hook, found in listeners.items() if found}
-        self.of_answers = self.hear("answer")
-        self.of_items = self.hear("item")
-        self.of_stages = self.hear("stage")
-        self.of_calls = self.hear("call")
-        self.of_starts = "karenina_item_started" in self._listeners
+        self.observes_answers = self.observes("answer")
+        self.observes_items = self.observes("item")
+        self.observes_stages = self.observes("stage")
+        self.observes_calls = self.observes("call")
+        self.observes_item_starts = "karenina_item_started" in self._listeners
 
-    def hear(self, what: str) -> bool:
+    def observes(self, what: str) -> bool:
         """Whether anybody wants to hear of the start or the end of a `run`, `answer`, `item`, `stage` or `call`."""
         return any(f"karenina_{what}_{when}" in self._listeners for when in ("started", "finished"))
 
     def run_started(self, event: RunStarted) -> None:
         """Tell that the run begins."""
-        self._tell("karenina_run_started", event=event)
+        self._notify("karenina_run_started", event=event)
 
     def run_finished(self, event: RunFinished) -> None:
         """Tell that the run is over."""
-        self._tell("karenina_run_finished", event=event)
+        self._notify("karenina_run_finished", event=event)
 
-    def answering(self, item: Item) -> AbstractContextManager[None]:
+    def answer_events(self, item: Item) -> AbstractContextManager[None]:
         """Tell that an answer is got and judged in the `with` block."""
-        return self._answering(item) if self.of_answers else _UNHEARD
+        return self._answer_events(item) if self.observes_answers else _NO_EVENTS
 
     @contextmanager
-    def _answering(self, item: Item) -> Iterator[None]:
+    def _answer_events(self, item: Item) -> Iterator[None]:
         event = AnswerStarted(item)
-        self._tell("karenina_answer_started", event=event)
+        self._notify("karenina_answer_started", event=event)
         try:
             yield
         finally:
-            self._tell("karenina_answer_finished", event=event)
+            self._notify("karenina_answer_finished", event=event)
 
     def item_started(self, event: ItemStarted) -> None:
         """Tell that an item begins."""
-        self._tell("karenina_item_started", event=event)
+        self._notify("karenina_item_started", event=event)
 
     def item_finished(self, result: VerificationResult) -> None:
         """Tell that an item has its result."""
-        self._tell("karenina_item_finished", result=result)
+        self._notify("karenina_item_finished", result=result)
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
         """Report that a stage executes. What is returned reports its record; None if nothing listens."""
-        if not self.of_stages:
+        if not self.observes_stages:
             return None
         event = StageStarted(stage, item)
-        self._tell("karenina_stage_started", event=event)
+        self._notify("karenina_stage_started", event=event)
         return partial(self._stage_finished, event)
 
     def _stage_finished(self, event: StageStarted, record: StageRecord) -> None:
-        self._tell("karenina_stage_finished", event=event, record=record)
+        self._notify("karenina_stage_finished", event=event, record=record)
 
     def call_started(self, call: Call) -> Callable[[CallOutcome], None]:
         """Report that a model is called. What is returned reports what became of the call."""
         event = CallStarted(call)
-        self._tell("karenina_call_started", event=event)
+        self._notify("karenina_call_started", event=event)
         return partial(self._call_finished, event)
 
     def _call_finished(self, event: CallStarted, made: CallOutcome) -> None:
-        self._tell("karenina_call_finished", event=event, made=made)
+        self._notify("karenina_call_finished", event=event, made=made)
 
-    def _tell(self, hook: str, **arguments: object) -> None:
+    def _notify(self, hook: str, **arguments: object) -> None:
         for owner, call in self._listeners.get(hook, ()):
             try:
                 call(**arguments)
@@ -99,7 +99,7 @@ class Observers:
                 logger.warning("an observer of %s failed in %s: %s", owner, hook, describe_error(error))
 
 
-_UNHEARD: Final = nullcontext()
+_NO_EVENTS: Final = nullcontext()
 
 NO_OBSERVERS: Final = Observers({})
 """A run that nobody observes."""

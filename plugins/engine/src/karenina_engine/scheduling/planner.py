@@ -12,7 +12,7 @@ from karenina_core.artifacts.slots import SLOT_RULES
 from karenina_core.pipeline import Pipeline
 from karenina_core.planning.plan import Plan, PlanError, make_plan
 from karenina_core.stages.stage import Skip, Stage, registered_stages
-from karenina_engine.scheduling.blocked_stages import asked_although_blocked, blocked_stages
+from karenina_engine.scheduling.blocked_stages import blocked_stages, requested_but_blocked
 from karenina_engine.scheduling.observers import NO_OBSERVERS, Observers
 from karenina_engine.scheduling.settings import EngineSettings
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.plugins import Plugins
 
-_MOST_RECENT = 4096
+_MAX_RECENT = 4096
 """How many questions are remembered with their pipelines: one is looked up before the run, and several times while it
 is worked on."""
-_MOST_CLAIMS = 1024
+_MAX_SELECTION_KEYS = 1024
 """How many different answers of the stages are remembered: a reason that names its question must not fill memory."""
 
 
@@ -50,17 +50,17 @@ class Planner:
         self._plans: dict[frozenset[tuple[str, str]], Plan] = {}
         self._pipelines: dict[int, Pipeline] = {}
         self._recent: dict[int, tuple[ref[Question], Pipeline]] = {}
-        self._by_claims: dict[Hashable, Pipeline] = {}
+        self._by_selection_key: dict[Hashable, Pipeline] = {}
         stages = [offered.stage() for offered in self._offered]
         self._blocked = blocked_stages(plugins)
         self._choosers = [one for one in [*stages, *self._blocked] if type(one).included is not Stage.included]
         self._scorers = [one for one in stages if one.slot is not None and SLOT_RULES[one.slot].scores_rubric]
         bad = [info for info in plugins.describe() if info.failure is not None]
-        of_stages = [info for info in bad if info.kind == "stage"]
+        observes_stages = [info for info in bad if info.kind == "stage"]
         self._failures = [
-            (info.name, info.failure or "") for info in bad if info in of_stages or info.state != "blocked"
+            (info.name, info.failure or "") for info in bad if info in observes_stages or info.state != "blocked"
         ]
-        self._conflicts = [info.failure or "" for info in of_stages if info.state == "conflict"]
+        self._conflicts = [info.failure or "" for info in observes_stages if info.state == "conflict"]
 
     def plan(self, question: Question) -> Plan:
         """The plan of `question`. Raises `PlanError`."""
@@ -71,19 +71,19 @@ class Planner:
         recent = self._recent.get(id(question))
         if recent is not None and recent[0]() is question:
             return recent[1]
-        found = self._found(question)
-        if len(self._recent) >= _MOST_RECENT:
+        found = self._find_pipeline(question)
+        if len(self._recent) >= _MAX_RECENT:
             self._recent.clear()
         self._recent[id(question)] = (ref(question), found)
         return found
 
-    def _found(self, question: Question) -> Pipeline:
-        claims = self._claims(question)
-        known = self._by_claims.get(claims) if claims is not None else None
+    def _find_pipeline(self, question: Question) -> Pipeline:
+        claims = self._selection_key(question)
+        known = self._by_selection_key.get(claims) if claims is not None else None
         if known is None:
-            known = self._made(question)
-            if claims is not None and len(self._by_claims) < _MOST_CLAIMS:
-                self._by_claims[claims] = known
+            known = self._make_pipeline(question)
+            if claims is not None and len(self._by_selection_key) < _MAX_SELECTION_KEYS:
+                self._by_selection_key[claims] = known
         return known
 
     def survey(self, questions: Sequence[Question]) -> Survey:
@@ -109,19 +109,19 @@ class Planner:
             with_traits += bool(question.rubric) or bool(question.dynamic_rubric)
         return Survey(found, with_traits)
 
-    def _claims(self, question: Question) -> Hashable:
+    def _selection_key(self, question: Question) -> Hashable:
         """All that the selection asks about a question, as a key; None where a stage cannot say."""
         traits = [one for rubric in (question.rubric, question.dynamic_rubric) if rubric for one in rubric.traits]
         try:
             return (
-                tuple([_claim(stage.included(self._config, question)) for stage in self._choosers]),
+                tuple([_comparable(stage.included(self._config, question)) for stage in self._choosers]),
                 frozenset([tuple([stage.scores(trait) for stage in self._scorers]) for trait in traits]),
             )
         except Exception:
             return None  # the selection asks once more, and makes a problem of it
 
-    def _made(self, question: Question) -> Pipeline:
-        asked = [*asked_although_blocked(self._blocked, self._config, question)]
+    def _make_pipeline(self, question: Question) -> Pipeline:
+        asked = [*requested_but_blocked(self._blocked, self._config, question)]
         try:
             plan = make_plan(
                 self._offered,
@@ -141,12 +141,12 @@ class Planner:
         return self._pipelines[id(plan)]
 
 
-def _claim(answer: bool | Skip) -> bool | str:
+def _comparable(answer: bool | Skip) -> bool | str:
     """What a stage said, as something that is compared at once."""
     return answer.why if isinstance(answer, Skip) else answer
 
 
-class Asked(Sequence["Question"]):
+class QuestionSubset(Sequence["Question"]):
     """Some of `questions`, by their places among them. None of them is held."""
 
     def __init__(self, questions: Sequence[Question], places: Sequence[int]) -> None:
@@ -159,10 +159,10 @@ class Asked(Sequence["Question"]):
     @overload
     def __getitem__(self, place: int) -> Question: ...
     @overload
-    def __getitem__(self, place: slice) -> Asked: ...
-    def __getitem__(self, place: int | slice) -> Question | Asked:
+    def __getitem__(self, place: slice) -> QuestionSubset: ...
+    def __getitem__(self, place: int | slice) -> Question | QuestionSubset:
         if isinstance(place, slice):
-            return Asked(self._questions, self._places[place])
+            return QuestionSubset(self._questions, self._places[place])
         return self._questions[self._places[place]]
 
     def __iter__(self) -> Iterator[Question]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core.config import plugins_of
 from karenina_core.errors import ConfigError
-from karenina_engine.scheduling.executor_selection import executor_of
+from karenina_engine.scheduling.executor_selection import select_executor
 from karenina_engine.scheduling.judge_checks import check_judges
 from karenina_engine.scheduling.questions import select_questions, with_workspace_root
 from karenina_engine.scheduling.recording_checks import check_recordings
@@ -81,7 +81,7 @@ def _prepare_with_executor(request: RunRequest, *, offline: bool, trust_checked:
     prepared = prepare_run(request, offline=offline, trust_checked=trust_checked)
     if not offline:
         check_recordings(prepared, request.benchmark)
-    return prepared, executor_of(prepared)
+    return prepared, select_executor(prepared)
 
 
 @contextmanager

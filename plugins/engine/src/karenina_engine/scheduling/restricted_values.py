@@ -91,9 +91,9 @@ def check_restricted_values(benchmark: QuestionSource, config: VerificationConfi
     """
     if trust.everything:
         return
-    found = restricted_values(benchmark)
-    acting = [one for one in found if _acts(one, config)]
-    if acting and not (benchmark.path is not None and trust.covers_values(benchmark.path, pairs(found))):
+    found = find_restricted_values(benchmark)
+    acting = [one for one in found if _takes_effect(one, config)]
+    if acting and not (benchmark.path is not None and trust.covers_values(benchmark.path, names_and_values(found))):
         raise RestrictedValues(benchmark.path, acting)
 
 
@@ -111,7 +111,7 @@ def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
     return Trust.all() if trust == "all" else trust
 
 
-def _acts(value: RestrictedValue, config: VerificationConfig) -> bool:
+def _takes_effect(value: RestrictedValue, config: VerificationConfig) -> bool:
     """Return whether the value takes effect: not if the user's own configuration has replaced it."""
     if value.setting is None:
         return True
@@ -120,15 +120,15 @@ def _acts(value: RestrictedValue, config: VerificationConfig) -> bool:
 
 def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> None:
     """Raise `RestrictedValues` if `file` names files outside of its folder without the user's trust."""
-    values = outside(file, names)
+    values = paths_outside(file, names)
     if not values:
         return
     chosen = trust if trust is not None else stored_trust()
-    if not (chosen.everything or chosen.covers_values(file, pairs(values))):
+    if not (chosen.everything or chosen.covers_values(file, names_and_values(values))):
         raise RestrictedValues(file, values)
 
 
-def outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
+def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
     """Return the paths of `questions_from` that lead out of the file's folder, links resolved."""
     meaning = "The file is read, and what is in it becomes questions"
     return [
@@ -138,12 +138,12 @@ def outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
     ]
 
 
-def pairs(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]:
+def names_and_values(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]:
     """Return what trust is given to: names and values, without the places."""
     return [(one.name, one.value) for one in values]
 
 
-def restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
+def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
     """Return every restricted value that the benchmark sets, each once, in the order in which they are found."""
     finder = _Finder(benchmark.path.parent if benchmark.path is not None else Path())
     if benchmark.path is not None:
@@ -152,7 +152,7 @@ def restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
         finder.rubric(benchmark.dynamic_rubric, ())
         if benchmark.workspace_root is not None and benchmark.workspace_root == benchmark.workspace_root_in_file:
             finder.root(str(benchmark.workspace_root))
-    for question in _suspects(benchmark):
+    for question in _questions_to_check(benchmark):
         if benchmark.path is not None:
             finder.rubric(question.rubric, (question.id,))
             finder.rubric(question.dynamic_rubric, (question.id,))
@@ -295,7 +295,7 @@ class _Finder:
         secret: bool = False,
     ) -> None:
         text = _json(value.get_secret_value() if isinstance(value, SecretStr) else value)
-        shown = _HIDDEN if secret else _json(_shown(value))
+        shown = _HIDDEN if secret else _json(_without_secrets(value))
         made = RestrictedValue(name, text, shown, meaning, setting, places=places)
         known = self.found.get((made.name, made.value))
         if known is None:
@@ -324,7 +324,7 @@ def _trait_fields() -> dict[str, type[BaseModel]]:
     return {name: model for model in models if model is not None for name in model.model_fields}
 
 
-def _suspects(benchmark: QuestionSource) -> Iterator[Question]:
+def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
     """Return the questions that may hold a restricted value; of a streamed file only those whose line may."""
     kinds = {*trait_kinds().values(), *_trait_fields().values()}
     fields = {"extra", *owned_trait_fields() - _trait_fields().keys()}
@@ -336,14 +336,16 @@ def _json(value: object) -> str:
     return json.dumps(to_jsonable_python(value, fallback=str), sort_keys=True)
 
 
-def _shown(value: object) -> object:
+def _without_secrets(value: object) -> object:
     """Return a value as it is printed: headers and parameters that name no variable may be secrets of the file."""
     if not isinstance(value, Mapping):
         return value
-    return {key: _unsecret(one) if key in ("headers", "query") else _shown(one) for key, one in value.items()}
+    return {
+        key: _hide_values(one) if key in ("headers", "query") else _without_secrets(one) for key, one in value.items()
+    }
 
 
-def _unsecret(values: object) -> object:
+def _hide_values(values: object) -> object:
     if not isinstance(values, Mapping):
         return _HIDDEN
     return {name: text if isinstance(text, str) and "${" in text else _HIDDEN for name, text in values.items()}

@@ -12,14 +12,14 @@ from karenina_engine.calls.port_factory import check_models
 from karenina_engine.cost.price_source import picodollars
 from karenina_engine.cost.price_table import PriceTable
 from karenina_engine.scheduling.executor import AsyncioExecutor
-from karenina_engine.scheduling.executor_selection import executor_of
-from karenina_engine.scheduling.find_observers import observers
+from karenina_engine.scheduling.executor_selection import select_executor
+from karenina_engine.scheduling.find_observers import find_observers
 from karenina_engine.scheduling.matrix import Matrix
 from karenina_engine.scheduling.planner import Planner
 from karenina_engine.scheduling.plugin_checks import check_selection, warn_about_plugins
 from karenina_engine.scheduling.prepared_run import PreparedRun
 from karenina_engine.scheduling.settings import EngineSettings
-from karenina_engine.scheduling.stage_checks import check_any_run, check_stages
+from karenina_engine.scheduling.stage_checks import check_configuration, check_stages
 from karenina_engine.scheduling.unused_fields import warn_of_unused_fields
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def make_prepared_run(
     )
     if core.parsing_only:
         _refuse_live(plugins, core.answering_models)
-    check_any_run(plugins, config)
-    seen_by = observers(plugins, config)
+    check_configuration(plugins, config)
+    seen_by = find_observers(plugins, config)
     planner = Planner(config, plugins, seen_by)
     survey = planner.survey(questions)
     _warn_of_traits(config, len(questions), survey.with_traits)
@@ -83,7 +83,7 @@ def make_prepared_run(
         prices=prices,
         budget=budget,
     )
-    executor = executor_of(prepared)
+    executor = select_executor(prepared)
     executor.check(prepared)
     warn_about_plugins(plugins)
     if settings.budget is not None and not executor.keeps_budgets:

@@ -41,17 +41,17 @@ _LAST_STEPS = 0.05  # seconds from the last reply to the result, where nothing e
 logger = logging.getLogger("karenina")
 
 
-class Computed(Protocol):
+class PrecomputedPart(Protocol):
     """The part of a run that is computed elsewhere, before the run does the rest."""
 
     def results(self) -> AsyncGenerator[IndexedResult]:
         """Yield the results of this part. Raises `JournalError` if one cannot be stored."""
 
-    def left(self) -> Iterator[AnswerTask]:
+    def remaining_tasks(self) -> Iterator[AnswerTask]:
         """Return the answers that remain for the run."""
 
 
-class Executes(Protocol):
+class SupportsExecute(Protocol):
     """What works through a run: a `karenina_engine.scheduling.executor.Executor`."""
 
     def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
@@ -69,7 +69,7 @@ class RunSession:
         self,
         prepared: PreparedRun,
         *,
-        executor: Executes | None = None,
+        executor: SupportsExecute | None = None,
         journal: Journal | None = None,
         command: Mapping[str, Any] | None = None,
         replies: ReplyStore | None = None,
@@ -80,19 +80,19 @@ class RunSession:
         self.journal: Final = journal
         self.distributions: Final = loaded_distributions(prepared.plugins)
         self.command: Final = {**command, "distributions": self.distributions} if command else {}
-        self.replies: Final = replies if replies is not None else journal
+        self.reply_store: Final = replies if replies is not None else journal
         if results is None and journal is not None:
             results = ResumeState(journal, Fingerprints(prepared.config, prepared.plugins, prepared.trust))
-        self.continuing: Final = results
+        self.result_store: Final = results
         self.ledger: Final = Ledger(prepared.prices)
         limit = prepared.budget
         self.budget: Final = Budget(limit, self.ledger, on_spent=self._is_spent) if limit is not None else None
-        self.work: Final = ItemRunner(
+        self.runner: Final = ItemRunner(
             prepared.config,
             prepared.plugins,
             trust=prepared.trust,
             policy=prepared.policy,
-            keeper=self.replies,
+            keeper=self.reply_store,
             offline=prepared.offline,
             observers=prepared.observers,
             planner=prepared.planner,
@@ -100,7 +100,7 @@ class RunSession:
             budget=self.budget,
         )
         self._outcomes = OutcomeTally()
-        self._computed: Computed | None = None
+        self._computed: PrecomputedPart | None = None
         self._crew: WorkerPool[AnswerTask] | None = None
         self._stopped: str | None = None
         self._told_to_stop = False  # by `stop`: a budget that is spent lets what is under way go on
@@ -114,7 +114,7 @@ class RunSession:
     @property
     def tally(self) -> CallCounts:
         """The calls that the run has made so far, and those that were spared."""
-        return self.work.calls.tally
+        return self.runner.calls.tally
 
     def __len__(self) -> int:
         """How many items the run has."""
@@ -123,7 +123,7 @@ class RunSession:
     @property
     def limits(self) -> ConcurrencyLimits:
         """The places of the models' servers, as they are now."""
-        return self.work.limits
+        return self.runner.limits
 
     @property
     def stopped(self) -> str | None:
@@ -158,7 +158,7 @@ class RunSession:
         end = loop.time() + grace
 
         def look() -> None:
-            if self.work.calls.under_way == 0 or loop.time() >= end:
+            if self.runner.calls.under_way == 0 or loop.time() >= end:
                 loop.call_later(_LAST_STEPS, crew.cancel)
             else:
                 loop.call_later(_LAST_STEPS, look)
@@ -196,29 +196,23 @@ class RunSession:
         With a journal it is in the file before it comes out here, and items that have one there come without running.
         Raises `JournalError` where the journal can no longer be written.
         """
-        async with aclosing(self.placed_results()) as results:
-            async for _, result in results:
-                yield result
+        async with aclosing(self.indexed_results()) as results:
+            async for indexed in results:
+                yield indexed.result
 
-    async def placed_results(self) -> AsyncGenerator[tuple[int, VerificationResult]]:
-        """`results`, each with its item's place in the matrix, from 0."""
-        async with aclosing(self.placed()) as results:
-            async for place, result, _ in results:
-                yield place, result
+    async def indexed_results(self, computed: PrecomputedPart | None = None) -> AsyncGenerator[IndexedResult]:
+        """Yield the results with their indexes in the matrix, and the lines that the journal holds of them.
 
-    async def placed(self, computed: Computed | None = None) -> AsyncGenerator[IndexedResult]:
-        """`placed_results`, each with the line that the journal holds of it, if there is one.
-
-        `computed` brings the results that need no call, if they are computed elsewhere.
+        `computed` yields the results that need no call, if they are computed elsewhere.
         """
         self._computed = computed
         outcomes = self._outcomes = OutcomeTally(self.prepared.matrix.per_question)
         began = time.monotonic()
         journal = self.journal if self.journal is not None and not self.journal.replaying else None
-        keeps_replies = self.replies is not None and not self.prepared.offline
+        keeps_replies = self.reply_store is not None and not self.prepared.offline
         if journal is not None:
             journal.begin(len(self), self.command, self.ledger)
-            journal.note_targets(self.work.targets())
+            journal.note_targets(self.runner.model_identities())
         if self.budget is not None:
             self.budget.spent = self.ledger.earlier.cost
         self.prepared.observers.run_started(RunStarted(len(self), self.prepared.config))
@@ -253,7 +247,7 @@ class RunSession:
         self._loop = asyncio.get_running_loop()
         try:
             if self._stopped is None:
-                executed = self.here() if self.executor is None else self.executor.execute(self)
+                executed = self.execute_locally() if self.executor is None else self.executor.execute(self)
                 async with aclosing(executed) as results:
                     async for placed in results:
                         yield placed
@@ -262,11 +256,11 @@ class RunSession:
             if clock is not None:
                 clock.cancel()
 
-    async def here(self) -> AsyncGenerator[IndexedResult]:
+    async def execute_locally(self) -> AsyncGenerator[IndexedResult]:
         """The results, worked out in this process and event loop."""
         core, limits, computed = self.prepared.config.core, self.limits, self._computed
         if self.journal is not None:
-            self.journal.answering = self.work.calls.answering
+            self.journal.answering = self.runner.calls.answering
         limits.prepare((*core.answering_models, *core.parsing_models))
         ready: asyncio.Queue[IndexedResult | None] = asyncio.Queue()  # None comes after the last result
         room = asyncio.Semaphore(_MOST_READY)  # a bounded queue would have no room for that None
@@ -285,7 +279,7 @@ class RunSession:
                     yield placed
             if self._stopped is not None:
                 return
-        tasks = iter(self.prepared.matrix) if computed is None else computed.left()
+        tasks = iter(self.prepared.matrix) if computed is None else computed.remaining_tasks()
         crew = self._crew = WorkerPool(
             tasks, lambda task: self._answer(task, bring), wanted, lambda: ready.put_nowait(None)
         )
@@ -300,24 +294,24 @@ class RunSession:
         finally:
             limits.on_change = None
             await crew.aclose()
-            await self.work.aclose()
+            await self.runner.aclose()
 
     async def _answer(self, task: AnswerTask, bring: Callable[[IndexedResult], Awaitable[None]]) -> None:
         """Work on one answer, and hand on all its results."""
-        if self.continuing is not None:
-            await self.continuing.look(task.question, self.work.planner.plan(task.question))
-        judges, kept = self.todo(task)
+        if self.result_store is not None:
+            await self.result_store.look(task.question, self.runner.planner.plan(task.question))
+        judges, kept = self.pending_judges(task)
         for placed in kept:
             await bring(placed)
         if not judges:
             return
 
         async def done(judge: int, result: VerificationResult) -> None:
-            await bring(await self.finished(task, judge, result))
+            await bring(await self.store_result(task, judge, result))
 
-        await self.work.answer(task, judges, done)
+        await self.runner.answer(task, judges, done)
 
-    def todo(self, task: AnswerTask) -> tuple[list[int], list[IndexedResult]]:
+    def pending_judges(self, task: AnswerTask) -> tuple[list[int], list[IndexedResult]]:
         """Those judges of an answer whose items have to run, and the results of the others, which the journal has.
 
         No item has to run any more once the budget is spent.
@@ -326,8 +320,8 @@ class RunSession:
         kept: list[IndexedResult] = []
         for judge in range(len(task.judges)):
             found = None
-            if self.continuing is not None:
-                found = self.continuing.result(task, judge, self.work.planner.plan(task.question))
+            if self.result_store is not None:
+                found = self.result_store.result(task, judge, self.runner.planner.plan(task.question))
             if found is None:
                 judges.append(judge)
             else:
@@ -336,19 +330,21 @@ class RunSession:
             judges = []
         return judges, kept
 
-    async def finished(self, task: AnswerTask, judge: int, result: VerificationResult) -> IndexedResult:
+    async def store_result(self, task: AnswerTask, judge: int, result: VerificationResult) -> IndexedResult:
         """Keep the result of an item in the journal, where there is one, and give it with its place.
 
         Raises `JournalError`.
         """
         line = None
-        if self.continuing is not None:
-            plan = self.work.planner.plan(task.question)
+        if self.result_store is not None:
+            plan = self.runner.planner.plan(task.question)
             try:
-                result, line = await self.continuing.finish(task, judge, plan, result)
+                result, line = await self.result_store.finish(task, judge, plan, result)
             except UnstorableRow as error:
-                result = self.work.failed(task, judge, f"the result of this item cannot be stored: {error}")
-                result, line = await self.continuing.finish(task, judge, plan, result)
+                result = self.runner.make_failed_result(
+                    task, judge, f"the result of this item cannot be stored: {error}"
+                )
+                result, line = await self.result_store.finish(task, judge, plan, result)
         return IndexedResult(task.place(judge), result, line)
 
 

@@ -9,7 +9,7 @@ from karenina_core.config import find_adapter, registered_adapters
 from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import ModelNeed, ServiceNeed, Stage, registered_stages
 from karenina_engine.calls.port_factory import check_models
-from karenina_engine.scheduling.planner import Asked
+from karenina_engine.scheduling.planner import QuestionSubset
 
 if TYPE_CHECKING:
     from array import array
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
 
 
-def check_any_run(plugins: Plugins, config: VerificationConfig) -> None:
+def check_configuration(plugins: Plugins, config: VerificationConfig) -> None:
     """Have every installed stage look at the configuration once (`Stage.before_any_run`).
 
     Raises `ConfigError` with all problems.
@@ -57,7 +57,7 @@ def check_stages(
     problems: list[str] = []
     found: list[ModelNeed] = []
     for name, (stage, places) in survey.items():
-        asked = questions if len(places) == len(questions) else Asked(questions, places)
+        asked = questions if len(places) == len(questions) else QuestionSubset(questions, places)
         try:
             needs = list(stage.before_run(config, asked, trust))
         except ConfigError as error:
@@ -87,11 +87,11 @@ def _unmet(
         except ConfigError as error:
             problems += error.problems
             continue
-        problems += ports_lacking(need.role, need.model, name, plugins, need.ports)
+        problems += missing_ports(need.role, need.model, name, plugins, need.ports)
     return problems
 
 
-def ports_lacking(role: str, model: ModelConfig, stage: str, plugins: Plugins, ports: Set[str]) -> list[str]:
+def missing_ports(role: str, model: ModelConfig, stage: str, plugins: Plugins, ports: Set[str]) -> list[str]:
     """Return which of the ports that a stage calls the model does not have, a sentence each."""
     return [
         f"{role} {model.id!r}: {stage} needs the {port} port, which the adapter {model.interface!r} "

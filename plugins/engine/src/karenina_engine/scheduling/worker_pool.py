@@ -39,9 +39,9 @@ class WorkerPool(Generic[W]):
         """Add the workers that are missing."""
         while not self._closed and self._working < self._wanted():
             self._working += 1
-            worker = asyncio.get_running_loop().create_task(self._labour())
+            worker = asyncio.get_running_loop().create_task(self._work_loop())
             self._workers.add(worker)
-            worker.add_done_callback(self._gone)
+            worker.add_done_callback(self._on_worker_done)
 
     def close(self) -> None:
         """Begin nothing more."""
@@ -61,7 +61,7 @@ class WorkerPool(Generic[W]):
         if self._workers:
             await asyncio.wait(self._workers)
 
-    async def _labour(self) -> None:
+    async def _work_loop(self) -> None:
         for task in self._tasks:
             await self._work(task)
             if self._closed or self._working > self._wanted():
@@ -69,7 +69,7 @@ class WorkerPool(Generic[W]):
                 return
         self._closed = True
 
-    def _gone(self, worker: asyncio.Task[None]) -> None:
+    def _on_worker_done(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
         failure = None if worker.cancelled() else worker.exception()
         if worker.cancelled() and not self._stopping:  # else its item would be missing, and nobody would be told
