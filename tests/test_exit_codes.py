@@ -1,4 +1,4 @@
-"""How `karenina run` ends: one table, which the help and the README show, and which the command keeps."""
+"""How `karenina run` ends: one table, which the help and the docs show, and which the command keeps."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ questions:
     answer:
       gene: {description: The gene, ground_truth: true, verify_with: {type: TraceContains, substring: BCL2}}
 """
-README = Path(__file__).parents[1] / "README.md"
+RUNNING = Path(__file__).parents[1] / "docs/running.md"
 
 
 @pytest.mark.parametrize("command", ["run", "resume"])
-def test_the_help_of_what_runs_tells_every_code(site: Site, command: str) -> None:
+def test_the_help_lists_every_code(site: Site, command: str) -> None:
     told = site.karenina(command, "--help").stdout
     assert dict(re.findall(r"^ +(\d+) +(.+)$", told[told.index("Exit codes:") :], re.M)) == {
         str(code.value): code.meaning for code in ExitCode
     }
 
 
-def test_the_readme_tells_every_code() -> None:
-    rows = re.findall(r"^\| (\d+) \| (.+) \|$", README.read_text("utf-8"), re.M)
+def test_the_docs_list_every_code() -> None:
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", RUNNING.read_text("utf-8"), re.M)
     assert rows == [(str(code.value), code.meaning) for code in ExitCode]
 
 

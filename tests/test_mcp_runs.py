@@ -28,7 +28,7 @@ from karenina_engine.scheduling.prepare import prepare_session
 from karenina_engine.scheduling.session import RunSession
 from karenina_mcp.settings import read_servers
 
-README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).parents[1] / "docs/tools-and-agents.md"
 TALKING = Path(__file__).parents[1] / "plugins/mcp/tests/talking_server.py"
 TIME = "mcp-server-time --local-timezone UTC"
 NOON = {"source_timezone": "UTC", "time": "12:00"}
@@ -252,8 +252,8 @@ def test_a_server_that_ends_in_a_call_costs_that_item_alone(started: Started, mo
     assert started.left == []
 
 
-def test_the_example_of_the_readme_is_well_formed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (example,) = re.findall(r"```toml\n(\[\[answering_models.*?)```", README.read_text("utf-8"), re.DOTALL)
+def test_the_example_of_the_docs_is_well_formed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (example,) = re.findall(r"```toml\n(\[\[answering_models.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     file = tmp_path / "config.toml"
     file.write_text(example)
     (model,) = read_config(file).core.answering_models

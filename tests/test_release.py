@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 NAMING = (
     "pyproject.toml",
     "README.md",
+    "docs/*.md",
     "CITATION.cff",
     "karenina_core/src/karenina_core/version.py",
     "karenina*/pyproject.toml",
@@ -97,7 +98,7 @@ def test_examples_of_third_parties_accept_the_released_version(checkout: Path) -
     ours = [need for need in needs if need.name.startswith("karenina-")]
     assert ours
     assert all(need.specifier.contains("0.97.0") and not need.specifier.contains("0.98.0") for need in ours)
-    assert '"karenina-core>=0.97,<0.98"' in (checkout / "README.md").read_text("utf-8")
+    assert '"karenina-core>=0.97,<0.98"' in (checkout / "docs/plugins.md").read_text("utf-8")
 
 
 def test_a_release_dates_what_was_unreleased(checkout: Path) -> None:

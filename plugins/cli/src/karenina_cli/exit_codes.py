@@ -1,4 +1,4 @@
-"""How the command ends: its exit codes, and what they mean. One table, from which the help and the README are held."""
+"""The exit codes of the command and their meanings, which the help and docs/running.md repeat."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a script that gave the command may go by."""
+    """An exit code of the command, with its `meaning`."""
 
     meaning: str
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
-        """A code and what it means."""
+        """Return a code with its meaning."""
         one = int.__new__(cls, code)
         one._value_ = code
         one.meaning = meaning
         return one
 
-    SUCCESS = 0, "the command did all that it was to do; answers may be wrong"
+    SUCCESS = 0, "the command finished; answers may be wrong"
     BELOW_THRESHOLD = 1, "the pass rate is below --fail-under"
-    BAD_INPUT = 2, "bad input: a file, option or configuration cannot be used, and no model was asked"
-    BUDGET_SPENT = 3, "the budget is spent; `karenina resume JOURNAL --budget MORE` goes on"
-    NOTHING_JUDGED = 4, "the run ended and not one item could be judged: each ended in an error"
-    FAILED = 70, "an error of the program or a plugin, or the journal or output can no longer be written"
-    TIMED_OUT = 124, "run_timeout is over, as timeout(1) ends; `karenina resume JOURNAL` goes on"
-    INTERRUPTED = 130, "stopped with Ctrl-C; `karenina resume JOURNAL` goes on"
-    BROKEN_PIPE = 141, "who read the output went away (128 and the number of SIGPIPE)"
+    BAD_INPUT = 2, "bad input: a file, option or configuration cannot be used; no model was called"
+    BUDGET_SPENT = 3, "the budget is spent; `karenina resume JOURNAL --budget MORE` continues"
+    NOTHING_JUDGED = 4, "the run finished, but no item could be judged: each ended in an error"
+    FAILED = 70, "an error in the program or a plugin, or the journal or output could not be written"
+    TIMED_OUT = 124, "run_timeout has expired (the code of timeout(1)); `karenina resume JOURNAL` continues"
+    INTERRUPTED = 130, "stopped with Ctrl-C; `karenina resume JOURNAL` continues"
+    BROKEN_PIPE = 141, "the reader of the output closed it (128 plus the number of SIGPIPE)"
 
 
 def exit_codes_help() -> str:
-    """The table, as it stands at the end of a command's help."""
+    """Return the table of exit codes for the end of a command's help."""
     return "\b\nExit codes:\n" + "\n".join(f"  {code.value:<4} {code.meaning}" for code in ExitCode)
