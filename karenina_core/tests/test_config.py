@@ -241,8 +241,7 @@ def test_a_name_of_a_plugin_that_is_not_installed_says_what_to_install(name: str
     distribution = read_catalog()["settings"][name]
     assert caught.value.problems == asked.value.problems
     assert caught.value.problems == [
-        f"{name}: it belongs to a plugin that is not there: {distribution} is not installed: "
-        f"{install_command(distribution)}"
+        f"{name}: its plugin is missing: {distribution} is not installed: {install_command(distribution)}"
     ]
 
 

@@ -119,7 +119,7 @@ def test_a_stage_that_sets_less_than_it_declares_is_named_with_its_distribution(
 
 def test_a_value_of_another_type_is_refused() -> None:
     (result,) = run(stage("Typo", lambda context: context.set_artifact(A, "five"), produces={A}))
-    assert "set the artifact 'test.a' to a str; its key says int" in (result.metadata.error or "")
+    assert "set the artifact 'test.a' to a str; its key requires int" in (result.metadata.error or "")
 
 
 def test_none_is_a_value() -> None:

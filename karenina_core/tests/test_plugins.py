@@ -360,7 +360,7 @@ def the_plan_says(plugins: Plugins) -> str:
         ("no_object_of_this_name", "no_object_of_this_name"),
         ("from_tomorrow", "version 2 of the plugin interface; this core has version 1"),
         ("misspelt", "unknown hook 'karenina_extra_stage'"),
-        ("in_the_wrong_slot", "Early is offered through karenina_parse_template, but says slot = None"),
+        ("in_the_wrong_slot", "Early is offered through karenina_parse_template, but declares slot = None"),
         ("late_stage", "named 'Early', but test_plugins:late_stage offers Late"),
         ("canary", "offers nothing"),
     ],

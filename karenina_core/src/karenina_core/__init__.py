@@ -1,6 +1,6 @@
-"""Karenina's core: what a stage and an adapter are, and how the installed ones become a plan.
+"""The core of Karenina: the contracts of stages and adapters, the plan of a run, and the pipeline.
 
-Importing this package loads no plugin and no heavy library; the public names are loaded when they are first used.
+Importing this package loads no plugin and no heavy library; public names are loaded on first use.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from karenina_core.stages.context import VerificationContext
     from karenina_core.stages.stage import AutoFailStage, CheckStage, Detection, Skip, Stage
 
-_HOMES = {
+_MODULES = {
     "ANY": "artifacts.artifact",
     "API_VERSION": "hooks",
     "AdapterSpec": "models.adapters",
@@ -84,10 +84,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    value: object = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value
 

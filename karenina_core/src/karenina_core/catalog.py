@@ -1,8 +1,7 @@
-"""What the members of this project own, whether they are installed or not.
+"""The catalog of everything that the members of this project provide, whether they are installed or not.
 
-The file `catalog.json` beside this module is made from the members' own declarations (`python scripts/catalog.py`), and
-a test holds it to them. It serves one purpose: to say which distribution
-brings what a configuration names.
+It tells which distribution to install for a name in a configuration. The file `catalog.json` is generated from the
+members by `python scripts/catalog.py`; a test compares the two.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from typing import Final, TypedDict
 from karenina_core.text import did_you_mean
 
 CORE: Final = "karenina-core"
-"""The distribution of the core."""
+"""The name of the core's distribution."""
 
 
 class AdapterDetails(TypedDict):
-    """What an adapter declares, for people who have not installed it."""
+    """The declarations of an adapter that may not be installed."""
 
     description: str
     tier: str
@@ -27,9 +26,12 @@ class AdapterDetails(TypedDict):
 
 
 class Catalog(TypedDict):
-    """Distribution by name, for each kind; adapters have what they say of themselves beside it. `recorders` are the
-    adapters that replay what was recorded; `variables` are environment variables that set no configuration name,
-    `members` all distributions of the project, with the extra of `karenina` that brings each if there is one."""
+    """For each kind of thing, the distribution that provides each name.
+
+    `recorders` are the adapters that replay recordings; `variables` are environment variables that set no
+    configuration name; `members` are all distributions of the project, each with the extra of `karenina` that installs
+    it, or None for those that `karenina` always installs.
+    """
 
     stages: dict[str, str]
     stage_slots: dict[str, str | None]
@@ -49,15 +51,15 @@ class Catalog(TypedDict):
 
 @cache
 def read_catalog() -> Catalog:
-    """The content of `catalog.json`."""
-    from importlib.resources import files  # the command line starts without it
+    """Return the content of `catalog.json`, which is read once."""
+    from importlib.resources import files  # imported here because it slows down the start of the command line
 
     found: Catalog = json.loads(files("karenina_core").joinpath("catalog.json").read_text("utf-8"))
     return found
 
 
 def describe_missing_adapter(interface: str, installed: Iterable[str]) -> str:
-    """Return why there is no adapter of that name, with the distribution that has it or the nearest name."""
+    """Return the message for a missing adapter, with the distribution that provides it or the nearest name."""
     owner = read_catalog()["adapters"].get(interface)
     if owner is not None:
         return f"the adapter {interface!r} is not installed: {install_command(owner)}"
@@ -65,7 +67,7 @@ def describe_missing_adapter(interface: str, installed: Iterable[str]) -> str:
 
 
 def install_command(distribution: str) -> str:
-    """Return the command that installs `distribution`: a member comes with `karenina`, or with one of its extras."""
+    """Return the command that installs `distribution`; members are installed through `karenina` or its extras."""
     members = read_catalog()["members"]
     if distribution not in members:
         return f"pip install {distribution}"

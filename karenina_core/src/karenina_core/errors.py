@@ -1,4 +1,4 @@
-"""Errors that a stage author or a user of the core can meet. Each message says what, where and what to do."""
+"""The exceptions of the core. Each message says what is wrong, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 
 class KareninaError(Exception):
-    """The base of the core's own errors."""
+    """The base class of the core's exceptions."""
 
 
 class PluginError(KareninaError):
-    """Something that the configuration needs comes from a plugin that cannot be used."""
+    """A plugin that the configuration needs cannot be used."""
 
 
 class RunError(KareninaError):
-    """An error that ends the whole run, and not one item: a stage lets it pass."""
+    """An error that ends the whole run, not only one item. Stages must not catch it."""
 
 
 class ItemInterrupt(BaseException):
-    """What leaves an item without a result and is no error of it: stages let it pass, and the run knows what it is."""
+    """An interrupt that leaves an item without a result and is not an error of it. Stages must not catch it."""
 
 
 class UndeclaredArtifact(KareninaError):
-    """A stage touched an artifact that it did not declare."""
+    """A stage accessed an artifact that it does not declare."""
 
     def __init__(self, stage: str, artifact: str, does: str, declare: str) -> None:
         super().__init__(
@@ -42,49 +42,49 @@ class UndeclaredSetting(KareninaError):
 
 
 class MissingArtifact(KareninaError):
-    """A stage asked for an artifact that nobody has set."""
+    """A stage read an artifact that no stage has set."""
 
 
 class NothingToRevise(KareninaError):
-    """A stage revised an artifact that nobody has produced."""
+    """A stage revised an artifact that no stage has produced."""
 
 
 class ArtifactTypeError(KareninaError):
-    """A stage set an artifact to a value of another type than its key says."""
+    """A stage set an artifact to a value that is not of the key's type."""
 
     def __init__(self, stage: str, distribution: str, artifact: str, wanted: str, got: str) -> None:
         super().__init__(
-            f"stage {stage} of {distribution} set the artifact {artifact!r} to a {got}; its key says {wanted}"
+            f"stage {stage} of {distribution} set the artifact {artifact!r} to a {got}; its key requires {wanted}"
         )
         self.stage = stage
         self.artifact = artifact
 
 
 class MissingProduct(KareninaError):
-    """A stage ran and left out artifacts that it declares to produce."""
+    """A stage ran without setting all artifacts that it declares in `produces`."""
 
     def __init__(self, stage: str, artifacts: list[str], distribution: str) -> None:
         super().__init__(
-            f"stage {stage} of {distribution} ran without setting {', '.join(artifacts)}; a stage that runs sets all "
-            "that it produces, to None where there is nothing"
+            f"stage {stage} of {distribution} ran without setting {', '.join(artifacts)}; set every artifact in "
+            "`produces`, to None if there is nothing"
         )
         self.stage = stage
         self.artifacts = artifacts
 
 
 class ItemTimeout(KareninaError):
-    """An item that took longer than it may."""
+    """An item took longer than `item_timeout`."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
-            f"the item was not done after {seconds:g} s, its answer and all waiting included; it is not judged: raise "
-            "item_timeout, or give its models more calls at once"
+            f"the item was not finished after {seconds:g} s (its answer and waiting included), so it is not judged: "
+            "raise item_timeout, or allow more concurrent calls to its models"
         )
         self.seconds = seconds
 
 
 class ConfigError(KareninaError):
-    """A configuration that cannot be used; all problems of it at once."""
+    """A configuration that cannot be used, with all of its `problems`."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -92,10 +92,11 @@ class ConfigError(KareninaError):
 
 
 class StructuredError(Exception):
-    """A judge that gave no usable reply in all its tries: the last one is in `last_text`, the cost in `usage`.
+    """A judge did not return a usable reply in any of its tries.
 
-    `complete` says whether that one held a whole JSON object, which was not accepted. Else it was cut off or none at
-    all, and the same call may bring another.
+    `last_text` is the last reply, `usage` the tokens of all tries. `complete` tells whether the last reply held a
+    whole JSON object, which was rejected; otherwise the JSON was cut off or missing, and the same call may succeed
+    later.
     """
 
     def __init__(self, message: str, tries: int, usage: Usage, last_text: str, *, complete: bool = True) -> None:
@@ -107,11 +108,11 @@ class StructuredError(Exception):
 
 
 def describe_error(error: BaseException, of: object = None) -> str:
-    """What an error says, in one sentence that may stand in a result.
+    """Return an error as one sentence for a result.
 
-    One of Karenina's own says all that there is to know; before that of others stands its class, because they are often
-    too short to be told. The line of the package of the object `of` that raised it is added, except for errors that
-    Karenina's own packages raise on purpose. Of a group it is what its parts say.
+    Karenina's own errors are their message; others also name their class, because their messages are often too short
+    to understand alone. If the traceback passes through the package of the object `of`, the file and line there are
+    added, except for errors that Karenina's own packages raise on purpose. A group is described by its parts.
     """
     from karenina_core.models.ports import PortError
     from karenina_core.text import replace_surrogates
@@ -121,7 +122,7 @@ def describe_error(error: BaseException, of: object = None) -> str:
     try:
         text = replace_surrogates(str(error))
     except Exception:
-        text = "its text cannot be had"
+        text = "its message is not available"
     if text and isinstance(error, (PortError, StructuredError)):
         return text
     if text and isinstance(error, KareninaError):
@@ -140,5 +141,5 @@ def _line(error: BaseException, of: object) -> str:
 
 
 def type_and_message(error: BaseException) -> str:
-    """Return an error as a failure shows it: its type, and its message if it has one."""
+    """Return the type of an error and its message, if it has one."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

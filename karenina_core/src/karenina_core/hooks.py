@@ -1,4 +1,4 @@
-"""The markers with which hooks are specified and implemented, and the version of the plugin interface."""
+"""The markers for hook specifications and implementations, and the version of the plugin interface."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 import pluggy
 
 API_VERSION: Final = 1
-"""The version of the specifications. A plugin that sets `karenina_api` to another one is not loaded."""
+"""The version of the plugin interface. A plugin that sets `karenina_api` to another version is not loaded."""
 
 PROJECT: Final = "karenina"
 

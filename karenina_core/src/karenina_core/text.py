@@ -1,4 +1,4 @@
-"""Small helpers for texts and error messages that several rooms share."""
+"""Helpers for texts and error messages."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
-_NAMED_PROBLEMS: Final = 8
+_SHOWN_PROBLEMS: Final = 8
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?`, or the list of what there is, or nothing where there is nothing."""
+    """Return `; did you mean 'x'?` with the known name nearest to `name`, else a list of the known names.
+
+    Empty if no name is known.
+    """
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
@@ -22,13 +25,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def join_problems(problems: Sequence[str]) -> str:
-    """The first problems in one line, and how many more there are."""
-    more = len(problems) - _NAMED_PROBLEMS
-    return "; ".join(problems[:_NAMED_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
+    """Return the first eight problems in one line, and the number of the others."""
+    more = len(problems) - _SHOWN_PROBLEMS
+    return "; ".join(problems[:_SHOWN_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
 
 
 def replace_surrogates(text: str) -> str:
-    """`text` with U+FFFD for each half of a surrogate pair that stands alone: no file and no request can carry one."""
+    """Return `text` with U+FFFD for each lone surrogate, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -37,7 +40,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def replace_surrogates_in(value: Any) -> Any:
-    """`value`, made of JSON values, with `replace_surrogates` applied to every text in it, keys included."""
+    """Return the JSON value with `replace_surrogates` applied to all texts in it, keys included."""
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, dict):

@@ -1,1 +1,1 @@
-"""What stages exchange: artifacts, their keys, and the thirteen slots."""
+"""Artifacts that stages exchange, their keys, and the thirteen slots."""

@@ -1,4 +1,4 @@
-"""Artifacts: the typed values that stages hand to each other, and the standard ones by name."""
+"""Artifacts: the typed values that stages pass to each other."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Section = Literal["root", "template", "rubric", "deep_judgment", "deep_judgment_
 class ArtifactKey(Generic[T]):
     """The name and type of one artifact.
 
-    Two keys are equal when their names are; the plan reports stages that give one name two types. `type` is checked
-    when a value is set (None always passes: it is a value that says "nothing"). A key with a `section` is also a field
-    of the result: setting the artifact fills `result.<section>.<field>`.
+    Two keys are equal if their names are; the plan reports stages that declare one name with two types. `type` is
+    checked when a value is set; None is always accepted and means "nothing". A key with a `section` is also a field of
+    the result: setting the artifact fills `result.<section>.<field>`.
 
-    A third party names its keys after its package: `ArtifactKey("my_package.words", int)`. `cure` says, in the error
-    about a value of another type, how the right one is made.
+    Third parties name keys after their package: `ArtifactKey("my_package.words", int)`. `cure` is added to the error
+    about a value of another type, and explains how to make a correct one. Raises `ValueError` for an empty name.
     """
 
     __slots__ = ("cure", "field", "name", "section", "type")
@@ -25,7 +25,7 @@ class ArtifactKey(Generic[T]):
         self, name: str, type: type[T], section: Section | None = None, field: str | None = None, cure: str = ""
     ) -> None:
         if not name or name != name.strip():
-            raise ValueError(f"an artifact's name is a word without surrounding space, not {name!r}")
+            raise ValueError(f"an artifact's name must be a word without surrounding spaces, not {name!r}")
         self.name: Final = name
         self.type: Final = type
         self.section: Final = section
@@ -33,7 +33,7 @@ class ArtifactKey(Generic[T]):
         self.cure: Final = cure
 
     def accepts(self, value: object) -> bool:
-        """Whether `value` is None or of the key's type (a bool is no int, an int is a float)."""
+        """Return whether `value` is None or of the key's type. A bool is not an int; an int is also a float."""
         if value is None or self.type is object:
             return True
         if isinstance(value, bool) and self.type is not bool:
@@ -56,7 +56,7 @@ AnyKey = ArtifactKey[Any]
 
 
 class AllArtifacts(frozenset[AnyKey]):
-    """`ANY`: stands for every artifact, whoever produces it (see `Stage.optional`)."""
+    """The type of `ANY`, which means every artifact of any stage (see `Stage.optional`)."""
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, ArtifactKey)

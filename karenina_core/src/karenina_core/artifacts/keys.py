@@ -1,6 +1,6 @@
-"""`ArtifactKeys`: the artifacts that the shipped stages exchange, by name.
+"""`ArtifactKeys`: the keys of the artifacts that the shipped stages exchange.
 
-A key with a section is a field of the result too (`reference` names): whoever sets the artifact has set the field.
+A key with a section is also a field of the result: setting the artifact sets the field.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ParsedAnswer(Protocol):
-    """A template that a judge filled: what `BoundTemplate.bind` returns."""
+    """A template filled by a judge, as `BoundTemplate.bind` returns it."""
 
     def verify(self) -> bool:
-        """Return whether the answer is right."""
+        """Return whether the answer is correct."""
 
     def field_results(self) -> dict[str, bool]:
-        """Return by name whether each verified field is right."""
+        """Return whether each verified field is correct, by name."""
 
 
 @runtime_checkable
 class BoundTemplate(Protocol):
-    """A template that knows its question, as karenina-template makes it."""
+    """A template bound to its question, as karenina-template makes it."""
 
     @property
     def template_id(self) -> str:
-        """What tells the template's source from others."""
+        """The identifier of the template's source."""
 
     @property
     def judge_fields(self) -> tuple[str, ...]:
         """The fields that a judge fills."""
 
     def bind(self, values: Mapping[str, object], response: str = "") -> ParsedAnswer:
-        """Return the answer that a judge's `values` make. Raises pydantic's `ValidationError`."""
+        """Return the template filled with a judge's `values`. Raises pydantic's `ValidationError`."""
 
     def judge_schema(self) -> dict[str, Any]:
         """Return the JSON Schema for the judge."""
 
     def expected(self) -> dict[str, Any]:
-        """Return the truths by field, as JSON values."""
+        """Return the true values by field, as JSON values."""
 
     def extracted(self, answer: Any) -> dict[str, Any]:
-        """Return what a judge extracted by field, as JSON values."""
+        """Return the values that a judge extracted by field, as JSON values."""
 
 
 class ArtifactKeys:
-    """The standard keys. `None` is a value of each: it says that there is nothing, for a reason that is known."""
+    """The standard keys. Each may have the value None, which means that there is nothing for a known reason."""
 
     # Template (slot 1)
     RAW_ANSWER_CLASS: Final = ArtifactKey["type[ParsedAnswer] | None"]("raw_answer_class", type)
@@ -151,5 +151,5 @@ class ArtifactKeys:
 
 
 def standard_keys() -> dict[str, ArtifactKey[Any]]:
-    """All standard keys by artifact name."""
+    """Return all standard keys by artifact name."""
     return {key.name: key for key in vars(ArtifactKeys).values() if isinstance(key, ArtifactKey)}

@@ -1,4 +1,4 @@
-"""The thirteen slots, and the table that says what each of them takes and asks for."""
+"""The thirteen slots, and the table of their rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EvaluationMode = Literal["template_only", "template_and_rubric", "rubric_only"]
 
 
 class Slot(Enum):
-    """The places of the pipeline, in the reference order. The value is the rank, which breaks ties and does no more."""
+    """The slots of the pipeline, in the reference order. The value is the rank, which only breaks ties in the plan."""
 
     VALIDATE_TEMPLATE = 1
     GENERATE_ANSWER = 2
@@ -32,12 +32,12 @@ class Slot(Enum):
 
     @property
     def config_name(self) -> str:
-        """The slot as `[slots]` in a configuration names it: `parse_template`."""
+        """The slot's name in the `[slots]` table of a configuration, such as `parse_template`."""
         return self.name.lower()
 
     @property
     def hook(self) -> str:
-        """The hook through which stages for this slot are offered."""
+        """The name of the hook through which plugins offer stages for this slot."""
         return f"karenina_{self.config_name}"
 
 
@@ -46,11 +46,12 @@ STAGE_HOOKS: Final[dict[str, Slot | None]] = {**{slot.hook: slot for slot in Slo
 
 @dataclass(frozen=True, slots=True)
 class SlotRule:
-    """What the plan asks of one slot.
+    """The requirements of the plan on one slot.
 
-    `single`: it takes exactly one stage, in the evaluation modes in which it exists (`modes`); other slots take any
-    number. `produces`: what a stage of it must at least create. `scores_rubric`: it may not stay empty where the
-    question has rubric traits, else they would drop out in silence.
+    - `modes`: the evaluation modes in which the slot exists.
+    - `single`: whether it takes exactly one stage; other slots take any number.
+    - `produces`: the artifacts that a stage of the slot must create.
+    - `scores_rubric`: whether every rubric trait of a question needs a stage in the slot that scores it.
     """
 
     modes: frozenset[EvaluationMode]
@@ -83,16 +84,16 @@ SLOT_RULES: Final[dict[Slot, SlotRule]] = {
 
 
 def find_slot(name: str) -> Slot | None:
-    """The slot that a configuration calls `name`, or None."""
+    """Return the slot with this name in configurations; None if there is no such slot."""
     return Slot.__members__.get(name.upper())
 
 
 def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
-    """Return the name of a stage that `plugin` offers through `hook`. Raises `PluginError` if it is not its slot's."""
+    """Return the name of a stage that `plugin` offers through `hook`. Raises `PluginError` if the slot is another."""
     name = getattr(stage, "name", None)
     if name is None:
-        raise PluginError(f"{plugin!r} offers {stage!r} through {hook}, which is no stage with a name")
+        raise PluginError(f"{plugin!r} offers {stage!r} through {hook}, but it is not a stage class with a name")
     if stage.slot is not STAGE_HOOKS[hook]:
         home = "karenina_extra_stages" if stage.slot is None else stage.slot.hook
-        raise PluginError(f"stage {name} is offered through {hook}, but says slot = {stage.slot}: use {home}")
+        raise PluginError(f"stage {name} is offered through {hook}, but declares slot = {stage.slot}: use {home}")
     return str(name)

@@ -1,7 +1,7 @@
-"""The configuration: flat names that users write, each owned by the core or by one plugin.
+"""The configuration: flat names that users set, each owned by the core or by one plugin.
 
-The core owns what several distributions read; every other name belongs to the settings model of some stage. Values
-come, in this order, from arguments, the environment, a file, and the owner's default.
+The core owns the names that several distributions read; every other name belongs to the settings model of a stage.
+Values are taken from the first of these that has one: arguments, the environment, a file, the owner's default.
 """
 
 from karenina_core.config.core_settings import CoreSettings, PluginSelection

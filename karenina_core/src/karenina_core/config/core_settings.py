@@ -22,9 +22,11 @@ class PluginSelection(StrictSettings):
     block: tuple[str, ...] = Field(default=(), description="Plugins or distributions to leave out.")
     only: tuple[str, ...] = Field(default=(), description="Load these only.")
     require: tuple[str, ...] = Field(
-        default=(), description="Plugins or distributions without which no run begins, because they must work."
+        default=(), description="Plugins or distributions that must work; without them no run starts."
     )
-    pick: dict[str, str] = Field(default={}, description="Whose offer stands where two distributions offer one name.")
+    pick: dict[str, str] = Field(
+        default={}, description="For a name that two distributions offer: the distribution to use."
+    )
 
 
 class CoreSettings(BaseModel):
@@ -34,7 +36,7 @@ class CoreSettings(BaseModel):
     model_config = ConfigDict(frozen=True, protected_namespaces=())
 
     evaluation_mode: EvaluationMode = Field(
-        default="template_only", description="Judge templates, rubrics, or both: which stages exist."
+        default="template_only", description="What is evaluated: templates, rubrics, or both."
     )
     answering_models: tuple[ModelConfig, ...] = Field(
         default=(), description="The models under test.", json_schema_extra={"from_files": "models"}
@@ -43,8 +45,8 @@ class CoreSettings(BaseModel):
         default=(), description="The judges.", json_schema_extra={"from_files": "models"}
     )
     replicate_count: int = Field(default=1, ge=1, description="How often each question is answered.")
-    parsing_only: bool = Field(default=False, description="Only judge; the answering models' answers are all recorded.")
-    run_name: str | None = Field(default=None, description="A name for the run; results carry it.")
+    parsing_only: bool = Field(default=False, description="Only judge answers that were recorded earlier.")
+    run_name: str | None = Field(default=None, description="A name for the run, which is stored in its results.")
     use_full_trace_for_template: bool = Field(
         default=False, description="Show the template's judge the whole conversation, not only the final answer."
     )
@@ -52,7 +54,7 @@ class CoreSettings(BaseModel):
         default=True, description="Show the rubric's judge the whole conversation, not only the final answer."
     )
     rubric_trait_names: tuple[str, ...] | None = Field(
-        default=None, description="Score only these traits; all where absent."
+        default=None, description="Score only these traits; by default, all."
     )
     prompt_config: dict[str, str] = Field(
         default={}, description="Your own instructions by prompt task, added to those of the task."
@@ -60,24 +62,24 @@ class CoreSettings(BaseModel):
     request_timeout: float = Field(
         default=120.0,
         gt=0,
-        description="Seconds for one request, unless the model says.",
+        description="Seconds for one request, unless the model sets its own.",
         json_schema_extra={"changes_results": False},
     )
     max_reply_bytes: int = Field(
         default=MAX_REPLY_BYTES,
         gt=0,
-        description="Most bytes of one reply after unpacking, unless the model says; a longer one is an error.",
+        description="Maximum bytes of one reply after decompression, unless the model sets its own; more is an error.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     stream_timeout: float = Field(
         default=STREAM_TIMEOUT,
         gt=0,
-        description="Seconds for one streamed reply in all, unless the model says.",
+        description="Seconds for one whole streamed reply, unless the model sets its own.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     slots: dict[str, tuple[str, ...]] = Field(
         default={},
-        description="Stages by slot, where they shall differ from what the plan would choose.",
+        description="Stages by slot, in place of those that the plan would choose.",
         json_schema_extra={"from_files": "never"},
     )
     plugins: PluginSelection = Field(
@@ -107,5 +109,5 @@ class CoreSettings(BaseModel):
         ids = [model.id for model in value]
         for id in ids:
             if ids.count(id) > 1:
-                raise ValueError(f"two models have the id {id!r}: results could not be told apart; give each its own")
+                raise ValueError(f"two models have the id {id!r}, which must be unique: rename one of them")
         return value

@@ -1,4 +1,4 @@
-"""Values of configuration names as text: in the environment and on the command line."""
+"""Values of settings that are given as text: in environment variables and on the command line."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _json: Final = TypeAdapter(Any).validate_json
 
 
 def read_environment() -> Iterator[tuple[str, Any]]:
-    """The names that environment variables set, with their values read as the owner's type asks.
+    """Yield the names that environment variables set, with their values.
 
-    Text that is no JSON is taken as it stands: `KARENINA_RUN_NAME=nightly` and `KARENINA_REPLICATE_COUNT=3` both work.
-    A variable `KARENINA_...` that sets no name is yielded itself, so that the configuration refuses it.
+    Text that is not JSON is the value itself: `KARENINA_RUN_NAME=nightly` and `KARENINA_REPLICATE_COUNT=3` both work.
+    An unknown variable `KARENINA_...` is yielded under its own name, so that the configuration reports it.
     """
     strange = {variable for variable in os.environ if variable.startswith(PREFIX)}
     for name, setting in all_settings().items():
@@ -36,9 +36,9 @@ def read_environment() -> Iterator[tuple[str, Any]]:
 
 
 def read_value(name: str, text: str, read: Callable[[str], Any] = _json) -> Any:
-    """Return the value that `name=text` means: the text itself if the name takes a text, or if it cannot be read.
+    """Return the value of `name=text`: the text itself if the setting takes texts, or if `read` rejects it.
 
-    `read` reads other values, and raises `ValueError` if it cannot. Unknown names are read, too.
+    `read` converts the text of other settings, also of unknown ones, and raises `ValueError` if it cannot.
     """
     setting = all_settings().get(name)
     return _read_value(text, setting.info.annotation if setting is not None else None, read)

@@ -1,4 +1,4 @@
-"""What a configuration uses of the plugins: those in force, the adapters of its models, and additions to prompts."""
+"""The plugins of a configuration, and look-ups among them: adapters by interface, additions to prompts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def plugins_of(config: VerificationConfig) -> Plugins:
-    """Return the plugins under the selection of the configuration; those in force if it selects nothing."""
+    """Return the plugins that the configuration selects; the active ones if it selects nothing."""
     chosen = config.core.plugins
     if not (chosen.block or chosen.only or chosen.pick):
         return active_plugins()
@@ -24,15 +24,15 @@ def plugins_of(config: VerificationConfig) -> Plugins:
 
 
 def registered_adapters(plugins: Plugins) -> tuple[RegisteredAdapter, ...]:
-    """Return all adapters that are offered, sorted by interface and distribution."""
+    """Return all registered adapters, sorted by interface and distribution."""
     return tuple(RegisteredAdapter(one.value, one.distribution, one.version) for one in plugins.of_kind("adapter"))
 
 
 def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
-    """Return the adapter of that interface name.
+    """Return the adapter with that interface name.
 
-    Raises `PluginError` if there is none (with the distribution that has it, or the nearest name), if it failed to
-    load, and if two distributions offer it.
+    Raises `PluginError` if it is not installed (naming the distribution to install, or the nearest name), if it failed
+    to load, and if two distributions offer it.
     """
     offered = registered_adapters(plugins)
     found = [one for one in offered if one.spec.interface == interface]

@@ -1,4 +1,4 @@
-"""Which configuration names there are, who owns each, and what the owner says about it."""
+"""The settings that exist: their names, owners and declarations."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from karenina_core.plugins import Plugins, active_plugins
 from karenina_core.plugins.hookspecs import karenina_settings
 
 PREFIX: Final = "KARENINA_"
-"""How the environment variables begin that set a configuration name."""
+"""The prefix of environment variables that set a configuration name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One configuration name, as `karenina config` prints it."""
+    """One setting, as `karenina config` prints it."""
 
     name: str
     owner: str
@@ -31,7 +31,7 @@ class Setting:
 
     @property
     def environment(self) -> tuple[str, ...]:
-        """The environment variables that set it, the first one winning."""
+        """The environment variables that set it; the first one that is set counts."""
         extra = self.info.json_schema_extra
         own = extra.get("env") if isinstance(extra, dict) else None
         usual = f"{PREFIX}{self.name.upper()}"
@@ -39,21 +39,24 @@ class Setting:
 
     @property
     def changes_results(self) -> bool:
-        """Whether a result depends on it. Of limits, time-outs and the like the settings model says that none does:
-        `Field(..., json_schema_extra={"changes_results": False})`."""
+        """Whether results depend on it.
+
+        The settings model declares that limits, timeouts and the like have no influence on results:
+        `Field(..., json_schema_extra={"changes_results": False})`.
+        """
         extra = self.info.json_schema_extra
         return not (isinstance(extra, dict) and extra.get("changes_results") is False)
 
     @property
     def from_files(self) -> FromFiles:
-        """Which values a benchmark may set without the user's trust; `never` if the settings model does not say."""
+        """The values that a benchmark may set without the user's trust; `never` if the settings model declares none."""
         return mark_of(self.model, self.name) or "never"
 
     @property
     def follows(self) -> str | None:
-        """The field of a benchmark that goes over the setting where the benchmark has it: `workspace_root`.
+        """The field of a benchmark that overrides the setting, such as `workspace_root`.
 
-        The settings model says so: `Field(..., json_schema_extra={"follows": "workspace_root"})`.
+        Declared by the settings model: `Field(..., json_schema_extra={"follows": "workspace_root"})`.
         """
         extra = self.info.json_schema_extra
         field = extra.get("follows") if isinstance(extra, dict) else None
@@ -61,24 +64,24 @@ class Setting:
 
     @property
     def type_name(self) -> str:
-        """The type in words of Python."""
-        return _type_words(self.info.annotation)
+        """The type as Python code."""
+        return _format_type(self.info.annotation)
 
     @property
     def default(self) -> Any:
-        """The value where nobody says anything."""
+        """The value if none is set."""
         return self.info.get_default(call_default_factory=True)
 
     @property
     def meaning(self) -> str:
-        """One sentence."""
+        """One sentence on its meaning."""
         return self.info.description or ""
 
 
 def all_settings() -> dict[str, Setting]:
-    """All configuration names of the core and of the plugins in force.
+    """Return all settings of the core and of the active plugins, by name.
 
-    Raises `ConfigError` where two settings models own one name.
+    Raises `ConfigError` if two settings models own one name.
     """
     found = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []
@@ -89,7 +92,7 @@ def all_settings() -> dict[str, Setting]:
                 found[name] = Setting(name, distribution, model, info)
             elif other.model is not model:
                 problems.append(
-                    f"two owners of the configuration name {name!r}: {other.owner} ({other.model.__name__}) and "
+                    f"the configuration name {name!r} has two owners: {other.owner} ({other.model.__name__}) and "
                     f"{distribution} ({model.__name__}); block one of them under [plugins]"
                 )
     if problems:
@@ -98,26 +101,26 @@ def all_settings() -> dict[str, Setting]:
 
 
 def settings_models(plugins: Plugins) -> list[tuple[type[BaseModel], str]]:
-    """Return the settings models of no stage, of stages and of owners of hooks, each with its distribution."""
+    """Return the settings models of plugins, of stages and of owners of hooks, each with its distribution."""
     found = [(offer.value, offer.distribution) for offer in plugins.offers(karenina_settings)]
     found += [(one.value.settings, one.distribution) for one in plugins.of_kind("stage") if one.value.settings]
     return [*found, *plugins.settings.items()]
 
 
 def prompt_tasks() -> frozenset[str]:
-    """The keys that `prompt_config` takes: names of prompt tasks and of their families.
+    """Return the keys that `prompt_config` takes: names of prompt tasks and of their families.
 
-    Tasks of the plugins in force, and of members of this project that are not installed: instructions for a stage that
-    is not there do no more harm than those for one that is switched off.
+    Tasks of members of this project count even if they are not installed, because instructions for a missing stage are
+    as harmless as those for a stage that is switched off.
     """
     tasks = [task for one in active_plugins().of_kind("stage") for task in one.value.prompts]
     families = {task.family for task in tasks if task.family is not None}
     return frozenset({*read_catalog()["prompts"], *(task.name for task in tasks), *families})
 
 
-def _type_words(annotation: Any) -> str:
+def _format_type(annotation: Any) -> str:
     if get_origin(annotation) in (Union, UnionType):
-        return " | ".join(_type_words(part) for part in get_args(annotation))
+        return " | ".join(_format_type(part) for part in get_args(annotation))
     if annotation is NoneType:
         return "None"
     if get_origin(annotation) is Literal:

@@ -1,4 +1,4 @@
-"""`VerificationConfig`: the configuration of a run, under the flat names that users write."""
+"""`VerificationConfig`: the configuration of a run."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ S = TypeVar("S", bound=BaseModel)
 class VerificationConfig(BaseModel):
     """The configuration of a run.
 
-    Takes every name that `karenina config` prints, flat: `VerificationConfig(answering_models=[...],
-    abstention_enabled=True)`. Raises `ConfigError` with all problems at once: an unknown name (with the nearest one, or
-    the plugin that would bring it), and values that their owner refuses.
+    Takes every name that `karenina config` prints as a keyword argument:
+    `VerificationConfig(answering_models=[...], abstention_enabled=True)`. Raises `ConfigError` with all problems:
+    unknown names (with the nearest one, or the plugin that provides it), and invalid values.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
@@ -34,7 +34,7 @@ class VerificationConfig(BaseModel):
     _given: frozenset[str] = PrivateAttr(default=frozenset())
     _from_benchmark: frozenset[str] = PrivateAttr(default=frozenset())
 
-    def __init__(self, /, **values: Any) -> None:  # a file may hold the name `self`
+    def __init__(self, /, **values: Any) -> None:  # positional-only, because a file may contain the name `self`
         given = {**dict(read_environment()), **values}
         super().__init__(**given)
         self._given = frozenset(given)
@@ -45,7 +45,7 @@ class VerificationConfig(BaseModel):
         if not isinstance(values, Mapping):
             raise ConfigError([f"a configuration is a table of names and values, not a {type(values).__name__}"])
         owned = all_settings()
-        problems = [_unknown(name, owned) for name in values if name not in owned]
+        problems = [_describe_unknown(name, owned) for name in values if name not in owned]
         sections: dict[type[BaseModel], dict[str, Any]] = {}
         for name, setting in owned.items():
             section = sections.setdefault(setting.model, {})
@@ -56,17 +56,17 @@ class VerificationConfig(BaseModel):
             try:
                 made = model.model_validate(given, context=filled)
             except ValidationError as error:
-                problems += [_reworded(problem, owned) for problem in error.errors(include_url=False)]
+                problems += [_describe_problem(problem, owned) for problem in error.errors(include_url=False)]
             else:
                 filled.update({name: getattr(made, name) for name in model.model_fields})
-        problems += _strange_tasks(filled.get("prompt_config", {}))
+        problems += _find_unknown_tasks(filled.get("prompt_config", {}))
         if problems:
             raise ConfigError(problems)
         return filled
 
     def section(self, model: type[S]) -> S:
-        """The settings model of one owner, filled."""
-        sections = (self.__pydantic_private__ or {})["_sections"]  # stages ask often, and an attribute is slow here
+        """Return an owner's settings model with its values."""
+        sections = (self.__pydantic_private__ or {})["_sections"]  # much faster than an attribute of pydantic's
         if model not in sections:
             sections[model] = model.model_construct(
                 **{name: value for name, value in self._values.items() if name in model.model_fields}
@@ -75,35 +75,35 @@ class VerificationConfig(BaseModel):
 
     @property
     def core(self) -> CoreSettings:
-        """The core's own names, typed."""
+        """The core's own settings, typed."""
         return self.section(CoreSettings)
 
     def has(self, name: str) -> bool:
-        """Whether the name's owner is installed."""
+        """Return whether the owner of the setting is installed."""
         return name in self._values
 
     def setting(self, name: str) -> Any:
-        """Return the value of a name. Raises `ConfigError` if its owner is not installed, or if there is none."""
+        """Return the value of a setting. Raises `ConfigError` for an unknown name or an owner that is not installed."""
         if self.has(name):
             return self._values[name]
-        raise ConfigError([_unknown(name, all_settings())])
+        raise ConfigError([_describe_unknown(name, all_settings())])
 
     def given(self) -> dict[str, Any]:
-        """The values that somebody gave, the environment included; the others are their owners' defaults."""
+        """Return the values that were set, by arguments or the environment, and not left to their defaults."""
         return {name: self._values[name] for name in sorted(self._given) if name in self._values}
 
     def with_values(self, **changes: Any) -> Self:
-        """A copy with other values, validated like a new one. What nobody gave is left to its owner once more."""
+        """Return a copy with other values, validated like a new configuration. Defaults are computed again."""
         changed = type(self)(**{**self.given(), **changes})
         return changed.with_benchmark_names(self._from_benchmark - changes.keys())
 
     @property
     def benchmark_names(self) -> frozenset[str]:
-        """The names whose values a benchmark's file gives: data, whoever wrote it. All others are the user's own."""
+        """The names whose values come from a benchmark's file, which may be somebody else's, and not from the user."""
         return self._from_benchmark
 
     def with_benchmark_names(self, names: Iterable[str]) -> Self:
-        """Note that the values of these names come from a benchmark's file, and return this configuration."""
+        """Mark the values of these names as those of a benchmark's file, and return this configuration."""
         self._from_benchmark = frozenset(names)
         return self
 
@@ -114,36 +114,36 @@ class VerificationConfig(BaseModel):
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Every configured name is an attribute; a section gives the same values typed."""
+            """Return the value of a setting; `section` returns the same values typed."""
 
 
-def _unknown(name: str, owned: Mapping[str, Setting]) -> str:
+def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
     plain = name.removeprefix(PREFIX).lower() if name.startswith(PREFIX) else name
     distribution = read_catalog()["settings"].get(plain)
     if distribution is not None:
-        return f"{name}: it belongs to a plugin that is not there: {active_plugins().why_absent(distribution)}"
+        return f"{name}: its plugin is missing: {active_plugins().why_absent(distribution)}"
     return f"{name}: there is no such configuration name{did_you_mean(plain, owned)}"
 
 
-def _strange_tasks(names: Iterable[str]) -> list[str]:
+def _find_unknown_tasks(names: Iterable[str]) -> list[str]:
     tasks = prompt_tasks()
     return [
-        f"prompt_config.{name}: no stage asks a model by that name, so nobody would read it{did_you_mean(name, tasks)}"
+        f"prompt_config.{name}: no stage has a prompt task of that name{did_you_mean(name, tasks)}"
         for name in names
         if name not in tasks
     ]
 
 
-def _reworded(problem: Any, owned: Mapping[str, Setting]) -> str:
+def _describe_problem(problem: Any, owned: Mapping[str, Setting]) -> str:
     where = ".".join(str(part) for part in problem["loc"])
     owner = owned.get(str(problem["loc"][0])) if problem["loc"] else None
     from_whom = f" (of {owner.owner})" if owner is not None and owner.owner != CORE else ""
     message = problem["msg"].removeprefix("Value error, ")
-    return f"{where}{from_whom}: {message[:1].lower()}{message[1:]}{_shown(problem, owner)}"
+    return f"{where}{from_whom}: {message[:1].lower()}{message[1:]}{_show_value(problem, owner)}"
 
 
-def _shown(problem: Any, owner: Setting | None) -> str:
-    """The refused value, if it cannot be or hold a secret: numbers, and texts of settings that are one plain value."""
+def _show_value(problem: Any, owner: Setting | None) -> str:
+    """Return the invalid value if it cannot contain a secret: numbers, and texts of settings with fixed words."""
     given = problem.get("input")
     own_words = problem["type"] in ("value_error", "unknown_name")
     if own_words or any(part in SECRECY for part in problem["loc"]):
@@ -156,7 +156,7 @@ def _shown(problem: Any, owner: Setting | None) -> str:
 
 
 def _is_plain(annotation: Any) -> bool:
-    """Whether an annotation is made of numbers, booleans and fixed words only."""
+    """Return whether an annotation consists of numbers, booleans and fixed words only."""
     kind = get_origin(annotation)
     if kind in (Union, UnionType, Annotated):
         return all(_is_plain(part) for part in get_args(annotation)[: 1 if kind is Annotated else None])
