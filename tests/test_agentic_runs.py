@@ -110,9 +110,7 @@ def left_in(root: Path) -> list[str]:
     return sorted(one.name for one in root.iterdir())
 
 
-def test_the_agent_reads_a_file_of_a_copied_workspace_and_the_item_is_judged_by_it(
-    server: RecordingServer, root: Path
-) -> None:
+def test_the_agent_judges_by_a_file_of_a_copied_workspace(server: RecordingServer, root: Path) -> None:
     (result,) = run(server, root)
     assert (result.outcome, result.metadata.error) == (Outcome.CORRECT, None)
     assert result.template.agentic_parsing_performed
@@ -145,7 +143,8 @@ def test_what_the_judge_is_sent_is_what_its_context_allows(
     assert not any(str(root) in request for request in judged)
 
 
-def test_the_turn_limit_is_no_wrong_answer_and_keeps_the_trace(root: Path) -> None:
+def test_the_turn_limit_keeps_the_trace_and_no_verdict(root: Path) -> None:
+    """Reaching the turn limit is not a wrong answer."""
     with recording_server(investigator(*[call("list_files")] * 50)) as server:
         (result,) = run(server, root, agentic_parsing_max_turns=3)
     assert result.outcome is Outcome.PARSE_ERROR
@@ -155,7 +154,8 @@ def test_the_turn_limit_is_no_wrong_answer_and_keeps_the_trace(root: Path) -> No
     assert left_in(root) == ["task"]
 
 
-def test_a_time_out_is_no_wrong_answer_and_keeps_the_trace(root: Path) -> None:
+def test_a_time_out_keeps_the_trace_and_no_verdict(root: Path) -> None:
+    """A time-out is not a wrong answer."""
     over = threading.Event()
 
     def slow(body: Body) -> str | Body:
@@ -184,7 +184,7 @@ def test_a_time_out_is_no_wrong_answer_and_keeps_the_trace(root: Path) -> None:
         ("linked", "leaves the workspace root"),
     ],
 )
-def test_a_workspace_that_is_refused_costs_its_items_and_no_call(
+def test_a_refused_workspace_fails_its_items_without_calls(
     server: RecordingServer, root: Path, path: str, told: str
 ) -> None:
     (root / "out").symlink_to("/etc")
@@ -237,7 +237,7 @@ def test_what_is_left_after_a_run(
     assert [name.split("_2")[0] for name in left_in(root) if name != "task"] == left
 
 
-def test_replicates_and_judges_at_once_do_not_see_what_others_write(root: Path) -> None:
+def test_concurrent_replicates_and_judges_have_separate_workspaces(root: Path) -> None:
     steps = (call("list_files"), call("write_file", path="mine.txt", content="x"), call("list_files"), READ)
     with recording_server(investigator(*steps)) as server:
         results = run(server, root, judges=3, replicate_count=6)
@@ -315,7 +315,7 @@ def builder() -> Iterator[Builder]:
 BUILDING = [ModelConfig(id="b", interface="builder", model_name="b")]
 
 
-def test_two_judges_of_one_answer_share_its_workspace_and_neither_loses_it(
+def test_two_judges_of_one_answer_share_its_workspace(
     server: RecordingServer, root: Path, builder: Builder, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "karenina"):
@@ -329,9 +329,7 @@ def test_two_judges_of_one_answer_share_its_workspace_and_neither_loses_it(
     assert {"python leaves the workspace root" in one.message for one in caplog.records} == {True}
 
 
-def test_without_a_copy_the_answering_agent_works_in_the_folder_itself_and_judges_do_not(
-    root: Path, builder: Builder
-) -> None:
+def test_without_copy_only_the_answering_agent_uses_the_original_folder(root: Path, builder: Builder) -> None:
     steps = (call("write_file", path="data/code.txt", content="changed by the judge"), READ)
     with recording_server(investigator(*steps)) as server:
         (result,) = run(server, root, answering_models=BUILDING, workspace_copy=False)
@@ -340,7 +338,7 @@ def test_without_a_copy_the_answering_agent_works_in_the_folder_itself_and_judge
     assert builder.folders == [root / "task"]
 
 
-def test_a_judge_without_an_agent_port_is_refused_before_anything_is_asked(
+def test_a_judge_without_agent_port_is_refused_before_any_call(
     server: RecordingServer, root: Path, builder: Builder
 ) -> None:
     plain = AdapterSpec(interface="plain", description="No agent.", llm=lambda _: builder, parser=lambda _: builder)  # type: ignore[arg-type,return-value]
@@ -400,9 +398,10 @@ def test_errors_of_agentic_traits_stand_beside_those_of_others(root: Path) -> No
         ("karenina-rubric", RegexRubricTrait(name="sure", pattern="sure"), "sure"),
     ],
 )
-def test_a_trait_whose_plugin_is_absent_does_not_drop_out_beside_one_that_is_scored(
+def test_a_trait_without_its_plugin_is_an_error(
     server: RecordingServer, root: Path, blocked: str, trait: Any, told: str
 ) -> None:
+    """A trait whose plugin is not installed is an error even if another trait can be scored."""
     pytest.importorskip("karenina_rubric")
     other = RegexRubricTrait(name="x", pattern="x") if trait is TRUE else SCORED
     settings: dict[str, Any] = {"evaluation_mode": "rubric_only", "plugins": {"block": [blocked]}}
@@ -436,9 +435,7 @@ def test_agentic_parsing_goes_before_deep_judgment_with_one_warning(
 
 
 @pytest.mark.parametrize(("stated", "allowed"), [("work", True), ("../elsewhere", False), ("/", False)])
-def test_a_file_cannot_lead_the_workspace_root_out_of_its_own_folder(
-    tmp_path: Path, stated: str, allowed: bool
-) -> None:
+def test_the_workspace_root_of_a_file_stays_below_it(tmp_path: Path, stated: str, allowed: bool) -> None:
     from karenina_core.data.trust import NO_TRUST
     from karenina_engine.scheduling.questions import with_workspace_root
     from karenina_engine.scheduling.restricted_values import RestrictedValues, check_restricted_values
@@ -461,7 +458,7 @@ def test_a_file_cannot_lead_the_workspace_root_out_of_its_own_folder(
     assert with_workspace_root(loaded, own).workspace_root == tmp_path / "mine"
 
 
-def test_an_agent_that_answers_works_in_the_folder_that_its_question_names_though_no_agent_judges(
+def test_an_answering_agent_has_a_workspace_without_an_agentic_judge(
     server: RecordingServer, root: Path, builder: Builder
 ) -> None:
     plain = {"id": "a", "interface": "openai", "model_name": "m", "endpoint_base_url": server.url}

@@ -42,7 +42,7 @@ def server() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("content", "outcome"), [("QX11111Z", Outcome.CORRECT), ("QX22222Z", Outcome.WRONG)])
-def test_the_agent_reads_a_file_of_a_copied_workspace_and_the_verdict_follows_from_it(
+def test_the_agent_judges_by_a_file_of_a_copied_workspace(
     server: str, tmp_path: Path, content: str, outcome: Outcome
 ) -> None:
     folder = tmp_path / "task"

@@ -66,7 +66,7 @@ def run(
         return benchmark.run_verification(config)
 
 
-def test_the_model_is_asked_once_a_replicate_and_every_judge_reads_that_answer() -> None:
+def test_one_answer_per_replicate_is_shared_by_all_judges() -> None:
     answering, judge = Models(), Models()
     results = run(answering, [judge, judge], questions=3, replicate_count=2)
     assert len(results) == 3 * 2 * 2
@@ -84,7 +84,8 @@ def test_the_model_is_asked_once_a_replicate_and_every_judge_reads_that_answer()
 
 
 @pytest.mark.parametrize(("judges", "replicates"), [(1, 1), (2, 1), (3, 2)])
-def test_the_tokens_of_an_answer_count_once_in_the_set_and_stand_in_every_result(judges: int, replicates: int) -> None:
+def test_the_tokens_of_a_shared_answer_count_once(judges: int, replicates: int) -> None:
+    """The tokens of a shared answer count once in the totals, and are in the result of every judge."""
     answering, judge = Models(), Models()
     results = run(answering, [judge] * judges, replicate_count=replicates)
     total = results.usage()
@@ -97,7 +98,8 @@ def test_the_tokens_of_an_answer_count_once_in_the_set_and_stand_in_every_result
         assert result.template.usage_metadata["parsing"]["input_tokens"] == 7
 
 
-def test_an_answer_that_cannot_be_had_is_a_model_error_for_each_of_its_judges_and_asks_none() -> None:
+def test_a_failed_answer_is_a_model_error_for_every_judge() -> None:
+    """No judge is called if the answer cannot be generated."""
     answering, judge = Models(failing={2: AWAY}), Models()
     results = run(answering, [judge, judge], replicate_count=3)
     outcomes = {(result.metadata.replicate, result.metadata.parsing_id): result.outcome for result in results}
@@ -113,7 +115,7 @@ def test_an_answer_that_cannot_be_had_is_a_model_error_for_each_of_its_judges_an
     assert str(AWAY) in error
 
 
-def test_a_judge_that_fails_leaves_the_items_of_the_others_alone() -> None:
+def test_a_failing_judge_does_not_affect_other_judges() -> None:
     def fail(*_: object) -> str:
         raise AWAY
 
@@ -155,7 +157,7 @@ def test_a_run_that_only_judges_takes_recorded_answers(tmp_path: Path) -> None:
     assert (result.outcome, result.template.raw_llm_response) == (Outcome.CORRECT, "It is BCL2.")
 
 
-def test_a_run_that_only_judges_refuses_each_model_that_would_be_asked(tmp_path: Path) -> None:
+def test_a_run_that_only_judges_refuses_answering_models(tmp_path: Path) -> None:
     manual = {"id": "m", "interface": "manual", "model_name": "m", "manual_traces": str(recorded(tmp_path))}
     live = [{"id": f"live{at}", "interface": "scripted", "model_name": "x"} for at in range(2)]
     with pytest.raises(ConfigError) as caught:

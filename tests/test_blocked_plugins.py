@@ -49,7 +49,7 @@ def plan(*blocked: str, question: Question | None = None, **settings: Any) -> Pl
         ("AgenticParseTemplate", {"agentic_parsing": True}, "AgenticParseTemplate", "agentic_parsing"),
     ],
 )
-def test_a_blocked_stage_that_a_setting_asks_for_is_a_problem(
+def test_a_blocked_stage_that_a_setting_needs_is_an_error(
     blocked: str, settings: dict[str, Any], stage: str, asks: str
 ) -> None:
     with pytest.raises(PlanError) as caught:
@@ -76,7 +76,7 @@ def test_a_stage_that_the_environment_blocks_is_a_problem_too(monkeypatch: pytes
         ("SufficiencyCheck", {"sufficiency_enabled": True, "evaluation_mode": "rubric_only"}),
     ],
 )
-def test_a_blocked_stage_that_no_setting_asks_for_is_left_out(blocked: str, settings: dict[str, Any]) -> None:
+def test_a_blocked_stage_that_no_setting_needs_is_omitted(blocked: str, settings: dict[str, Any]) -> None:
     left_out = {left.name: left.why for left in plan(blocked, **settings).left_out}
     assert "its plugin is not used: left out by the plugin selection" in left_out.values()
 

@@ -129,7 +129,7 @@ BEHIND = {
 @pytest.mark.parametrize(
     ("models", "more", "outcome", "expected"), [one[1:] for one in CASCADES], ids=[one[0] for one in CASCADES]
 )
-def test_what_fails_an_answer_skips_the_stages_that_have_nothing_left_to_do(
+def test_a_failed_check_skips_the_later_stages(
     models: ScriptedModels, more: dict[str, Any], outcome: Outcome, expected: dict[str, str]
 ) -> None:
     (result,) = run(models, with_others=True, **more)
@@ -157,7 +157,7 @@ def test_each_skip_says_why() -> None:
     assert "parsed_answer is missing" in (reasons["verify_template"] or "")
 
 
-def test_a_refusal_costs_one_call_of_the_judge_and_the_result_shows_it() -> None:
+def test_a_refusal_costs_one_judge_call() -> None:
     (result,) = run(REFUSAL)
     template = result.template
     assert template.usage_metadata is not None
@@ -168,7 +168,7 @@ def test_a_refusal_costs_one_call_of_the_judge_and_the_result_shows_it() -> None
     assert template.sufficiency_detected is None
 
 
-def test_an_answer_that_passes_both_checks_is_judged_as_without_them() -> None:
+def test_passing_both_checks_does_not_change_the_verdict() -> None:
     checked, unchecked = (run(judging(), abstention_enabled=on, sufficiency_enabled=on)[0] for on in (True, False))
     assert checked.outcome is unchecked.outcome is Outcome.CORRECT
     assert (checked.template.abstention_detected, checked.template.sufficiency_detected) == (False, True)
@@ -186,7 +186,7 @@ def test_checks_that_could_not_be_performed_change_nothing() -> None:
     assert template.abstention_reasoning.startswith("not performed")
 
 
-def test_judges_that_disagree_about_a_refusal_end_differently_over_one_answer() -> None:
+def test_judges_may_disagree_about_a_refusal() -> None:
     verdicts = iter([True, False])
 
     def fill(_messages: object, _schema: object, info: CallInfo) -> Mapping[str, Any] | str:
@@ -200,7 +200,7 @@ def test_judges_that_disagree_about_a_refusal_end_differently_over_one_answer() 
     assert [request.info.task for request in models.requests].count("answer_generation") == 1
 
 
-def test_rubric_only_has_no_sufficiency_check_and_the_plan_says_so() -> None:
+def test_the_plan_of_rubric_only_omits_the_sufficiency_check() -> None:
     config = VerificationConfig(evaluation_mode="rubric_only", abstention_enabled=True, sufficiency_enabled=True)
     plan = make_plan(registered_stages(plugin_room.active_plugins()), config, Question(question="Which gene?"))
     assert "AbstentionCheck" in plan.names()

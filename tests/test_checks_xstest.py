@@ -92,7 +92,7 @@ def test_nothing_is_failed_but_what_the_judge_called_a_refusal(
     assert {id: result.outcome for id, result in results.items()} == expected
 
 
-def test_a_malformed_label_is_asked_for_twice_and_a_good_one_once(
+def test_a_malformed_label_is_requested_twice(
     rows: list[dict[str, Any]], results: dict[str, VerificationResult]
 ) -> None:
     calls = {id: record.calls for id, one in results.items() if (record := one.stage("AbstentionCheck"))}

@@ -73,9 +73,7 @@ def test_the_command_has_questions_answered_and_judged(server: str, site: Site) 
 
 
 @pytest.mark.parametrize(("content", "outcome"), [("QX33333Z", Outcome.CORRECT), ("QX44444Z", Outcome.WRONG)])
-def test_a_judge_that_is_an_agent_reads_a_file_and_the_verdict_follows_from_it(
-    server: str, tmp_path: Path, content: str, outcome: Outcome
-) -> None:
+def test_an_agentic_judge_judges_by_a_file(server: str, tmp_path: Path, content: str, outcome: Outcome) -> None:
     (tmp_path / "task").mkdir()
     (tmp_path / "task" / "register").write_text(f"Today: {content}\n")
     benchmark = Benchmark.create("registers")

@@ -81,7 +81,7 @@ def written(*questions: str, head: str = "karenina: 1\nname: Genes\n") -> Path:
     return file
 
 
-def test_recorded_answers_and_templates_without_a_judge_run_to_a_verdict(recordings: Path) -> None:
+def test_recorded_answers_are_judged_by_templates_without_a_judge(recordings: Path) -> None:
     other = GOOD.replace("good", "other").replace("BCL2", "TP53")
     done = karenina("run", written(GOOD, other), "--recordings", recordings, "--json", "--fail-under", "0.5")
 
@@ -175,7 +175,7 @@ def test_a_judge_that_fills_no_schema_ends_its_item_only(recordings: Path, judge
     assert found["good"]["outcome"] == "correct"
 
 
-def test_a_server_that_is_not_there_ends_the_items_that_need_it(recordings: Path) -> None:
+def test_an_unreachable_server_fails_the_items_that_need_it(recordings: Path) -> None:
     nobody = '{"interface": "openai", "model_name": "m", "endpoint_base_url": "http://127.0.0.1:9/v1"}'
     Path("fast.toml").write_text("request_timeout = 2")
 
@@ -211,7 +211,7 @@ BAD_FILES = {
         "karenina: 1\nname: G\nquestions:\n  - question: Q\n    answer: {gene: {description: D}}\n",
         "ground_truth",
     ),
-    "unknown version": ("genes.yaml", "karenina: 2\nname: G\n", "the form has version 2"),
+    "unknown version": ("genes.yaml", "karenina: 2\nname: G\n", "format version 2"),
     "no version": ("genes.yaml", "name: G\n", "`karenina: 1`"),
     "broken YAML": ("genes.yaml", "karenina: 1\nname: [\n", "genes.yaml, line"),
     "no benchmark": ("genes.jsonld", "[1, 2]", "genes.jsonld"),
@@ -240,9 +240,7 @@ BAD_FILES = {
 
 @pytest.mark.parametrize("case", BAD_FILES)
 @pytest.mark.parametrize("command", ["run", "plan", "trust"])
-def test_a_file_that_is_no_benchmark_is_refused_with_the_place_and_the_cure(
-    case: str, command: str, recordings: Path
-) -> None:
+def test_a_wrong_benchmark_file_is_refused_with_place_and_cure(case: str, command: str, recordings: Path) -> None:
     name, text, said = BAD_FILES[case]
     Path(name).write_text(text, "utf-8")
 

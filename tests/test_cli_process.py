@@ -45,7 +45,7 @@ def reply(body: Mapping[str, object]) -> str:
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["plugins"], ["--version"], ["config"], ["plan"]])
-def test_looking_around_imports_no_sdk_no_http_client_and_no_numpy(site: Site, arguments: list[str]) -> None:
+def test_listing_commands_import_no_sdk_http_client_or_numpy(site: Site, arguments: list[str]) -> None:
     found = site.python(
         "import json, sys\n"
         f"sys.argv = ['karenina', *{arguments!r}]\n"
@@ -94,7 +94,7 @@ def test_a_model_answers_and_a_model_judges_through_a_server(site: Site) -> None
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
-def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(site: Site, more: tuple[str, ...]) -> None:
+def test_ctrl_c_keeps_finished_results_and_prints_the_next_command(site: Site, more: tuple[str, ...]) -> None:
     file = site.write("genes.yaml", QUESTIONS.replace("ground_truth: BCL2", "ground_truth: true, " + IN_THE_ANSWER))
     recorded = site.write("answers.jsonl", json.dumps({"id": "first", "answer": "BCL2"}) + "\n")
     release = threading.Event()
@@ -130,7 +130,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(site: Site, more: t
     assert ("first", "correct") in [(one["question_id"], one["outcome"]) for one in finished]
 
 
-def test_what_is_under_way_at_ctrl_c_may_end_and_is_not_asked_again(site: Site) -> None:
+def test_calls_in_flight_at_ctrl_c_are_not_repeated(site: Site) -> None:
     file = site.write("genes.yaml", QUESTIONS)
     release = threading.Event()
 
@@ -191,7 +191,7 @@ def test_a_second_ctrl_c_stops_at_once(site: Site) -> None:
     assert "Traceback" not in err
 
 
-def test_a_run_out_of_time_says_how_to_go_on_and_ends_like_timeout(site: Site) -> None:
+def test_run_timeout_prints_the_next_command_and_exits_with_124(site: Site) -> None:
     file = site.write("genes.yaml", QUESTIONS)
     release = threading.Event()
 

@@ -93,7 +93,7 @@ def run_in(site: Site, *arguments: str) -> dict[str, list[str]]:
     return found
 
 
-def test_an_adapter_of_somebody_else_passes_with_a_page_of_its_own(site: Site, wheels: Wheels) -> None:
+def test_a_third_party_adapter_passes_the_contract(site: Site, wheels: Wheels) -> None:
     site.install(wheels.example("teletype"))
     own = site.write("test_teletype_contract.py", OWN.read_text("utf-8"))
     outcomes = run_in(site, str(own))
@@ -107,7 +107,7 @@ def test_an_adapter_of_somebody_else_passes_with_a_page_of_its_own(site: Site, w
     assert len(OWN.read_text("utf-8").splitlines()) <= 60
 
 
-def test_an_adapter_that_builds_on_the_toolkit_needs_no_more_than_sixty_lines(site: Site, wheels: Wheels) -> None:
+def test_an_adapter_on_the_toolkit_needs_at_most_sixty_lines(site: Site, wheels: Wheels) -> None:
     telegraph = EXAMPLES / "telegraph"
     (module,) = telegraph.rglob("__init__.py")
     assert sum(bool(line.strip()) for line in module.read_text("utf-8").splitlines()) <= 60

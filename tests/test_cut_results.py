@@ -61,7 +61,7 @@ def test_commands_for_journals_take_results_with_their_journal(site: Site, cut: 
         assert ids(cut.read_text("utf-8")) == ["first", "second"]
 
 
-def test_results_without_a_journal_are_exported_as_far_as_they_are_whole(site: Site, cut: Path) -> None:
+def test_complete_results_of_a_cut_file_are_exported(site: Site, cut: Path) -> None:
     moved = cut.rename(site.folder / "elsewhere.jsonl")
     done = site.karenina("export", moved)
     assert done.returncode == 0, done.stderr

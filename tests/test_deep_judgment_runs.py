@@ -125,7 +125,7 @@ def test_without_the_plugin_its_names_name_it() -> None:
     assert all("pip install karenina" in problem for problem in caught.value.problems)
 
 
-def test_a_search_tool_that_cannot_be_used_ends_the_run_before_anything_is_asked() -> None:
+def test_an_unusable_search_tool_ends_the_run_before_any_call() -> None:
     models = judging()
     with pytest.raises(PlanError, match="there is no search tool 'libary'"):
         run(models, deep_judgment_enabled=True, deep_judgment_search_enabled=True, deep_judgment_search_tool="libary")
@@ -135,7 +135,7 @@ def test_a_search_tool_that_cannot_be_used_ends_the_run_before_anything_is_asked
 # ---- templates
 
 
-def test_a_supported_value_is_correct_and_its_support_stands_in_the_result() -> None:
+def test_the_support_of_a_correct_value_is_in_the_result() -> None:
     result = run(judging(), deep_judgment_enabled=True)
     assert result.outcome is Outcome.CORRECT
     deep = result.deep_judgment
@@ -190,7 +190,7 @@ def test_verify_raising_leaves_granular_none_under_deep_judgment_too() -> None:
 
 
 @pytest.mark.parametrize("tool", ["function", "plugin"])
-def test_excerpts_are_looked_up_with_a_function_or_with_a_plugins_tool(tool: str) -> None:
+def test_excerpts_are_searched_with_a_function_or_plugin_tool(tool: str) -> None:
     asked: list[str] = []
 
     class Library:
@@ -332,7 +332,7 @@ def test_no_truth_stands_in_any_request_of_deep_judgment() -> None:
 
 
 @pytest.mark.parametrize("tool", ["function", "plugin"])
-def test_a_replay_of_a_run_that_searched_asks_neither_judge_nor_search(tool: str, tmp_path: Path) -> None:
+def test_replay_calls_neither_judge_nor_search(tool: str, tmp_path: Path) -> None:
     asked: list[str] = []
 
     def look_up(query: str) -> str:

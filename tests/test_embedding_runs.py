@@ -183,7 +183,7 @@ def test_it_stands_behind_the_comparison_and_before_deep_judgment(model: str) ->
     assert places == sorted(places)
 
 
-def test_it_is_in_no_plan_of_rubrics_alone_nor_unless_asked_for(model: str) -> None:
+def test_the_check_is_planned_only_with_templates_and_on_request(model: str) -> None:
     result = run(judging("myocardial infarction"), model, embedding_check_enabled=False)
     assert "EmbeddingCheck" not in [record.name for record in result.stages]
     assert result.outcome is Outcome.WRONG
@@ -214,7 +214,7 @@ def test_semantic_match_compares_by_the_configured_model(model: str, extracted: 
     assert result.outcome is outcome
 
 
-def test_semantic_match_without_the_plugin_is_refused_before_anything_is_asked(model: str) -> None:
+def test_semantic_match_without_its_plugin_is_refused_before_any_call(model: str) -> None:
     models = judging("myocardial infarction")
     from karenina_template.templates.similarity import withdraw_similarity
 

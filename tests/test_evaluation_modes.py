@@ -84,9 +84,7 @@ def test_the_plan_of_what_is_installed_follows_the_table(slot: Slot, mode: Evalu
 
 
 @pytest.mark.parametrize(("slot", "mode", "cell"), CELLS, ids=[f"{slot.config_name}-{mode}" for slot, mode, _ in CELLS])
-def test_a_plan_of_stages_that_always_want_to_run_follows_the_table(
-    slot: Slot, mode: EvaluationMode, cell: Cell
-) -> None:
+def test_a_plan_of_unconditional_stages_follows_the_table(slot: Slot, mode: EvaluationMode, cell: Cell) -> None:
     offered = [RegisteredStage(one.as_stage(), "contracts", "1") for one in CONTRACTS]
     with plugin_room.use_plugins(Plugins()):
         plan = make_plan(offered, VerificationConfig(evaluation_mode=mode), Question(question="Which?"))
@@ -130,7 +128,7 @@ def fill(_messages: object, schema: Mapping[str, Any], info: CallInfo) -> Mappin
 
 @pytest.mark.skipif(Slot.RUBRIC_EVALUATION not in INSTALLED, reason="karenina-rubric is not installed")
 @pytest.mark.parametrize("mode", MODES)
-def test_a_run_asks_judges_what_its_mode_says_and_fills_those_sections(mode: EvaluationMode) -> None:
+def test_the_mode_decides_judge_calls_and_result_sections(mode: EvaluationMode) -> None:
     models = ScriptedModels(say=lambda *_: "It is BCL2.", fill=fill)
     result = run(models, mode)
     template, rubric = mode != "rubric_only", mode != "template_only"
@@ -146,7 +144,7 @@ def test_a_run_asks_judges_what_its_mode_says_and_fills_those_sections(mode: Eva
 
 @pytest.mark.skipif(Slot.RUBRIC_EVALUATION not in INSTALLED, reason="karenina-rubric is not installed")
 @pytest.mark.parametrize("mode", ["template_and_rubric", "rubric_only"])
-def test_rubrics_score_the_trace_of_an_agent_that_met_its_limit(mode: EvaluationMode) -> None:
+def test_rubrics_score_the_trace_of_an_agent_at_its_limit(mode: EvaluationMode) -> None:
     trace = (Message.assistant("It may be BCL2; I keep looking."),)
     models = ScriptedModels(act=lambda *_: AgentReply(trace, limit_reached=True), fill=fill)
     result = run(models, mode, answering={"mcp_urls_dict": {"genes": "http://localhost:1/mcp"}})

@@ -59,7 +59,7 @@ class Judged:
             return benchmark.run_verification(self.config(**settings), journal=journal)
 
 
-def test_a_judge_that_hangs_is_told_as_out_of_time_and_judges_when_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_hanging_judge_times_out_and_is_called_again_later(tmp_path: Path) -> None:
     def hangs(id: str, _times: int) -> str:
         if id == "q1":
             raise PortError("wait a minute", category=ErrorCategory.RATE_LIMIT, retry_after=60)
@@ -87,9 +87,7 @@ def test_a_judge_that_hangs_is_told_as_out_of_time_and_judges_when_the_run_goes_
         ParserReply("", "json_schema", finish_reason="content_filter"),
     ],
 )
-def test_a_judge_that_never_came_to_its_end_is_asked_again_when_the_run_goes_on(
-    tmp_path: Path, cut: str | ParserReply
-) -> None:
+def test_an_unfinished_judge_is_called_again_on_resume(tmp_path: Path, cut: str | ParserReply) -> None:
     first = Judged(lambda question, _: cut if question == "q1" else RIGHT)
     then = first.run(genes(2), tmp_path / "j")
     mended = Judged(lambda *_: RIGHT)
@@ -102,7 +100,7 @@ def test_a_judge_that_never_came_to_its_end_is_asked_again_when_the_run_goes_on(
 
 
 @pytest.mark.parametrize("said", ['{"protein": "BCL2"}', '{"gene": ["BCL2", "BCL3"]}'])
-def test_a_judge_that_said_all_that_it_says_is_not_asked_again(tmp_path: Path, said: str) -> None:
+def test_a_complete_judge_reply_is_not_requested_again(tmp_path: Path, said: str) -> None:
     Judged(lambda *_: said).run(genes(1), tmp_path / "j")
     again = Judged(lambda *_: RIGHT)
     (found,) = again.run(genes(1), tmp_path / "j")
@@ -111,7 +109,7 @@ def test_a_judge_that_said_all_that_it_says_is_not_asked_again(tmp_path: Path, s
     assert again.asked == {}
 
 
-def test_a_long_run_over_a_judge_that_is_now_and_then_cut_off_loses_nothing(tmp_path: Path) -> None:
+def test_replies_that_are_sometimes_cut_off_lose_no_result(tmp_path: Path) -> None:
     draw = random.Random(3)
     now_and_then = Judged(lambda *_: CUT if draw.random() < 0.2 else RIGHT)
     then = now_and_then.run(genes(200), tmp_path / "j")
@@ -126,7 +124,7 @@ def test_a_long_run_over_a_judge_that_is_now_and_then_cut_off_loses_nothing(tmp_
 
 
 @pytest.mark.parametrize("ask", [False, True])
-def test_an_item_whose_judge_was_cut_off_once_is_scored_again_from_what_came_then(tmp_path: Path, ask: bool) -> None:
+def test_rescoring_uses_the_complete_reply_after_a_cut_one(tmp_path: Path, ask: bool) -> None:
     judged = Judged(lambda _, times: CUT if times == 1 else RIGHT)
     judged.run(genes(1), tmp_path / "j")
     with plugin_room.use_plugins(judged.plugins()):

@@ -183,7 +183,7 @@ def run(adapter: str, policy: RetryPolicy) -> Seen:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-def test_every_item_has_its_right_result_and_every_failure_is_asked_again_once(adapter: str) -> None:
+def test_every_failed_call_is_retried_once(adapter: str) -> None:
     patient = RetryPolicy(budgets=dict.fromkeys(ErrorCategory, 8) | {ErrorCategory.PERMANENT: 0}, base=0.01, cap=0.02)
     seen = run(adapter, patient)
 
@@ -204,7 +204,7 @@ def test_every_item_has_its_right_result_and_every_failure_is_asked_again_once(a
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-def test_without_retries_there_is_none_and_each_failure_is_an_error_of_its_item(adapter: str) -> None:
+def test_without_retries_each_failure_is_an_item_error(adapter: str) -> None:
     seen = run(adapter, RetryPolicy(budgets={}))
 
     answers, judgments = seen.answering.first, seen.judging.first

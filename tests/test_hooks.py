@@ -77,7 +77,7 @@ def plugins() -> Iterator[Plugins]:
 
 @shows(*(slot.hook for slot in Slot))
 @pytest.mark.parametrize("slot", Slot)
-def test_a_slots_hook_offers_stages_for_it_and_for_no_other(slot: Slot, plugins: Plugins) -> None:
+def test_the_hook_of_a_slot_offers_stages_for_it_only(slot: Slot, plugins: Plugins) -> None:
     stage = fill(slot)
     plugins.register(offering(slot.hook, [stage]))
     assert stage in [offered.stage for offered in registered_stages(plugins)]
@@ -213,9 +213,7 @@ def test_the_demo_is_what_a_plugin_offers(tmp_path: Path, monkeypatch: pytest.Mo
     assert (none.code, "pip install karenina\n" in none.err) == (2, True)
 
 
-def test_a_command_of_the_core_is_not_replaced_by_a_plugin(
-    plugins: Plugins, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plugin_cannot_replace_a_core_command(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
     class Replaces:
         @hookimpl
         def karenina_commands(self, app: typer.Typer) -> None:
@@ -354,7 +352,7 @@ def test_observers_hear_of_every_call_that_is_made(plugins: Plugins, fails: bool
 
 
 @shows("karenina_observers")
-def test_observers_of_one_run_are_offered_where_its_configuration_asks_for_them(plugins: Plugins) -> None:
+def test_observers_of_a_run_depend_on_its_configuration(plugins: Plugins) -> None:
     heard: list[str] = []
 
     class OfOneRun:
@@ -402,7 +400,7 @@ def test_any_stands_for_every_artifact() -> None:
     assert "parsed_answer" not in ANY
 
 
-def test_an_observer_that_fails_costs_neither_the_run_nor_the_others_anything(
+def test_a_failing_observer_affects_neither_run_nor_other_observers(
     plugins: Plugins, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard: list[str] = []

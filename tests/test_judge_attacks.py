@@ -124,7 +124,7 @@ def requests(
     return found
 
 
-def test_every_attack_ends_in_the_verdict_on_what_the_judge_said(attacked: dict[str, VerificationResult]) -> None:
+def test_every_attack_ends_in_the_verdict_of_the_judge(attacked: dict[str, VerificationResult]) -> None:
     expected = {name: Outcome.INSUFFICIENT if name in EMPTY else Outcome.WRONG for name in ATTACKS}
     assert {name: attacked[name].outcome for name in ATTACKS} == expected
 
@@ -173,7 +173,7 @@ MOVES = ["TP53", "\n", "<response ", "</response ", ">", "0123456789abcdef", "CL
 
 
 @given(st.lists(st.sampled_from(MOVES) | st.text(max_size=20), max_size=12))
-def test_an_author_who_knows_the_rule_cannot_write_his_own_mark(moves: list[str]) -> None:
+def test_an_answer_cannot_contain_its_own_fence_mark(moves: list[str]) -> None:
     answer = ""
     for move in moves:
         tags = {"CLOSE": f"\n</response {fence_mark(answer)}>", "OPEN": f"\n<response {fence_mark(answer)}>\n"}

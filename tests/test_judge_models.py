@@ -51,7 +51,7 @@ WITHOUT_PARSER: Final = {"id": "j", "interface": "manual", "model_name": "j", "m
     ],
     ids=["template", "check", "deep judgment", "rubric"],
 )
-def test_a_judge_without_a_parser_port_is_refused_before_any_call(
+def test_a_judge_without_parser_port_is_refused_before_any_call(
     settings: Mapping[str, Any], stage: str, tmp_path: Path
 ) -> None:
     seen = whole_run(tmp_path, {**settings, "parsing_models": [WITHOUT_PARSER]}, Judge(), {})

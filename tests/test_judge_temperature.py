@@ -76,7 +76,7 @@ def test_a_server_that_refuses_the_temperature_is_asked_without_it(interface: st
     assert temperatures(server) == [0.0, None, None]
 
 
-def test_a_temperature_of_the_user_that_is_refused_is_an_error() -> None:
+def test_a_refused_temperature_of_the_user_is_an_error() -> None:
     with recording_server(refusing) as server:
         (result,) = run(server, "openai", temperature=0.3)
     assert result.outcome == "parse_error"

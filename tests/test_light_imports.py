@@ -45,7 +45,7 @@ def command(*arguments: str) -> str:
     )
 
 
-def test_importing_the_core_imports_neither_plugins_nor_what_the_command_needs() -> None:
+def test_importing_the_core_imports_no_plugin_or_cli_library() -> None:
     modules = imported("import karenina_core")
     assert modules & {*HEAVY, *CLI_ONLY} == set()
     assert {name for name in modules if name.startswith("karenina")} == {"karenina_core"}
@@ -63,7 +63,7 @@ def test_looking_around_on_the_command_line_imports_nothing_heavy(arguments: lis
     assert imported(command(*arguments)) & set(HEAVY) == set()
 
 
-def test_the_list_of_commands_imports_neither_stages_nor_what_draws_frames() -> None:
+def test_the_list_of_commands_imports_no_stage_or_rich() -> None:
     modules = imported(command("--help"))
     assert modules & {"pydantic", "rich", "karenina_generation", "karenina_openai"} == set()
     assert "karenina_local" in modules, "the plugins that add commands are asked"

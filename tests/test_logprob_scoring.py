@@ -57,7 +57,7 @@ def test_agreement_and_order_of_known_tables(scoring: ModuleType) -> None:
     assert scoring.ranked_right([0.9, 0.1, 0.5, 0.5], [True, False, True, False]) == 0.875
 
 
-def test_rows_are_drawn_balanced_and_no_question_is_in_both_parts(scoring: ModuleType) -> None:
+def test_rows_are_balanced_and_no_question_is_in_both_parts(scoring: ModuleType) -> None:
     task = scoring.TASKS["nq301"][0]
     rows = [{"question": f"q{number % 50}", "human_label": number % 3 == 0, "id": number} for number in range(300)]
     chosen, held_out = scoring.drawn(rows, task, 60)

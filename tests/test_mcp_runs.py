@@ -47,7 +47,7 @@ def started(tmp_path: Path) -> Started:
 
 
 @pytest.mark.parametrize("interface", ["openai", "openai_endpoint"])
-def test_a_verdict_rests_on_what_a_server_said_and_one_process_serves_the_run(interface: str, started: Started) -> None:
+def test_one_server_process_serves_the_run(interface: str, started: Started) -> None:
     async def finished(config: VerificationConfig) -> VerificationResultSet:
         found = await benchmark("21:00", "q1", "q2").arun_verification(config)
         assert len(started.processes) == 1
@@ -78,7 +78,7 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
 
 
-def test_each_workspace_has_a_server_of_its_own_and_a_judge_uses_one_too(tmp_path: Path, started: Started) -> None:
+def test_each_workspace_has_its_own_server(tmp_path: Path, started: Started) -> None:
     repository = tmp_path / "root" / "repo"
     repository.mkdir(parents=True)
     git(repository, "init", "-q")
@@ -148,7 +148,7 @@ def genes_over_http(key: str) -> Iterator[str]:
         thread.join(10)
 
 
-def test_a_server_over_streamable_http_is_used_with_a_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streamable_http_uses_a_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GENES_TOKEN", "s3cret-word")
     caller = Caller([call("genes_target", drug="venetoclax")], r'"gene": ?"(\w+)"')
     options = {"headers": {"Authorization": "Bearer ${GENES_TOKEN}"}, "prefix": "genes_"}
@@ -204,7 +204,8 @@ def test_a_command_that_is_interrupted_leaves_no_server(tmp_path: Path, started:
     assert started.left == []
 
 
-def test_a_server_that_does_not_start_is_an_error_of_the_items_and_is_tried_again(started: Started) -> None:
+def test_a_server_that_does_not_start_fails_its_items(started: Started) -> None:
+    """A server that does not start is started again for the next item."""
     with recording_server(TOKYO) as server:
         lost = started.noting("sh -c 'echo no map >&2; exit 1'")
         models = configuration(server.url, mcp_urls_dict={"hills": lost})
@@ -224,7 +225,7 @@ def test_a_server_that_does_not_start_is_an_error_of_the_items_and_is_tried_agai
     assert server.seen == []
 
 
-def test_a_server_that_ends_in_a_call_costs_that_item_alone(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_ends_in_a_call_fails_one_item(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
     """The calls of all items are under way together, and the one of the first item ends each server."""
     monkeypatch.setenv("HILLS_LAST_SECONDS", "0.5")
     ids = [f"q{number}" for number in range(8)]

@@ -113,9 +113,7 @@ def test_a_field_has_an_effect(field: str, role: str, caplog: pytest.LogCaptureF
 
 @pytest.mark.parametrize("role", ["answering", "judge"])
 @pytest.mark.parametrize("field", ["model_provider", "manual_traces", "agent_timeout", "agent_max_turns"])
-def test_a_field_that_this_run_does_not_use_is_warned_of(
-    field: str, role: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unused_model_field_is_warned_about(field: str, role: str, caplog: pytest.LogCaptureFixture) -> None:
     _, result, warned = seen(role, {field: VALUES[field]}, caplog)
     assert isinstance(result, dict)
     assert result["outcome"] == "correct"

@@ -82,9 +82,7 @@ def verdicts(found: dict[str, Any]) -> list[tuple[str, str, str]]:
     return [(one["question_id"], one["outcome"], one["template"]["raw_llm_response"]) for one in found["results"]]
 
 
-def test_a_budget_of_half_the_estimate_stops_within_what_is_under_way_and_goes_on_when_raised(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_stops_at_its_budget_and_continues_when_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     file = genes(tmp_path)
     with counting_server() as quiet:
@@ -117,9 +115,7 @@ def test_a_budget_of_half_the_estimate_stops_within_what_is_under_way_and_goes_o
     assert [(one["judge"], one["calls"]) for one in status["spent"]["by_judge"]] == [("j", QUESTIONS)]
 
 
-def test_what_was_asked_for_some_traits_of_an_answer_is_kept_where_others_are_not_covered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paid_traits_are_kept_when_the_budget_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     benchmark = Benchmark.create("Genes")
     traits = {"dear": "It is clear. " * 500, "clear": "It is clear.", "warm": "It is warm."}
@@ -145,7 +141,7 @@ def test_what_was_asked_for_some_traits_of_an_answer_is_kept_where_others_are_no
     assert len(asked(server)) == len(set(asked(server))) == 12 * 4
 
 
-def test_a_dry_run_needs_no_key_asks_nobody_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_calls_nothing_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     file = genes(tmp_path)
@@ -172,9 +168,7 @@ def test_an_answer_that_is_kept_is_not_estimated_again(tmp_path: Path, monkeypat
     assert (found["estimate"]["done"], lines["GenerateAnswer"]) == (0, QUESTIONS - 10)
 
 
-def test_what_nobody_prices_is_unknown_and_a_sum_with_it_says_at_least(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_costs_without_a_price_are_unknown_and_sums_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     file = genes(tmp_path)
     with counting_server() as server:
@@ -194,9 +188,7 @@ def said(*arguments: str) -> str:
     return done.stdout
 
 
-def test_show_tells_the_cost_by_model_and_what_nobody_knows_as_unknown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_show_prints_costs_by_model_and_unknown_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     file = genes(tmp_path)
     with counting_server() as server:

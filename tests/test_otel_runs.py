@@ -80,7 +80,7 @@ def test_a_collector_gets_the_run_its_calls_and_its_verdicts(site: Site) -> None
     assert [text for text in CONTENT for body in collector.bodies if text in body] == []
 
 
-def test_a_run_that_is_stopped_by_ctrl_c_sends_what_it_has(site: Site) -> None:
+def test_a_run_stopped_by_ctrl_c_sends_its_telemetry(site: Site) -> None:
     release = threading.Event()
 
     def hangs(body: Mapping[str, object]) -> str:

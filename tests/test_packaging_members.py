@@ -137,7 +137,7 @@ def test_a_member_is_tested_with_only_what_it_declares(member: str, tox: configp
 
 
 @pytest.mark.parametrize("member", MEMBERS)
-def test_a_member_is_tested_with_the_extras_that_its_tests_name(member: str, tox: configparser.ConfigParser) -> None:
+def test_a_member_is_tested_with_the_extras_of_its_tests(member: str, tox: configparser.ConfigParser) -> None:
     found = {Requirement(line.replace("-e ", "").replace("/", ".")) for line in deps(tox, member) if "-e " in line}
     extras = {need.name.replace(".", "/"): need.extras for need in found}
     wanted = {NAMES[need.name]: need.extras for need in requirements(member, "tests") if need.name in NAMES}

@@ -95,7 +95,7 @@ def folder_of(need: Requirement) -> Path:
     return Path(unquote(urlsplit(need.url).path))
 
 
-def test_in_a_checkout_it_requires_the_folders_of_the_default_members(tmp_path: Path) -> None:
+def test_in_a_checkout_the_root_requires_member_folders(tmp_path: Path) -> None:
     needs = requirements(metadata(built("wheel", ROOT, tmp_path)))
 
     assert {"karenina-core", "karenina-template", "karenina-local"} <= set(needs)
@@ -136,7 +136,7 @@ def test_it_has_no_code(tmp_path: Path) -> None:
         assert {Path(name).name for name in wheel.namelist()} == {"METADATA", "WHEEL", "RECORD", "LICENSE"}
 
 
-def test_a_source_distribution_pins_and_becomes_the_wheel_of_a_release(tmp_path: Path) -> None:
+def test_a_source_distribution_pins_and_builds_the_release_wheel(tmp_path: Path) -> None:
     release = metadata(built("wheel", ROOT, tmp_path / "release", KARENINA_RELEASE="1"))
 
     source = built("sdist", ROOT, tmp_path)
@@ -163,7 +163,7 @@ def test_the_others_are_extras(checkout: Path, tmp_path: Path) -> None:
     assert folder_of(requirements(found, "report")["karenina-report"]) == checkout / "plugins" / "report"
 
 
-def test_extras_are_pinned_in_a_release_and_through_a_source_distribution(checkout: Path, tmp_path: Path) -> None:
+def test_extras_are_pinned_in_releases_and_source_distributions(checkout: Path, tmp_path: Path) -> None:
     release = metadata(built("wheel", checkout, tmp_path / "release", KARENINA_RELEASE="1"))
     with tarfile.open(built("sdist", checkout, tmp_path)) as archive:
         archive.extractall(tmp_path / "unpacked", filter="data")
@@ -177,7 +177,7 @@ def test_extras_are_pinned_in_a_release_and_through_a_source_distribution(checko
         assert requirements(through, extra) == requirements(release, extra)
 
 
-def test_a_member_comes_with_the_extras_of_its_own_that_it_names(checkout: Path, tmp_path: Path) -> None:
+def test_a_member_comes_with_the_extras_that_it_names(checkout: Path, tmp_path: Path) -> None:
     member(checkout, "plugins/meaning", "karenina-meaning", 'extra = "meaning"\nwith = ["models"]')
     file = checkout / "plugins/meaning/pyproject.toml"
     file.write_text(f"{file.read_text('utf-8')}[project.optional-dependencies]\nmodels = []\n", "utf-8")
@@ -188,9 +188,7 @@ def test_a_member_comes_with_the_extras_of_its_own_that_it_names(checkout: Path,
             assert requirements(found, extra)["karenina-meaning"].extras == {"models"}
 
 
-def test_a_member_that_is_too_large_for_everything_comes_with_its_own_extra_alone(
-    checkout: Path, tmp_path: Path
-) -> None:
+def test_a_large_member_is_left_out_of_the_extra_all(checkout: Path, tmp_path: Path) -> None:
     member(checkout, "adapters/giant", "karenina-giant", 'extra = "giant"\nall = false')
 
     found = metadata(built("wheel", checkout, tmp_path))

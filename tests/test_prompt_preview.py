@@ -125,9 +125,7 @@ def configuration(folder: Path, server: RecordingServer, values: dict[str, Any])
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_every_request_is_of_a_declared_task_and_truth_stands_in_those_that_say_so_alone(
-    name: str, benchmark: Path, tmp_path: Path
-) -> None:
+def test_truth_is_only_in_requests_of_tasks_that_declare_it(name: str, benchmark: Path, tmp_path: Path) -> None:
     values = CONFIGURATIONS[name]
     if not installed(values):
         pytest.skip("the plugin is not installed")
@@ -140,7 +138,7 @@ def test_every_request_is_of_a_declared_task_and_truth_stands_in_those_that_say_
         assert shown == one["shows_truth"], (one["stage"], one["task"])
 
 
-def test_the_metric_trait_and_the_examples_are_marked_as_showing_truth(benchmark: Path) -> None:
+def test_metric_traits_and_examples_are_marked_as_showing_truth(benchmark: Path) -> None:
     shown = prompts(
         benchmark, "--set", "evaluation_mode=template_and_rubric", "--set", 'few_shot_config={"mode":"all"}'
     )
@@ -166,7 +164,7 @@ def test_an_answer_that_is_recorded_is_asked_of_nobody(benchmark: Path, tmp_path
     assert (shown["unsaid"][0]["task"], shown["unsaid"][0]["why"]) == ("generation", "what m says is recorded")
 
 
-def test_tasks_are_listed_with_their_words_and_owners_without_a_benchmark() -> None:
+def test_tasks_are_listed_with_owners_without_a_benchmark() -> None:
     tasks = prompts()["tasks"]
     declared = {task for one in registered_stages(plugin_room.active_plugins()) for task in one.stage.prompts}
     assert {(one["task"], one["instructions"], one["shows_truth"]) for one in tasks} == {

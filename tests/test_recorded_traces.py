@@ -228,7 +228,7 @@ def test_instructions_and_thoughts_of_recorded_exchanges_are_kept() -> None:
         assert '"tool_addition"' not in raw or any("tool_addition" in text for text in told)
 
 
-def test_a_user_or_a_tool_that_has_the_last_word_makes_a_recorded_trace_invalid() -> None:
+def test_a_recorded_trace_must_end_with_an_answer() -> None:
     for row in rows("traces_native_api.jsonl"):
         for trace in convert_conversations(row["exchanges"]):
             for end, message in enumerate(trace, 1):
@@ -236,7 +236,7 @@ def test_a_user_or_a_tool_that_has_the_last_word_makes_a_recorded_trace_invalid(
                 assert bool(validate_trace(trace[:end])) == answered
 
 
-def test_no_airline_conversation_ends_on_an_answer_until_it_is_cut_after_its_last() -> None:
+def test_airline_conversations_are_valid_after_cutting_at_the_last_answer() -> None:
     all_rows = rows("traces_taubench_airline.jsonl")
     assert len(all_rows) == 25
     for row in all_rows:

@@ -273,7 +273,7 @@ def the_trait(benchmark: Benchmark) -> RubricTrait:
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("scope", ["Global", "QuestionSpecific"])
 @pytest.mark.parametrize("form", FORMS, ids=IDS)
-def test_a_trait_of_the_reference_loads_or_says_why_it_cannot_be_scored(
+def test_a_reference_trait_loads_or_states_why_not(
     form: tuple[Any, ...], scope: str, dynamic: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = rating(form, scope, dynamic=dynamic)
@@ -317,9 +317,7 @@ def test_one_line_names_all_that_cannot_be_scored(tmp_path: Path, caplog: pytest
     assert "'callable-boolean', 'callable-score' (the file holds only a pickled function" in says
 
 
-def test_values_without_a_use_are_named_and_no_keys_of_json_ld(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unused_values_are_named_without_json_ld_keys(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     forms = [form for form in FORMS if form[0] in ("llm-boolean-defaults", "metric-tp-only-with-tn")]
     Benchmark.load(written(tmp_path, everywhere=[rating(form, "Global") for form in forms]))
     (note,) = caplog.messages
@@ -353,9 +351,7 @@ def test_traits_as_plain_objects_load_with_their_default_bounds(tmp_path: Path) 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("form", [form for form in FORMS if form[1] != "agentic"], ids=lambda form: form[0])
-def test_a_loaded_trait_is_scored_or_its_error_is_the_reason(
-    form: tuple[Any, ...], dynamic: bool, tmp_path: Path
-) -> None:
+def test_a_loaded_trait_is_scored_or_its_reason_reported(form: tuple[Any, ...], dynamic: bool, tmp_path: Path) -> None:
     benchmark = Benchmark.load(written(tmp_path, everywhere=[rating(form, "Global", dynamic=dynamic)]))
     models = ScriptedModels(say=lambda *_: "It is four.", fill=judge)
     plugins = Plugins.discover()
@@ -388,7 +384,7 @@ def judge(_messages: Sequence[Message], schema: Mapping[str, Any], _info: CallIn
     return found
 
 
-def test_a_model_of_an_agentic_trait_is_one_that_a_run_takes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_model_of_an_agentic_trait_is_valid(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (form,) = [form for form in FORMS if form[0] == "agentic-model"]
     trait = the_trait(Benchmark.load(written(tmp_path, everywhere=[rating(form, "Global")])))
     assert isinstance(trait, AgenticRubricTrait)

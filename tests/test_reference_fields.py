@@ -90,7 +90,7 @@ DEFAULTS = {
 
 
 @pytest.mark.parametrize(("owner", "name"), [(owner, name) for owner, names in OWNED.items() for name in names.split()])
-def test_every_configuration_name_of_the_reference_has_its_owner_and_default(owner: str, name: str) -> None:
+def test_every_reference_setting_has_its_owner_and_default(owner: str, name: str) -> None:
     found = all_settings()[name]
     assert found.owner == owner
     if name in DEFAULTS:

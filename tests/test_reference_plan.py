@@ -82,14 +82,14 @@ def test_the_shipped_stages_declare_what_the_contracts_say() -> None:
         assert {key: getattr(stage, key) for key in expected.extra} == expected.extra, name
 
 
-def test_the_plan_of_all_stages_is_that_of_the_reference_for_every_order_of_discovery() -> None:
+def test_all_stages_have_the_reference_order_however_discovered() -> None:
     stages = offered(CONTRACTS)
     for seed in range(500):
         random.Random(seed).shuffle(stages)
         assert full_plan(stages).names() == REFERENCE_ORDER
 
 
-def test_the_plan_of_what_is_installed_is_that_of_the_reference_for_every_order_of_discovery() -> None:
+def test_installed_stages_have_the_reference_order_however_discovered() -> None:
     stages = list(registered_stages(plugin_room.active_plugins()))
     config = VerificationConfig(**SWITCHED_ON)
     planned = make_plan(stages, config, Question(question="Which?")).names()

@@ -136,7 +136,7 @@ def test_a_pattern_of_a_rubric_is_looked_for_again(tmp_path: Path, models: Scrip
     assert (change.item[3], change.traits, change.flipped) == (2, {"cites": (False, True)}, False)
 
 
-def test_a_reply_that_is_not_there_is_an_error_of_its_item(tmp_path: Path, models: ScriptedModels) -> None:
+def test_a_missing_reply_is_an_error_of_its_item(tmp_path: Path, models: ScriptedModels) -> None:
     benchmark, journal = finished(models, tmp_path, question(1, source(1.0)), question(2, source(2.0)))
     benchmark.replace(question(1, source(1.0).replace("The value", "The length")))
     found = rescore(journal, benchmark, config(models), output=tmp_path / "new.jsonl")
@@ -147,7 +147,7 @@ def test_a_reply_that_is_not_there_is_an_error_of_its_item(tmp_path: Path, model
     assert found.flips == []
 
 
-def test_the_results_are_those_of_a_new_run_and_in_its_order(tmp_path: Path, models: ScriptedModels) -> None:
+def test_rescored_results_equal_those_of_a_new_run(tmp_path: Path, models: ScriptedModels) -> None:
     benchmark, journal = finished(models, tmp_path, *(question(n, source(n % 3)) for n in range(12)))
     for n in range(12):
         benchmark.replace(question(n, source(n % 4)))
@@ -165,7 +165,7 @@ def test_the_journal_stays_as_it_is(tmp_path: Path, models: ScriptedModels) -> N
     assert journal.read_bytes() == before
 
 
-def test_only_what_the_run_had_is_scored_and_the_rest_is_counted(tmp_path: Path, models: ScriptedModels) -> None:
+def test_only_items_of_the_run_are_rescored(tmp_path: Path, models: ScriptedModels) -> None:
     benchmark, journal = finished(models, tmp_path, question(1, source(1.0)), question(2, source(2.0)))
     benchmark.remove("q1")
     benchmark.add_questions([question(3, source(3.0))])
@@ -196,7 +196,7 @@ class Offers:
         return [AsksWithTheTruth]
 
 
-def test_a_stage_that_shows_a_changed_truth_asks_only_where_it_may(tmp_path: Path, models: ScriptedModels) -> None:
+def test_a_changed_truth_in_a_prompt_needs_permission_to_call(tmp_path: Path, models: ScriptedModels) -> None:
     plugin_room.active_plugins().register(Offers())
     benchmark, journal = finished(
         models, tmp_path, question(1, source(1.0)), question(2, source(2.0)), replicate_count=1
@@ -245,7 +245,7 @@ def test_a_metric_trait_with_a_changed_truth_is_scored_anew(tmp_path: Path, mode
     assert asked(models) == [("RubricEvaluation", "q1")], "the prompt of another trait shows no truth"
 
 
-def test_an_answer_after_a_changed_example_is_given_and_judged_anew(tmp_path: Path, models: ScriptedModels) -> None:
+def test_a_changed_example_needs_a_new_answer(tmp_path: Path, models: ScriptedModels) -> None:
     def shown(number: int, answer: str) -> Question:
         example = FewShotExample(question="How long is 0?", answer=answer)
         return question(number, source(float(number)), few_shot_examples=(example,))
@@ -275,7 +275,7 @@ class OffersExtra:
         return [LooksUpTheTruth]
 
 
-def test_a_third_partys_prompt_with_a_changed_truth_is_sent_anew(tmp_path: Path, models: ScriptedModels) -> None:
+def test_a_third_party_prompt_with_changed_truth_is_resent(tmp_path: Path, models: ScriptedModels) -> None:
     plugin_room.active_plugins().register(OffersExtra())
     chosen = config(models, replicate_count=1)
     benchmark, journal = finished(
@@ -317,7 +317,7 @@ def test_a_process_that_dies_costs_no_item(
     assert written(tmp_path / "shared.jsonl") == written(tmp_path / "alone.jsonl")
 
 
-def test_what_is_wrong_with_the_benchmark_is_said_where_processes_share_the_work(
+def test_errors_of_the_benchmark_are_raised_with_worker_processes(
     tmp_path: Path, models: ScriptedModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     benchmark, journal = finished(models, tmp_path, *(question(n, source(n % 3)) for n in range(5)))

@@ -85,7 +85,7 @@ def test_traits_with_one_reason_are_named_together() -> None:
     assert first.why().startswith("not every trait could be scored: clear, polite: ")
 
 
-def test_no_deeply_judged_trait_has_its_excerpts_if_none_was_scored() -> None:
+def test_failed_deep_judgment_traits_have_no_excerpts() -> None:
     (first, _) = run(CLEAR, deep_judgment_rubric_mode="enable_all")
     assert _stage(first, "DeepJudgmentRubricAutoFail") == ("skipped", "no trait could be scored")
 

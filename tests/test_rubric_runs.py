@@ -81,7 +81,7 @@ def run(
         return result
 
 
-def test_rubric_only_scores_the_answer_and_asks_nothing_of_the_template() -> None:
+def test_rubric_only_scores_the_answer_without_the_template() -> None:
     models = judging()
     result = run(benchmark(*ALL), models)
     assert result.outcome is Outcome.SCORED
@@ -107,14 +107,14 @@ def test_rubric_only_scores_the_answer_and_asks_nothing_of_the_template() -> Non
 
 
 @pytest.mark.parametrize("mode", ["template_and_rubric", "template_only"])
-def test_with_a_template_the_verdict_is_the_templates_and_the_scores_stand_beside_it(mode: str) -> None:
+def test_scores_do_not_change_the_verdict_of_a_template(mode: str) -> None:
     result = run(benchmark(*ALL), judging(score=False), evaluation_mode=mode)
     assert result.outcome is Outcome.CORRECT
     scores = None if result.rubric is None else result.rubric.llm_trait_scores
     assert scores == ({"safe": False, "tone": 1} if mode == "template_and_rubric" else None)
 
 
-def test_the_result_is_the_same_after_a_round_trip_through_json() -> None:
+def test_a_result_survives_a_json_round_trip() -> None:
     result = run(benchmark(*ALL, dynamic=[RISKS]), evaluation_mode="template_and_rubric")
     assert VerificationResult.model_validate_json(result.model_dump_json()) == result
 
@@ -149,16 +149,14 @@ def test_traits_without_a_judge_need_none() -> None:
     ],
     ids=["llm", "metric", "dynamic"],
 )
-def test_traits_that_need_a_judge_and_no_judge_end_the_run_before_anything_is_asked(
-    asked: Benchmark, named: str
-) -> None:
+def test_judged_traits_without_a_judge_are_refused_before_any_call(asked: Benchmark, named: str) -> None:
     models = judging()
     with pytest.raises(ConfigError, match=rf"\({named}\).*parsing_models"):
         run(asked, models, parsing_models=[])
     assert models.requests == []
 
 
-def test_the_traits_of_the_benchmark_and_of_the_question_are_scored_together() -> None:
+def test_benchmark_and_question_traits_are_scored_together() -> None:
     asked = benchmark(SAFE, dynamic=[RISKS])
     asked.global_rubric = Rubric.of(DOI)
     result = run(asked)
@@ -174,7 +172,7 @@ def test_only_the_traits_that_are_named_are_scored() -> None:
     assert result.rubric.get_all_trait_scores() == {"tone": 1, "doi": True}
 
 
-def test_a_name_that_is_static_and_dynamic_ends_the_run_before_anything_is_asked() -> None:
+def test_a_name_in_both_rubrics_is_refused_before_any_call() -> None:
     asked, models = benchmark(SAFE), judging()
     asked.dynamic_rubric = DynamicRubric.of(SAFE)
     with pytest.raises(ConfigError, match="'safe' stands in the rubric and in the dynamic rubric"):
@@ -182,7 +180,7 @@ def test_a_name_that_is_static_and_dynamic_ends_the_run_before_anything_is_asked
     assert models.requests == []
 
 
-def test_traits_and_no_plugin_that_scores_them_are_a_problem_of_the_plan() -> None:
+def test_traits_without_a_scoring_plugin_are_a_plan_error() -> None:
     found = [
         point
         for group in GROUPS
@@ -247,7 +245,7 @@ MCP = {"mcp_urls_dict": {"genes": "http://localhost:1/mcp"}}
 
 
 @pytest.mark.parametrize(("full", "scores"), [(True, {"doi": True}), (False, None)])
-def test_a_conversation_that_breaks_off_is_scored_as_a_whole_or_not_at_all(full: bool, scores: Any) -> None:
+def test_an_interrupted_conversation_is_scored_completely_or_not_at_all(full: bool, scores: Any) -> None:
     models = ScriptedModels(act=lambda *_: BROKEN_OFF)
     result = run(benchmark(DOI), models, answering=MCP, use_full_trace_for_rubric=full)
     assert (result.rubric.regex_trait_scores if result.rubric else None) == scores
@@ -264,7 +262,7 @@ def test_a_conversation_that_breaks_off_is_scored_as_a_whole_or_not_at_all(full:
         ("rubric_only", "1 of 3 questions have no rubric traits, and rubric_only evaluates nothing else"),
     ],
 )
-def test_traits_that_the_evaluation_mode_does_not_score_are_warned_about(
+def test_traits_outside_the_evaluation_mode_are_warned_about(
     mode: str, says: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked = benchmark(DOI)

@@ -10,7 +10,7 @@ from pathlib import Path
 FAULTS = Path(__file__).parent.parent / "benchmarks" / "faults.py"
 
 
-def test_a_run_that_is_killed_again_and_again_loses_nothing_and_asks_nothing_twice() -> None:
+def test_a_repeatedly_killed_run_loses_and_repeats_nothing() -> None:
     done = subprocess.run(
         [sys.executable, FAULTS, "--kills", "5", "--questions", "60"], capture_output=True, text=True, check=False
     )

@@ -180,7 +180,7 @@ def run(wire: Wire, said: Sequence[Message], **fields: Any) -> tuple[Verificatio
 
 @pytest.mark.parametrize("port", PORTS)
 @pytest.mark.parametrize("trace", [AFTER_ANOTHER, AT_ONCE], ids=["one call after the other", "both calls at once"])
-def test_the_same_conversation_is_the_same_trace_with_the_same_metrics(port: str, trace: list[Message]) -> None:
+def test_one_conversation_has_one_trace_in_every_adapter(port: str, trace: list[Message]) -> None:
     wire = PORTS[port]()
     result, requests = run(wire, [message for message in trace if message.role == "assistant"])
 
@@ -202,7 +202,7 @@ def test_the_same_conversation_is_the_same_trace_with_the_same_metrics(port: str
 
 @pytest.mark.parametrize("port", PORTS)
 @pytest.mark.parametrize("most", [1, 2])
-def test_at_the_limit_of_turns_the_trace_so_far_is_kept(port: str, most: int) -> None:
+def test_the_trace_is_kept_at_the_turn_limit(port: str, most: int) -> None:
     wire = PORTS[port]()
     said = [message for message in AFTER_ANOTHER if message.role == "assistant"]
     result, requests = run(wire, said, agent_max_turns=most)

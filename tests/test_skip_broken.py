@@ -56,14 +56,14 @@ def test_the_other_questions_are_loaded(file: Path, caplog: pytest.LogCaptureFix
     assert len([line for line in caplog.messages if line.startswith(f"left out: {file}, ")]) == 3
 
 
-def test_without_it_the_first_broken_question_is_an_error_that_names_the_way_on(file: Path) -> None:
+def test_a_broken_question_is_an_error_that_names_the_option(file: Path) -> None:
     if file.suffix == ".jsonl":  # questions of lines are read when they are wanted
         file.write_text("\n".join([*map(json.dumps, [*LINES[:2], *LINES[3:]])]), "utf-8")
     with pytest.raises(CheckpointError, match=r"[12] more cannot be read; or leave it out: --skip-broken"):
         Benchmark.load(file)
 
 
-def test_a_run_judges_the_others_and_goes_on_without_the_broken_ones(site: Site) -> None:
+def test_a_run_skips_broken_questions_and_continues(site: Site) -> None:
     file = site.write("sums.yaml", YAML)
     answers = site.write("answers.jsonl", '{"id": "q2", "response": "It is four."}\n')
     command = ("run", file, "--recordings", answers, "-o", "out.jsonl")

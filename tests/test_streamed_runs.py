@@ -42,9 +42,7 @@ def lines(folder: Path, count: int, *more: object) -> Path:
     return file
 
 
-def test_a_run_over_lines_says_what_one_over_the_same_questions_in_memory_says(
-    tmp_path: Path, models: ScriptedModels
-) -> None:
+def test_streamed_and_loaded_questions_give_equal_results(tmp_path: Path, models: ScriptedModels) -> None:
     streamed = Benchmark.load(lines(tmp_path, 20))
     held = Benchmark.create("held")
     held.add_questions(streamed)
@@ -79,9 +77,7 @@ def test_questions_are_let_go_when_their_items_have_ended(
     assert most < 60
 
 
-def test_what_is_wrong_inside_a_question_is_told_before_anything_is_asked(
-    tmp_path: Path, models: ScriptedModels
-) -> None:
+def test_errors_inside_a_question_are_raised_before_any_call(tmp_path: Path, models: ScriptedModels) -> None:
     broken = {
         "question": "What?",
         "answer": {"value": {"description": "It", "ground_truth": 1, "verify_with": "Exakt"}},
@@ -92,7 +88,7 @@ def test_what_is_wrong_inside_a_question_is_told_before_anything_is_asked(
     assert not models.requests
 
 
-def test_a_template_that_cannot_be_read_costs_its_own_item_only(tmp_path: Path, models: ScriptedModels) -> None:
+def test_an_unreadable_template_fails_only_its_item(tmp_path: Path, models: ScriptedModels) -> None:
     broken = {"id": "q7", "question": "What?", "template": "class Answer: ..."}
     results = Benchmark.load(lines(tmp_path, 2, broken)).run_verification(
         {"answering_models": [models.model("a")], "parsing_models": [models.model("j")]}

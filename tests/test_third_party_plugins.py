@@ -114,7 +114,7 @@ def test_without_the_wheel_the_stage_is_not_there(site: Site) -> None:
     assert "WordCount" not in planned(site)
 
 
-def test_a_whole_run_with_a_stage_and_an_adapter_of_others(site: Site, wheels: Wheels) -> None:
+def test_a_run_with_a_third_party_stage_and_adapter(site: Site, wheels: Wheels) -> None:
     site.install(wheels.example("my-package"), wheels.example("parrot"))
     benchmark, config = site.write("capitals.yaml", BENCHMARK), site.write("run.toml", MODELS)
 
@@ -356,7 +356,7 @@ def test_journal_and_results_name_the_distributions(site: Site, wheels: Wheels) 
 # ---- two of one name
 
 
-def test_two_stages_of_one_name_are_an_error_whose_line_mends_it(site: Site, wheels: Wheels) -> None:
+def test_two_stages_of_one_name_are_an_error_with_cure(site: Site, wheels: Wheels) -> None:
     site.install(
         wheels.example("my-package"),
         wheels.example("parrot"),
@@ -379,7 +379,7 @@ def test_two_stages_of_one_name_are_an_error_whose_line_mends_it(site: Site, whe
     ]
 
 
-def test_two_adapters_of_one_name_are_an_error_whose_line_mends_it(site: Site, wheels: Wheels) -> None:
+def test_two_adapters_of_one_name_are_an_error_with_cure(site: Site, wheels: Wheels) -> None:
     site.install(wheels.example("parrot"), wheels.package("macaw", "0.9", [(ADAPTERS, "parrot")], ADAPTER))
     benchmark, both = site.write("capitals.yaml", BENCHMARK), site.write("both.toml", MODELS)
 

@@ -88,7 +88,7 @@ def result() -> VerificationResult:
     return found
 
 
-def test_the_score_of_a_third_party_kind_counts_as_a_score(result: VerificationResult) -> None:
+def test_scores_of_third_party_kinds_count(result: VerificationResult) -> None:
     assert result.outcome is Outcome.SCORED
     assert result.rubric is not None
     assert result.rubric.other_trait_scores == {"tasting_trait_scores": {"sweet": 4}}
@@ -96,7 +96,7 @@ def test_the_score_of_a_third_party_kind_counts_as_a_score(result: VerificationR
     assert result.rubric.get_trait_by_name("sweet") == (4, "tasting")
 
 
-def test_the_finding_of_a_third_party_check_is_in_the_result(result: VerificationResult) -> None:
+def test_findings_of_third_party_checks_are_in_results(result: VerificationResult) -> None:
     assert result.extensions["their-package"] == {
         "shouting_check_performed": True,
         "shouting_detected": True,

@@ -59,7 +59,7 @@ def stranger(tmp_path: Path) -> Stranger:
     return Stranger(tmp_path)
 
 
-def test_nothing_runs_without_trust_and_the_error_says_what_to_do(stranger: Stranger) -> None:
+def test_untrusted_code_is_an_error_with_the_cure(stranger: Stranger) -> None:
     Benchmark.load(stranger.folder / "benchmark.jsonld")
     assert stranger.karenina("plan", "benchmark.jsonld").returncode == 0
     run = stranger.run()

@@ -11,7 +11,7 @@ from karenina_engine.journal.fingerprint import Fingerprints
 from karenina_engine.scheduling.planner import Planner
 
 
-def test_a_result_does_not_outlive_the_files_that_its_judge_saw(tmp_path: Path) -> None:
+def test_a_result_is_invalid_after_its_files_changed(tmp_path: Path) -> None:
     question, plugins = Question(question="Which?", workspace_path="one"), plugin_room.active_plugins()
     model = ModelConfig(id="m", interface="openai", model_name="m", endpoint_base_url="http://localhost:1/v1")
     config = VerificationConfig(agentic_parsing=True, workspace_root=tmp_path)

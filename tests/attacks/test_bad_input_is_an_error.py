@@ -101,7 +101,7 @@ QUESTIONS: dict[str, tuple[str, str, str]] = {
         BENCHMARK.replace("Which gene is it?", f'"{HALF}"'),
         "line 5: a text holds half of a character",
     ),
-    "no character in YAML": ("b.yaml", BENCHMARK.replace("Which gene is it?", '"\\UFFFFFFFF"'), "no character"),
+    "no character in YAML": ("b.yaml", BENCHMARK.replace("Which gene is it?", '"\\UFFFFFFFF"'), "not a valid character"),
     "half a character as bytes": ("b.yaml", "karenina: 1\nname: \ud800\n", "not UTF-8"),
 }
 
@@ -127,7 +127,7 @@ def test_a_bad_benchmark_is_an_error_of_its_place(attack: str) -> None:
     ],
     ids=["decimal", "hexadecimal", "negative", "literal", "tolerance", "weight", "half a character", "groups"],
 )
-def test_a_template_that_cannot_be_used_is_refused_when_it_is_loaded(source: str) -> None:
+def test_an_unusable_template_is_refused_on_load(source: str) -> None:
     """Before the run; they ended as tracebacks where a truth or a tolerance was written or compared."""
     with pytest.raises(TemplateError):
         load_template(source)
@@ -137,7 +137,7 @@ def test_a_template_that_cannot_be_used_is_refused_when_it_is_loaded(source: str
 
 CONFIGURATIONS: dict[str, tuple[str, str, str]] = {
     "a number as name": ("c.yaml", "1: 2\n", "1: there is no such configuration name"),
-    "a list as name": ("c.yaml", "? [a, b]\n: 2\n", "line 1: a key is a text"),
+    "a list as name": ("c.yaml", "? [a, b]\n: 2\n", "line 1: a key must be a text"),
     "a hexadecimal number in YAML": ("c.yaml", f"replicate_count: 0x{'f' * 50_000}\n", "line 1"),
     "a hexadecimal number in TOML": (
         "c.toml",

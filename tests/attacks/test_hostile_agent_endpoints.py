@@ -90,7 +90,7 @@ def sent_to(server: ScriptedServer) -> str:
     return "\n".join(request.whole for request in server.requests)
 
 
-def test_the_claude_agent_gets_no_tool_and_no_file_beyond_its_own(
+def test_the_claude_agent_gets_only_its_own_tools_and_files(
     site: Site, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Attack: the endpoint asks for commands, requests, other agents, and files of the user, read and written."""

@@ -109,9 +109,7 @@ def test_a_rescored_benchmark_is_not_trusted_by_its_journal(
     assert "this source is not trusted" in done.stdout, done.stderr
 
 
-def test_trust_for_a_run_ends_with_the_content_that_it_was_given_for(
-    victim: Person, server: RecordingServer, tmp_path: Path
-) -> None:
+def test_trust_for_a_run_ends_when_the_content_changes(victim: Person, server: RecordingServer, tmp_path: Path) -> None:
     """Attack: change the benchmark after its user ran it with --trust-all, and wait for the resume."""
     harmless, hostile = tmp_path / "harmless", tmp_path / "hostile"
     journal = ran(victim, server, "code", with_code(harmless), "--trust-all")
@@ -174,7 +172,7 @@ def test_the_output_of_a_journal_is_not_touched(victim: Person, stranger: Person
     assert sorted(path.name for path in victim.folder.iterdir()) == ["thesis.txt"]
 
 
-def test_a_run_replaces_no_file_because_a_journal_calls_it_its_own(victim: Person, server: RecordingServer) -> None:
+def test_a_journal_cannot_make_a_run_replace_a_file(victim: Person, server: RecordingServer) -> None:
     """Attack: put a file of the victim at the name of the output, in a journal that says that the same run goes on."""
     journal = ran(victim, server)
     thesis = victim.write("genes.jsonl", "my thesis\n")
@@ -224,7 +222,7 @@ def test_an_output_that_became_a_pipe_is_refused(victim: Person, server: Recordi
 # ---- item 4: keys
 
 
-def test_a_key_is_not_sent_to_an_address_that_a_journal_names(
+def test_an_address_in_a_journal_gets_no_key(
     victim: Person, stranger: Person, server: RecordingServer, elsewhere: RecordingServer
 ) -> None:
     """Attack: name the victim's configuration file, and a model with the victim's id at another address."""
@@ -247,7 +245,7 @@ def test_a_key_is_not_sent_to_an_address_that_a_journal_names(
     assert server.seen == []
 
 
-def test_a_key_goes_with_the_whole_entry_of_its_file_or_not_at_all(
+def test_a_key_is_used_only_with_its_complete_entry(
     victim: Person, server: RecordingServer, elsewhere: RecordingServer
 ) -> None:
     """Attack: the address of a model in the configuration file differs from that in the stored command."""
@@ -342,9 +340,7 @@ def test_a_copy_of_a_journal_has_no_command(victim: Person, server: RecordingSer
     assert victim.karenina("resume", journal).returncode == 0
 
 
-def test_a_link_at_the_place_of_a_journal_has_no_command(
-    victim: Person, stranger: Person, server: RecordingServer
-) -> None:
+def test_a_link_in_place_of_a_journal_has_no_command(victim: Person, stranger: Person, server: RecordingServer) -> None:
     """Attack: swap the journal for a link to a journal of one's own that has the same id."""
     journal, _ = own_run(victim, server)
     hostile = stranger.folder / "hostile.journal"
@@ -371,7 +367,7 @@ def test_an_id_leads_out_of_no_folder(victim: Person, stranger: Person, server: 
     assert victim.karenina("resume", journal).returncode == 2
 
 
-def test_a_journal_made_by_hand_prints_a_line_that_cannot_steer_a_shell(
+def test_the_command_of_a_forged_journal_is_quoted_for_shells(
     victim: Person, stranger: Person, server: RecordingServer
 ) -> None:
     """Attack: names with shell commands, escape sequences and line breaks in all that is printed."""
@@ -408,7 +404,7 @@ def test_a_journal_made_by_hand_prints_a_line_that_cannot_steer_a_shell(
         "[" * 10000,
     ],
 )
-def test_a_command_of_any_form_is_an_error_with_a_cure(
+def test_a_malformed_command_is_an_error_with_a_cure(
     victim: Person, stranger: Person, server: RecordingServer, told: str
 ) -> None:
     """Attack: a command that is not of the form that Karenina writes."""
@@ -517,7 +513,7 @@ def test_ones_own_run_goes_on_and_is_scored_again(victim: Person, server: Record
     assert server.seen == []
 
 
-def test_a_colleagues_journal_is_scored_with_a_copy_of_the_benchmark(
+def test_a_foreign_journal_is_rescored_with_a_copied_benchmark(
     victim: Person, stranger: Person, server: RecordingServer
 ) -> None:
     secret = server.url.replace("/v1", "/some-gateway-token/v1")
@@ -548,7 +544,7 @@ def test_a_colleagues_journal_is_scored_with_a_copy_of_the_benchmark(
     assert KEY.encode() not in theirs.read_bytes()
 
 
-def test_a_judge_that_may_be_asked_comes_from_the_command_line(
+def test_only_the_command_line_chooses_the_judge_that_is_called(
     victim: Person, stranger: Person, server: RecordingServer
 ) -> None:
     """Attack: let --ask send truths to the judge that a journal names."""
@@ -593,7 +589,7 @@ def test_a_journal_over_recordings_is_scored_without_them(
     assert server.seen == []
 
 
-def test_a_journal_on_a_shared_drive_goes_on_with_the_printed_line(
+def test_a_shared_journal_continues_with_the_printed_command(
     victim: Person, stranger: Person, server: RecordingServer, tmp_path: Path
 ) -> None:
     shared = tmp_path / "drive"

@@ -163,7 +163,7 @@ class AlwaysRefuses(Hostile):
         return Refusal(429)
 
 
-def test_a_server_that_refuses_everything_ends_the_run_after_the_patience(site: Site) -> None:
+def test_a_server_that_refuses_everything_ends_the_run(site: Site) -> None:
     """Attack: answer each request with 429, so that each of 100 items waits for its turn and for all of its retries."""
     with serving(AlwaysRefuses()) as server:
         results, seconds = attacked(site, server, 100, code=4, script=True, retry_patience=5)
@@ -187,7 +187,7 @@ class RefusesSome(Hostile):
         return Refusal(429) if self._random.random() < 0.1 else None
 
 
-def test_refusing_a_tenth_of_all_requests_does_not_slow_the_run_down(site: Site) -> None:
+def test_refusing_a_tenth_of_requests_does_not_slow_a_run(site: Site) -> None:
     """Attack: refuse requests at random, so that the run goes down to one request at a time."""
     with serving(RefusesSome()) as server:
         results, seconds = attacked(site, server, 500)

@@ -161,7 +161,7 @@ def test_a_workspace_path_names_nothing_outside(site: Site, root: Path, path: st
     assert sorted(one.name for one in root.iterdir()) == ["out", "task"]
 
 
-def test_a_root_that_is_a_link_is_the_folder_behind_it(site: Site, root: Path, tmp_path: Path) -> None:
+def test_a_linked_root_is_resolved_to_its_folder(site: Site, root: Path, tmp_path: Path) -> None:
     """Attack: none; the user's own root may be a link, and its target is the limit then."""
     (tmp_path / "link").symlink_to(root)
     (root / "task/data/out").symlink_to(tmp_path / "link/task/data/code.txt")
@@ -173,7 +173,7 @@ def test_a_root_that_is_a_link_is_the_folder_behind_it(site: Site, root: Path, t
     assert [one.name for one in root.iterdir()] == ["task"]
 
 
-def test_a_folder_swapped_for_a_link_during_a_copy_is_not_followed(root: Path, tmp_path: Path) -> None:
+def test_a_link_swapped_in_during_a_copy_is_not_followed(root: Path, tmp_path: Path) -> None:
     """Attack: a program that the answering agent left behind swaps a folder while the judge's copy is made."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -191,7 +191,7 @@ def test_a_folder_swapped_for_a_link_during_a_copy_is_not_followed(root: Path, t
 
 
 @pytest.mark.parametrize("tool", ["read_file", "search_files", "list_files"])
-def test_a_folder_swapped_for_a_link_during_a_call_is_not_read(root: Path, tmp_path: Path, tool: str) -> None:
+def test_a_link_swapped_in_during_a_call_is_not_read(root: Path, tmp_path: Path, tool: str) -> None:
     """Attack: the same while the workspace's own tools read."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -203,7 +203,7 @@ def test_a_folder_swapped_for_a_link_during_a_call_is_not_read(root: Path, tmp_p
     assert not [one for one in said if SECRET in one]
 
 
-def test_a_folder_swapped_for_a_link_during_a_call_is_not_written(root: Path, tmp_path: Path) -> None:
+def test_a_link_swapped_in_during_a_call_is_not_written(root: Path, tmp_path: Path) -> None:
     """Attack: the same while `write_file` writes."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -265,7 +265,7 @@ def test_a_file_of_a_terabyte_fills_no_disk(site: Site, root: Path) -> None:
     assert digest_folder(SourceFolder(root / "task"))
 
 
-def test_a_tree_too_deep_for_any_path_is_refused_and_removed(root: Path) -> None:
+def test_a_tree_that_is_too_deep_is_refused_and_removed(root: Path) -> None:
     """Attack: folders in folders, which no path can name and on which a recursive removal fails."""
     folder = CreatedFolder.make(root / "deep")
     here = os.open(folder.path, os.O_RDONLY)
@@ -318,7 +318,7 @@ def test_what_took_the_place_of_a_workspace_is_not_removed(root: Path, tmp_path:
     assert kept.get(replaced_by, workspace.path).read_text() == "mine"
 
 
-def test_a_folder_that_claims_to_be_left_by_a_killed_run_is_not_removed(site: Site, root: Path) -> None:
+def test_a_folder_with_a_forged_owner_note_is_not_removed(site: Site, root: Path) -> None:
     """Attack: bring a folder with a name as runs give it, and a note of it with its true device and inode."""
     mine = root / "task_run_20260101T000000_pid1_0123abcd"
     mine.mkdir()
@@ -346,7 +346,7 @@ def test_a_workspace_behind_a_link_is_not_emptied(root: Path, tmp_path: Path) ->
     assert (tmp_path / "documents/thesis.txt").read_text() == "mine"
 
 
-def test_a_folder_that_was_there_before_is_not_taken_for_a_workspace(root: Path) -> None:
+def test_an_existing_folder_is_not_used_as_a_workspace(root: Path) -> None:
     """Attack: have a folder of the user at the place where a workspace is to be made."""
     (root / "mine").mkdir()
     with pytest.raises(FileExistsError):
