@@ -167,7 +167,7 @@ def test_a_time_out_keeps_the_trace_and_no_verdict(root: Path) -> None:
         (result,) = run(server, root, agentic_parsing_timeout=2)
         over.set()
     assert result.outcome is Outcome.PARSE_ERROR
-    assert "did not end within 2 s" in (result.metadata.error or "")
+    assert "did not finish within 2 s" in (result.metadata.error or "")
     assert "raise agentic_parsing_timeout" in (result.metadata.error or "")
     assert "calls read_file" in (result.template.investigation_trace or "")
     assert (result.template.usage_metadata or {})["agentic_parsing"]["calls"] == 1

@@ -51,13 +51,13 @@ def test_a_streamed_web_page_is_quoted_too(page: ScriptedServer) -> None:
 
 
 def test_an_address_without_a_path_is_completed(page: ScriptedServer) -> None:
-    assert f"endpoint_base_url has no path: is it {page.url}/v1?" in str(run("openai", page.url).metadata.error)
+    assert f"endpoint_base_url has no path; did you mean {page.url}/v1?" in str(run("openai", page.url).metadata.error)
 
 
 @pytest.mark.parametrize("interface", INTERFACES)
 def test_https_to_an_http_port_is_told_to_be_http(page: ScriptedServer, interface: str) -> None:
     error = run(interface, page.url.replace("http:", "https:")).metadata.error or ""
-    assert "the server does not speak TLS there: write http:// instead of https://" in error
+    assert "the server does not use TLS on this port: write http:// instead of https://" in error
 
 
 def test_equal_failures_are_told_once_with_their_number(page: ScriptedServer, site: Site) -> None:

@@ -244,7 +244,7 @@ STREAMS: dict[str, tuple[Attack, str]] = {
     "endless text": (streaming(event(content="x" * 10_000) * 20), "max_reply_bytes"),
     "endless line": (streaming(b"data: " + b"x" * 100_000), "max_reply_bytes"),
     "endless and slow": (streaming(event(content="x"), pause=0.1), "stream_timeout"),
-    "20000 calls": (many_calls_streamed, "calls of tools"),
+    "20000 calls": (many_calls_streamed, "tool calls"),
 }
 PIECES = event(tool_calls=[{"index": 0, "function": {"arguments": "[1, "}}]) * 100
 
@@ -301,7 +301,7 @@ def deep_arguments(wire: Wire) -> None:
 
 
 AGENTS: dict[str, tuple[Attack, str]] = {
-    "20000 calls": (once(tool_calls=[call(f"c{number}") for number in range(20_000)]), "calls of tools"),
+    "20000 calls": (once(tool_calls=[call(f"c{number}") for number in range(20_000)]), "tool calls"),
     "half an id": (once(tool_calls=[call("c\ud800")]), "surrogate"),
     "deep arguments": (deep_arguments, ""),
 }

@@ -33,7 +33,7 @@ def test_an_agent_has_no_shell_unless_asked_for() -> None:
     [
         ({"endpoint_base_url": "127.0.0.1"}, "did you mean"),
         ({"endpoint_base_url": "http://u:p@host"}, "user name or password"),
-        ({"endpoint_base_url": "http://host/v1/messages"}, "not that of one method"),
+        ({"endpoint_base_url": "http://host/v1/messages"}, "not the URL of one method"),
         ({"endpoint_base_url": "http://host/?a=b"}, "query"),
         ({"endpoint_base_url": None}, "needs an API key"),
         ({"endpoint_api_key": "two\nlines"}, "line break"),

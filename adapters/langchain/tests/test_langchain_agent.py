@@ -107,7 +107,7 @@ async def test_a_time_out_keeps_what_was_done(server: Scripted, open_port: Keep,
         return Answer(calls(("read_file", {"path": "note.txt"})), wait=None if first else hang)
 
     server.answer = answer
-    with pytest.raises(PortError, match=r"did not end within 3 s \(it had 1 turns\)") as caught:
+    with pytest.raises(PortError, match=r"did not finish within 3 s \(1 turns\)") as caught:
         await open_port(LangchainAgent(model(server.url))).run(ASK, AgentOptions(timeout=3, workspace=workspace))
     hang.set()
     error = caught.value

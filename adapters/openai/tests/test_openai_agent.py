@@ -141,7 +141,7 @@ async def test_a_time_out_keeps_what_was_done(
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     port = open_port(OpenAIAgent(model(f"http://127.0.0.1:{runner.addresses[0][1]}/v1")))
-    with pytest.raises(PortError, match=r"did not end within 2 s \(it had 1 turns\)") as caught:
+    with pytest.raises(PortError, match=r"did not finish within 2 s \(1 turns\)") as caught:
         await port.run(ASK, AgentOptions(timeout=2, workspace=workspace))
     hang.set()
     await runner.cleanup()

@@ -90,7 +90,7 @@ async def test_a_connection_that_is_of_no_further_use_is_not_used_again(data: by
         (b"Hello!\r\n\r\n", "not HTTP"),
         (reply().replace(b"Content-Length: ", b"Content-Length: 1\r\nContent-Length: "), "not HTTP"),
         (reply(gzip.compress(BODY)[:-9], "Content-Encoding: gzip"), "cut off"),
-        (reply(BODY, "Content-Encoding: gzip"), "cannot be unpacked"),
+        (reply(BODY, "Content-Encoding: gzip"), "cannot be decompressed"),
         (reply(BODY, "Content-Encoding: br"), "packed as 'br'"),
     ],
 )

@@ -159,7 +159,7 @@ def test_a_service_that_hangs_is_left_after_the_time_of_a_request() -> None:
         results = run(Library(hangs), words("a"), config={"request_timeout": 0.05})
     finally:
         goes_on.set()
-    assert found(results)[0].startswith("nothing: TimeoutError: it said nothing for 0.05 s (request_timeout)")
+    assert found(results)[0].startswith("nothing: TimeoutError: it did not answer within 0.05 s (request_timeout)")
 
 
 def test_items_that_ask_the_same_at_once_share_one_answer(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_waiting_for_requests_is_not_counted() -> None:
 
 @pytest.mark.parametrize(("model", "tool"), [(Slow(4.0), Waiting()), (Slow(), Waiting(6.0))])
 def test_requests_and_tools_are_counted_across_turns(model: Slow, tool: Waiting) -> None:
-    with pytest.raises(PortError, match=r"did not end within 10 s .*; raise my_setting, which") as late:
+    with pytest.raises(PortError, match=r"did not finish within 10 s .*; raise my_setting, which") as late:
         run(model, tool, guard=once, timeout_setting="my_setting")
     assert late.value.category is ErrorCategory.TIMEOUT
     assert late.value.partial is not None

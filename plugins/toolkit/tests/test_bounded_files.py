@@ -12,7 +12,7 @@ from karenina_toolkit.bounded_files import FileError, iter_lines, limit_file_siz
 
 @pytest.mark.parametrize(
     ("added", "what"),
-    [(b"{}\n" * 1000, "it holds more than 1,000 bytes"), (b"x" * 3000, "line 11: the line is longer than 1,000 bytes")],
+    [(b"{}\n" * 1000, "contains more than 1,000 bytes"), (b"x" * 3000, "line 11: the line is longer than 1,000 bytes")],
     ids=["lines", "one line"],
 )
 def test_a_file_that_grows_after_it_was_opened_is_refused(tmp_path: Path, added: bytes, what: str) -> None:
@@ -34,7 +34,7 @@ def test_a_pipe_that_delivers_more_than_the_bound_is_refused(tmp_path: Path) -> 
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # so that what is written stays until it is read
     try:
         pipe.write_bytes(b"#" * 3000)
-        with pytest.raises(FileError, match="it holds more than 1,000 bytes"):
+        with pytest.raises(FileError, match="it contains more than 1,000 bytes"):
             read_bytes(pipe, max_bytes=1000)
     finally:
         os.close(reader)

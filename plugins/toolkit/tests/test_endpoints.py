@@ -80,14 +80,14 @@ def test_the_first_variable_that_is_set_has_the_key(monkeypatch: pytest.MonkeyPa
         ("localhost:8000/pw-secret", "did you mean 'http://localhost:8000/***'?"),
         ("ftp://localhost:8000", "must begin with http:// or https:// and name a host"),
         ("http://", "name a host"),
-        ("http://host:port", "not a URL, or its port is not a number; it looks like EXAMPLE"),
+        ("http://host:port", "not a URL, or its port is not a number; write it like EXAMPLE"),
         ("http://host:pw-secret", "not a URL"),
         ("http://me:pw-secret@host", "put the key into endpoint_api_key"),
         ("http://host?key=pw-secret", "it has a query; CURE"),
         ("http://host#pw-secret", "it has a query; CURE"),
-        ("http://host/v1/chat/completions", "give the base URL, such as EXAMPLE, not that of one method"),
-        ("http://host/v1/responses", "not that of one method"),
-        ("http://host/v1/messages", "not that of one method"),
+        ("http://host/v1/chat/completions", "give the base URL, such as EXAMPLE, not the URL of one method"),
+        ("http://host/v1/responses", "not the URL of one method"),
+        ("http://host/v1/messages", "not the URL of one method"),
     ],
 )
 def test_a_base_url_that_cannot_be_one_is_refused_without_its_secrets(url: str, problem: str) -> None:
@@ -104,8 +104,8 @@ def test_a_right_base_url_comes_in_its_parts() -> None:
 @pytest.mark.parametrize(
     ("key", "needed", "problem"),
     [
-        ("pw-secret\n", None, "the API key holds a line break"),
-        ("pw-sécret", None, "other characters no key has"),
+        ("pw-secret\n", None, "the API key contains a line break"),
+        ("pw-sécret", None, "another character that no key may have"),
         (None, "the provider needs one", "model 'm': the provider needs one"),
         ("pw-secret", "the provider needs one", None),
         (None, None, None),
@@ -131,8 +131,8 @@ class Extra(ToolLoopExtra):
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"headers": {"X": "pw-secret\r\n"}}, "extra.headers: Value error, the header 'X' holds a line break"),
-        ({"headers": {"X\n": "pw-secret"}}, "holds a line break"),
+        ({"headers": {"X": "pw-secret\r\n"}}, "extra.headers: Value error, the header 'X' contains a line break"),
+        ({"headers": {"X\n": "pw-secret"}}, "contains a line break"),
         ({"max_concurrency": 0}, "extra.max_concurrency: "),
         ({"structured": "pw-secret"}, "extra.structured: "),
         ({"first_turn": "pw-secret", "seed": "pw-secret"}, "extra.seed: "),

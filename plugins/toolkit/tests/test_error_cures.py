@@ -115,8 +115,11 @@ def test_a_page_without_end_is_looked_at_in_part() -> None:
 @pytest.mark.parametrize(
     ("url", "cure"),
     [
-        ("http://localhost:8000", "endpoint_base_url has no path: is it http://localhost:8000/v1?"),
-        ("http://localhost:8000/api", "check that endpoint_base_url ends as the server wants it (mostly /v1)"),
+        ("http://localhost:8000", "endpoint_base_url has no path; did you mean http://localhost:8000/v1?"),
+        (
+            "http://localhost:8000/api",
+            "check that endpoint_base_url ends with the path that the server expects (usually /v1)",
+        ),
     ],
 )
 def test_a_base_url_without_a_path_gets_the_usual_one(url: str, cure: str) -> None:

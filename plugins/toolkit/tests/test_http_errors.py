@@ -27,8 +27,8 @@ def failure(status: int, body: Any, headers: dict[str, str] | None = None) -> HT
 @pytest.mark.parametrize(
     ("status", "category", "cure"),
     [
-        (302, C.PERMANENT, "the server redirects: set endpoint_base_url"),
-        (400, C.PERMANENT, "see whether the server knows all parameters"),
+        (302, C.PERMANENT, "the server redirects requests; set endpoint_base_url"),
+        (400, C.PERMANENT, "check that the server supports all parameters"),
         (401, C.PERMANENT, "check endpoint_api_key"),
         (403, C.PERMANENT, "check that the key may use this model"),
         (404, C.PERMANENT, "check model_name"),

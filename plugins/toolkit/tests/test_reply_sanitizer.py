@@ -61,7 +61,7 @@ def test_a_token_count_is_a_number_that_can_be_stored(given: object, counted: in
 
 def test_a_reply_asks_for_a_bounded_number_of_calls() -> None:
     check_tool_call_count(WHERE, [0] * MOST_TOOL_CALLS)
-    with pytest.raises(ReplyTooLarge, match=f"with {MOST_TOOL_CALLS + 1} calls of tools"):
+    with pytest.raises(ReplyTooLarge, match=f"with {MOST_TOOL_CALLS + 1} tool calls"):
         check_tool_call_count(WHERE, [0] * (MOST_TOOL_CALLS + 1))
 
 

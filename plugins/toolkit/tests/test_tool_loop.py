@@ -107,7 +107,7 @@ def test_what_was_done_before_a_failure_or_a_time_out_is_kept(tmp_path: Path) ->
         run(Scripted(calls(LOOK), PortError("gone", category=ErrorCategory.CONNECTION)), tmp_path)
     assert caught.value.partial is not None
     assert (len(caught.value.partial.trace), caught.value.partial.usage) == (2, ONE)
-    with pytest.raises(PortError, match=r"a script: the agent did not end within 1 s \(it had 1 turns\)") as late:
+    with pytest.raises(PortError, match=r"a script: the agent did not finish within 1 s \(1 turns\)") as late:
         run(Scripted(calls(LOOK)), tmp_path, timeout=1)
     assert late.value.category is ErrorCategory.TIMEOUT
     assert late.value.partial is not None

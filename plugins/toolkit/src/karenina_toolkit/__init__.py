@@ -1,1 +1,1 @@
-"""What plugins and adapters share: structured output, the tool loop, endpoints, HTTP errors, traces, workspaces."""
+"""Code shared by plugins and adapters: structured output, the tool loop, endpoints, HTTP errors, traces, workspaces."""

@@ -1,4 +1,4 @@
-"""The time limit of an agent run, which counts requests and tools and not the waiting for them."""
+"""The time limit of an agent run, which counts requests and tool calls but no waiting between them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 class AgentClock:
     """The clock of one agent run. `where` names the model and its server in errors.
 
-    `options` are those of the run, with a guard that stops the clock whenever a request waits: for a free slot, until
-    the server may be called again, or for the journal. How long that takes depends on the other items of the run, and
-    an agent must not fail because of them.
+    `options` are the options of the run, with a guard that stops the clock while a request waits: for a free slot, for
+    the end of a backoff, or for the journal. The length of these waits depends on the other items of the run, and must
+    not make an agent fail.
     """
 
     def __init__(self, where: str, options: AgentOptions) -> None:
@@ -29,9 +29,9 @@ class AgentClock:
         self._left: float | None = None
 
     async def limit(self, run: Awaitable[AgentReply], so_far: Callable[[], AgentReply]) -> AgentReply:
-        """Return what `run` returns. Raises `PortError` of category `timeout` when its time is over.
+        """Return the result of `run`. Raises `PortError` of category `timeout` if the time is over first.
 
-        Any `PortError` of the run gets what was done until then, which `so_far` returns, as its `partial`.
+        Each `PortError` of the run gets the reply so far, which `so_far` returns, as its `partial`.
         """
         seconds, setting = self.options.timeout, self.options.timeout_setting
         clock = self._clock = asyncio.timeout(seconds)
@@ -43,8 +43,8 @@ class AgentClock:
                 raise
             done = so_far()
             raise PortError(
-                f"{self._where}: the agent did not end within {seconds:g} s (it had {done.usage.calls} turns); raise "
-                f"{setting}, which counts requests and tools only",
+                f"{self._where}: the agent did not finish within {seconds:g} s ({done.usage.calls} turns); raise "
+                f"{setting}, which counts only requests and tool calls",
                 category=ErrorCategory.TIMEOUT,
                 partial=done,
             ) from None
@@ -52,20 +52,20 @@ class AgentClock:
             error.partial = so_far()
             raise
         finally:
-            self._clock = None  # of a request that is cancelled later
+            self._clock = None  # a request may be cancelled later
 
     def _without_waiting(self, guard: TurnGuard) -> TurnGuard:
-        async def waiting(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
+        async def guard_without_clock(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
             self._stop()
             try:
-                return await guard(lambda: self._counted(ask), trace)
+                return await guard(lambda: self._with_clock(ask), trace)
             finally:
-                self._go_on()
+                self._resume()
 
-        return waiting
+        return guard_without_clock
 
-    async def _counted(self, ask: Callable[[], Awaitable[Turn]]) -> Turn:
-        self._go_on()
+    async def _with_clock(self, ask: Callable[[], Awaitable[Turn]]) -> Turn:
+        self._resume()
         try:
             return await ask()
         finally:
@@ -77,7 +77,7 @@ class AgentClock:
             self._left = end - asyncio.get_running_loop().time()
             clock.reschedule(None)
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         clock = self._clock
         if clock is not None and not clock.expired() and self._left is not None:
             clock.reschedule(asyncio.get_running_loop().time() + self._left)

@@ -1,7 +1,7 @@
-"""Read files that somebody else may have written: within bounds, and without waiting for a device.
+"""Read files of unknown origin within bounds, and without waiting for a device.
 
-At most 100 MB of a file are read. `max_bytes` of the reading function, or the environment variable
-`KARENINA_MAX_FILE_BYTES`, sets another bound; nothing in the file does.
+At most 100 MB of a file are read. The argument `max_bytes` of the reading functions, or the environment variable
+`KARENINA_MAX_FILE_BYTES`, sets another bound; the content of a file never does.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import IO, Final
 from karenina_core.errors import ConfigError, KareninaError
 
 MAX_BYTES: Final = 100_000_000
-"""The most bytes that are read of one file by default."""
+"""The maximum number of bytes that are read from one file by default."""
 VARIABLE: Final = "KARENINA_MAX_FILE_BYTES"
 """The environment variable that sets another bound."""
 LONGEST_LINE: Final = 64_000_000
-"""The most bytes of one line, in files that are read line by line."""
+"""The maximum number of bytes in one line, for files that are read line by line."""
 _PIECE: Final = 1 << 20
 _PATIENCE: Final = 30.0
-"""Seconds after which a pipe that delivers nothing is given up."""
+"""Seconds without data after which reading from a pipe fails."""
 _KINDS: Final = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),
@@ -38,7 +38,9 @@ _allowed: ContextVar[int | None] = ContextVar("karenina_max_bytes", default=None
 
 
 class FileError(KareninaError, ValueError):
-    """A file that cannot be read: `where` in it (empty for the file as a whole), `what` is wrong, and the `cure`."""
+    """An error for a file that cannot be read: `where` in the file (empty for all of it), `what` is wrong, and the
+    `cure`.
+    """
 
     def __init__(self, path: str | Path, where: str, what: str, cure: str) -> None:
         super().__init__(f"{path}{f', {where}' if where else ''}: {what}; {cure}")
@@ -50,9 +52,9 @@ class FileError(KareninaError, ValueError):
 
 @contextmanager
 def limit_file_size(max_bytes: int | None) -> Iterator[None]:
-    """Read at most `max_bytes` of each file inside the block; None changes nothing."""
+    """Limit reading to `max_bytes` of each file inside the block; None changes nothing."""
     if max_bytes is not None and max_bytes < 1:
-        raise ValueError(f"max_bytes is a number of bytes above 0, not {max_bytes}")
+        raise ValueError(f"max_bytes must be a number of bytes above 0, not {max_bytes}")
     before = _allowed.set(_allowed.get() if max_bytes is None else max_bytes)
     try:
         yield
@@ -84,9 +86,9 @@ def read_text(path: Path, *, max_bytes: int | None = None) -> str:
 
 
 def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
-    """Return what a file or a pipe holds. Raises `FileError`.
+    """Return the content of a file or a pipe. Raises `FileError`.
 
-    A pipe is read because `-c <(command)` is one. It is given up after 30 seconds without data.
+    Pipes are supported because `-c <(command)` is one. Reading fails after 30 seconds without data.
     """
     with limit_file_size(max_bytes):
         most = max_file_bytes()
@@ -94,7 +96,7 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
             with _opened(path) as file:
                 if _kind(file) is None:
                     _check_size(file, path, most)
-                    found = file.read(most + 1) or b""  # a file of the system without data gives None
+                    found = file.read(most + 1) or b""  # some system files return None if they have no data
                 elif stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
                     found = _piped(file, path, most)
                 else:
@@ -102,15 +104,12 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
         except OSError as error:
             raise unreadable_error(path, error) from error
         if len(found) > most:
-            raise too_large_error(path, f"it holds more than {format_size(most)}", most)
+            raise too_large_error(path, f"it contains more than {format_size(most)}", most)
         return found
 
 
 def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file for reading parts of it; it may not be larger than the bound, unless `any_size`.
-
-    Raises `FileError`.
-    """
+    """Open a file to read parts of it. Raises `FileError` if it is larger than the bound, unless `any_size` is set."""
     try:
         file = _opened(path)
         try:
@@ -127,7 +126,7 @@ def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
 
 
 def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterator[bytes]:
-    """Yield the lines of an open file, none of which is longer than `LONGEST_LINE`. Raises `FileError`."""
+    """Yield the lines of an open file. Raises `FileError` for a line longer than `LONGEST_LINE`."""
     most, number, seen = max_file_bytes(), 0, 0
     longest = LONGEST_LINE if any_size else min(LONGEST_LINE, most)
     while True:
@@ -140,9 +139,9 @@ def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterat
         number, seen = number + 1, seen + len(line)
         if len(line) > longest:
             what = f"the line is longer than {format_size(longest)}"
-            raise FileError(path, f"line {number}", what, "divide it, or shorten the longest of its texts")
+            raise FileError(path, f"line {number}", what, "split it, or shorten its longest text")
         if seen > most and not any_size:  # the file grew since it was opened
-            raise too_large_error(path, f"it holds more than {format_size(most)}", most)
+            raise too_large_error(path, f"it contains more than {format_size(most)}", most)
         yield line
 
 
@@ -157,19 +156,19 @@ def decode_text(data: bytes, path: Path) -> str:
 
 
 def unreadable_error(path: Path, error: OSError) -> FileError:
-    """The error for a file that the system does not open or read."""
+    """Return the error for a file that the system cannot open or read."""
     if isinstance(error, FileNotFoundError):
         return FileError(path, "", "there is no such file", "check the path")
-    return FileError(path, "", f"it cannot be read: {error.strerror or error}", "check the path and its rights")
+    return FileError(path, "", f"it cannot be read: {error.strerror or error}", "check the path and its permissions")
 
 
 def too_large_error(path: Path, what: str, most: int) -> FileError:
-    """The error for a file beyond the bound."""
+    """Return the error for a file larger than the bound."""
     return FileError(path, "", what, size_limit_cure(most))
 
 
 def size_limit_cure(most: int) -> str:
-    """Return how a bound of so many bytes is raised."""
+    """Return how to raise a bound of `most` bytes."""
     return (
         f"if you trust the file, set the environment variable {VARIABLE}, or `max_bytes` in Python, to more than {most}"
     )
@@ -180,19 +179,19 @@ def _opened(path: Path) -> IO[bytes]:
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         return os.fdopen(handle, "rb")
-    except BaseException:  # of a folder
+    except BaseException:  # `path` is a folder
         os.close(handle)
         raise
 
 
 def _kind(file: IO[bytes]) -> str | None:
-    """What an open file is in words, if it is not a regular file."""
+    """Return what an open file is in words, or None if it is a regular file."""
     mode = os.fstat(file.fileno()).st_mode
     return next((name for is_one, name in _KINDS if is_one(mode)), None)
 
 
 def _not_a_file(path: Path, file: IO[bytes]) -> FileError:
-    return FileError(path, "", f"it is {_kind(file)}, not a file", "write its content to a file, and name that")
+    return FileError(path, "", f"it is {_kind(file)}, not a file", "write its content to a file, and use that file")
 
 
 def _check_size(file: IO[bytes], path: Path, most: int) -> None:
@@ -203,7 +202,7 @@ def _check_size(file: IO[bytes], path: Path, most: int) -> None:
 
 def _piped(file: IO[bytes], path: Path, most: int) -> bytes:
     handle, found = file.fileno(), bytearray()
-    cure = "write its content to a file, and name that"
+    cure = "write its content to a file, and use that file"
     while len(found) <= most:
         try:
             piece = os.read(handle, _PIECE)
@@ -211,16 +210,16 @@ def _piped(file: IO[bytes], path: Path, most: int) -> bytes:
             poll = select.poll()
             poll.register(handle, select.POLLIN | select.POLLHUP)
             if not poll.poll(_PATIENCE * 1000):
-                raise FileError(path, "", f"the pipe delivered nothing for {_PATIENCE:g} seconds", cure) from None
+                raise FileError(path, "", f"the pipe sent no data for {_PATIENCE:g} seconds", cure) from None
             continue
         if not piece:
             break
         found += piece
     if not found:
-        raise FileError(path, "", "it is a pipe to which nothing writes", cure)
+        raise FileError(path, "", "it is a pipe without a writer", cure)
     return bytes(found)
 
 
 def format_size(count: int) -> str:
-    """Return a number of bytes in words."""
+    """Return a number of bytes as text, such as `1.5 MB`."""
     return f"{count / 1e6:,.1f} MB".replace(".0 MB", " MB") if count >= 1_000_000 else f"{count:,} bytes"

@@ -1,4 +1,4 @@
-"""Models behind an HTTP server: what can be set for them, where it is, and what may be sent there. For adapters."""
+"""Models behind an HTTP server: their settings, base URL and API key, and where secrets may be sent. For adapters."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _METHODS = ("/chat/completions", "/completions", "/responses", "/messages")
 
 
 class ServerExtra(StrictSettings):
-    """What can be set for any model behind an HTTP server: the base of an adapter's `extra`.
+    """Settings of any model behind an HTTP server: the base class of an adapter's `extra`.
 
-    Values of `headers` are treated as secrets, and no error shows what was given.
+    Values of `headers` are secrets, and errors do not show them.
     """
 
     from_files: ClassVar[FromFiles] = "any"
@@ -36,7 +36,7 @@ class ServerExtra(StrictSettings):
         json_schema_extra={"from_files": "never"},
     )
     max_concurrency: int | None = Field(
-        default=None, ge=1, description="Most requests under way at once; else the run finds out."
+        default=None, ge=1, description="Maximum number of requests at once; the run adapts it if not set."
     )
 
     @field_validator("headers")
@@ -44,32 +44,36 @@ class ServerExtra(StrictSettings):
     def _one_line(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
         for name, value in headers.items():
             if not _can_be_sent(name + value.get_secret_value()):
-                raise ValueError(f"the header {name!r} holds a line break or other characters no header has")
+                raise ValueError(
+                    f"the header {name!r} contains a line break or another character that no header may have"
+                )
         return headers
 
     def has_header(self, *names: str) -> bool:
-        """Whether one of these headers is set, which are given in lower case."""
+        """Return whether one of these headers, given in lower case, is set."""
         return any(header.lower() in names for header in self.headers)
 
 
 class ToolLoopExtra(ServerExtra):
-    """What can be set for a model whose agents' tools are run here, and that is asked for JSON in several ways."""
+    """Settings of a model whose adapter runs the tools of agents itself and requests JSON in several modes."""
 
     from_files: ClassVar[FromFiles] = "any"
     structured: Literal["auto", "json_schema", "tool", "prompt"] = Field(
-        default="auto", description="How a judge is asked for JSON; auto finds the best way that the server accepts."
+        default="auto",
+        description="How JSON is requested from a judge; auto uses the best mode that the server supports.",
     )
     first_turn: Literal["free", "tool"] = Field(
-        default="free", description="tool: an agent has to call a tool in its first turn, before it may answer."
+        default="free", description="tool: an agent must call a tool in its first turn, before it may answer."
     )
 
 
 def check_base_url(
     model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "give the base URL alone"
 ) -> SplitResult:
-    """The parts of a model's base URL, which ends with no slash. Raises `AdapterConfigError`, which shows no secret.
+    """Return the parts of a model's base URL without a trailing slash. Raises `AdapterConfigError`, which shows no
+    secret.
 
-    `like` is an example of a right one, and `query` says what to do about a query in it.
+    `like` is an example of a valid URL, and `query` the cure if the URL has a query.
     """
     where = f"model {model.id!r}, endpoint_base_url"
     meant = complete_url(base_url)
@@ -78,25 +82,27 @@ def check_base_url(
     try:
         url = urlsplit(base_url)
         _ = url.port
-    except ValueError:  # whose message may hold a part of a password
-        raise AdapterConfigError(f"{where}: not a URL, or its port is not a number; it looks like {like}") from None
+    except ValueError:  # its message may contain a part of a password
+        raise AdapterConfigError(
+            f"{where}: it is not a URL, or its port is not a number; write it like {like}"
+        ) from None
     if url.scheme not in _PORTS or not url.hostname:
         raise AdapterConfigError(f"{where}: it must begin with http:// or https:// and name a host")
     if url.username is not None or url.password is not None:
-        raise AdapterConfigError(f"{where}: it holds a user name or password; put the key into endpoint_api_key")
+        raise AdapterConfigError(f"{where}: it contains a user name or password; put the key into endpoint_api_key")
     if url.query or url.fragment:
         raise AdapterConfigError(f"{where}: it has a query; {query}")
     if url.path.endswith(_METHODS):
-        raise AdapterConfigError(f"{where}: give the base URL, such as {like}, not that of one method")
+        raise AdapterConfigError(f"{where}: give the base URL, such as {like}, not the URL of one method")
     return url
 
 
 def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
-    """Whether secrets of the user's environment may be sent to the server.
+    """Return whether secrets of the user's environment may be sent to the server.
 
-    They go to this machine and to the servers of the base URLs `own`: where the environment points to, and the
-    provider itself. A configuration that came with a stranger's benchmark cannot have them sent elsewhere. Without a
-    base URL it is the SDK that knows where the provider is.
+    They may be sent to this machine and to the servers of the base URLs `own`: the one that the environment names, and
+    the provider's. The configuration of somebody else's benchmark cannot have them sent elsewhere. Without a base URL,
+    the SDK knows the address of the provider.
     """
     if base_url is None:
         return True
@@ -105,9 +111,10 @@ def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
 
 
 def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], variables: Iterable[str]) -> str | None:
-    """The API key: the model's, else that of the first environment variable of `variables` that is set.
+    """Return the API key: the model's, else that of the first environment variable of `variables` that is set.
 
-    Return None if there is none, or if `may_receive_secrets` does not allow to send that of the environment.
+    Return None if there is none, or if the key of the environment may not be sent to the server: see
+    `may_receive_secrets`.
     """
     if model.endpoint_api_key is not None:
         return model.endpoint_api_key.get_secret_value() or None
@@ -117,19 +124,21 @@ def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], v
 
 
 def check_api_key(model: ModelConfig, key: str | None, *, needed: str | None = None) -> None:
-    """Refuse a key that cannot be sent; and that there is none, where it is `needed`, which says why.
+    """Raise `AdapterConfigError` if the key cannot be sent in a header, or if it is missing although it is `needed`.
 
-    Raises `AdapterConfigError`.
+    `needed` is the message for a missing key; None if the server may do without one.
     """
     if key is None:
         if needed is not None:
             raise AdapterConfigError(f"model {model.id!r}: {needed}")
     elif not _can_be_sent(key):
-        raise AdapterConfigError(f"model {model.id!r}: the API key holds a line break or other characters no key has")
+        raise AdapterConfigError(
+            f"model {model.id!r}: the API key contains a line break or another character that no key may have"
+        )
 
 
 def _server(base_url: str) -> tuple[str, str, int | None] | None:
-    """Scheme, host and port; None for what is not a URL."""
+    """Return scheme, host and port; None if `base_url` is not a URL."""
     try:
         url = urlsplit(base_url)
         return url.scheme, url.hostname or "", url.port or _PORTS.get(url.scheme)

@@ -1,4 +1,4 @@
-"""What to do about a failed HTTP call, as far as the server's words or the base URL tell it."""
+"""How to fix a failed HTTP call, derived from the server's message or the base URL."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 NO_CREDIT: Final = "the account has no credit left, or its spending limit is reached"
 TOO_LONG: Final = (
-    "the request is longer than the model's context: shorten the question, or what a judge is shown, lower max_tokens, "
-    "or choose a model with a longer context"
+    "the request is longer than the model's context window: shorten the question or the judge's input, lower "
+    "max_tokens, or choose a model with a longer context"
 )
 WRITE_HTTPS: Final = "write https:// instead of http:// in endpoint_base_url"
-WRITE_HTTP: Final = "the server does not speak TLS there: write http:// instead of https:// in endpoint_base_url"
+WRITE_HTTP: Final = "the server does not use TLS on this port: write http:// instead of https:// in endpoint_base_url"
 
 _NO_CREDIT_CODES: Final = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}
@@ -36,47 +36,50 @@ _TAG: Final = re.compile(r"<[^<>]*>?")
 _LOOKED_AT: Final = 5000
 
 
-def has_no_credit(said: str, codes: AbstractSet[str]) -> bool:
-    """Return whether a server refuses a call because it is not paid for: no later attempt will do better."""
-    return bool(codes & _NO_CREDIT_CODES) or _NO_CREDIT_WORDS.search(said[:_LOOKED_AT]) is not None
+def has_no_credit(message: str, codes: AbstractSet[str]) -> bool:
+    """Return whether a server refused a call because it is not paid for, so that no retry can succeed."""
+    return bool(codes & _NO_CREDIT_CODES) or _NO_CREDIT_WORDS.search(message[:_LOOKED_AT]) is not None
 
 
-def cure_for_message(status: int, said: str, codes: AbstractSet[str]) -> str | None:
-    """Return what the words of an error say to do, which beats what its status says; None if nothing."""
-    said = said[:_LOOKED_AT]
-    if status in _TOO_LONG_STATUSES and (codes & _TOO_LONG_CODES or _TOO_LONG_WORDS.search(said)):
+def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str | None:
+    """Return the cure that the server's message suggests; None if it suggests none.
+
+    It is better than the cure for the status.
+    """
+    message = message[:_LOOKED_AT]
+    if status in _TOO_LONG_STATUSES and (codes & _TOO_LONG_CODES or _TOO_LONG_WORDS.search(message)):
         return TOO_LONG
-    return WRITE_HTTPS if _PLAIN_TO_TLS.search(said) else None
+    return WRITE_HTTPS if _PLAIN_TO_TLS.search(message) else None
 
 
-def cure_for_tls_error(said: str) -> str | None:
-    """Return what to do about a failed TLS handshake if the server answered it in plain text."""
-    upper = said.upper().replace(" ", "_")
+def cure_for_tls_error(message: str) -> str | None:
+    """Return the cure for a failed TLS handshake if the server answered in plain text; else None."""
+    upper = message.upper().replace(" ", "_")
     return WRITE_HTTP if any(word.upper() in upper for word in _TLS_TO_PLAIN) else None
 
 
 def cure_for_path(base_url: str, usual: str = "/v1") -> str:
-    """Return what to do about the path of a base URL that a server does not know; most servers have the `usual` one.
+    """Return the cure for a base URL whose path the server does not know; `usual` is the path of most servers.
 
-    No part of the path is repeated, as it may be a secret.
+    The path itself is not shown, as it may be a secret.
     """
     url = urlsplit(base_url)
     if url.path.strip("/"):
-        return f"check that endpoint_base_url ends as the server wants it (mostly {usual})"
-    return f"endpoint_base_url has no path: is it {url.scheme}://{url.netloc.rpartition('@')[2]}{usual}?"
+        return f"check that endpoint_base_url ends with the path that the server expects (usually {usual})"
+    return f"endpoint_base_url has no path; did you mean {url.scheme}://{url.netloc.rpartition('@')[2]}{usual}?"
 
 
-def find_page_text(said: str) -> str | None:
-    """Return the text of a web page that `said` quotes; None if there is none."""
-    found = _QUOTED_PAGE.search(said[:_LOOKED_AT])
+def find_page_text(message: str) -> str | None:
+    """Return the text of a web page that is quoted in `message`; None if there is none."""
+    found = _QUOTED_PAGE.search(message[:_LOOKED_AT])
     if found is None:
         return None
-    text = read_page_text(said[found.start() :].replace("\\n", " "))
+    text = read_page_text(message[found.start() :].replace("\\n", " "))
     return text.rstrip("'\" ") if text is not None else None
 
 
 def read_page_text(body: str) -> str | None:
-    """Return the text of a web page, without its tags, from the beginning; None if `body` is no web page."""
+    """Return the text of a web page without its tags; None if `body` is not a web page."""
     if _PAGE.match(body) is None:
         return None
     text = _TAG.sub(" ", _NOT_READ.sub(" ", body[:_LOOKED_AT]))

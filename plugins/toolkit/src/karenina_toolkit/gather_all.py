@@ -1,4 +1,4 @@
-"""Several works of one item at once, such as the judging of its traits."""
+"""Run several awaitables of one item at once, such as the scoring of its traits."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 
 async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
-    """The results of works that are under way at once, in their order. For stages that make several calls.
+    """Return the results of awaitables that run at once, in their order. For stages that make several calls.
 
-    Where one raises, the others go on to their end before it comes out here: a call that is under way is paid for, and
-    its reply is kept. (A task group cancels them.) Of several errors the first comes out, before all others one that
-    is not the stage's own: it ends the run, or leaves the item unfinished. Where the caller is cancelled, so are they.
+    If one raises, the others still run to their end before the error is raised: a call in flight is paid for, and its
+    reply is kept. (A task group would cancel them.) Of several errors the first is raised, except that a `RunError` or
+    `Unfinished`, which concerns more than the stage, goes first. If the caller is cancelled, all of them are.
     """
     ended = await asyncio.gather(*works, return_exceptions=True)
     errors = [one for one in ended if isinstance(one, BaseException)]

@@ -1,4 +1,4 @@
-"""What went wrong with an HTTP call, as `PortError`s that show no secret and no prompt. For adapters."""
+"""Failed HTTP calls as `PortError`s that show no secret and no prompt. For adapters."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from karenina_toolkit.reply_bounds import BrokenReply
 
 SHOWN_CHARACTERS = 300
 _LOOKED_AT = 2000
-_LONGEST_ERROR = 1_000_000  # characters; what is longer is no error object
-_WINDOW = 24  # characters in a row that are no chance agreement with the prompt
+_LONGEST_ERROR = 1_000_000  # characters; anything longer is not an error object
+_WINDOW = 24  # characters in a row that do not match the prompt by chance
 _SHORTEST = 6
 CURES: Final[Mapping[int, str]] = {
-    400: "see whether the server knows all parameters of this model's configuration",
+    400: "check that the server supports all parameters in this model's configuration",
     401: "check endpoint_api_key",
     402: NO_CREDIT,
     403: "check that the key may use this model",
-    404: "check model_name, and that endpoint_base_url is what the server wants",
+    404: "check model_name and endpoint_base_url",
 }
-"""What to do about a status, where the adapter knows nothing better."""
+"""The cure for each status, if the adapter has no better one."""
 
 
 class HTTPStatusError(PortError):
-    """An HTTP status of 300 or more. `server_text` is all that the server said, for the adapter's own eyes."""
+    """An HTTP status of 300 or more. `server_text` is the server's whole message, which must not be shown as it is."""
 
     def __init__(self, message: str, server_text: str, category: ErrorCategory, status: int, retry_after: float | None):
         super().__init__(message, category=category, status=status, retry_after=retry_after)
@@ -45,18 +45,18 @@ def status_error(
     prompt: Sequence[Message],
     cures: Mapping[int, str] = CURES,
 ) -> HTTPStatusError:
-    """The error for a reply with `status`, made of what the server said in `body`.
+    """Return the error for a reply with `status`, with the server's message from `body`.
 
-    `where` names the model and its server; `secrets` and the passages of `prompt` are masked in the message; `cures`
-    say for each status what the user may do, unless the server's words say it better.
+    `where` names the model and its server; `secrets` and passages of `prompt` are masked in the message; `cures` are
+    the cures by status, used unless the server's message suggests a better one.
     """
-    said, codes = _said(body)
+    said, codes = _read_message(body)
     category = category_of_status(status) if status >= 400 else ErrorCategory.PERMANENT
     cure = cure_for_message(status, said, codes) or cures.get(status, "")
     if has_no_credit(said, codes):
         category, cure = ErrorCategory.PERMANENT, NO_CREDIT
     elif status < 400:
-        cure = "the server redirects: set endpoint_base_url to where it really is"
+        cure = "the server redirects requests; set endpoint_base_url to the address that it names"
     page = read_page_text(body)
     shown = redact_text(said if page is None else f"a web page, {page}", secrets, prompt)
     message = f"{where} answered HTTP {status}{f': {shown}' if shown else ''}"
@@ -65,7 +65,7 @@ def status_error(
 
 
 def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
-    """The error for a reply of status 200 that is not JSON; it quotes the beginning, as far as that may be shown.
+    """Return the error for a reply of status 200 that is not JSON, with the beginning of the reply if it may be shown.
 
     `path` is as in `web_page_error`.
     """
@@ -79,9 +79,9 @@ def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Seque
 
 
 def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
-    """The error for a web page of the text `page` in the place of a reply; `path` says what to do about the address.
+    """Return the error for a web page with the text `page` in place of a reply; `path` is the cure for the address.
 
-    It is what another address of the server shows, so that the call is not repeated.
+    The category is permanent, because a retry would get the same page.
     """
     shown = redact_text(page, secrets, prompt)
     said = f"{where} sent a web page instead of JSON{f' ({shown})' if shown else ''}; {path}"
@@ -89,9 +89,10 @@ def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequen
 
 
 def find_system_error(error: BaseException) -> OSError | None:
-    """What the system said: the first of its errors below an SDK's, or its own cause.
+    """Return the first error of the operating system below an SDK's error, or its own cause.
 
-    HTTP clients hide it as a mere context, and contexts go on to what the caller was doing: hence not the last.
+    HTTP clients hide it as a mere context, and contexts continue with what the caller was doing: hence not the last
+    one.
     """
     found: BaseException | None = error
     while found is not None and not isinstance(found, OSError):
@@ -100,17 +101,17 @@ def find_system_error(error: BaseException) -> OSError | None:
 
 
 def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = ()) -> str:
-    """What may be shown of a server's `text`: some 300 characters on one line, no secret, nothing of the prompt."""
+    """Return at most 300 characters of a server's `text` on one line, without secrets and without the prompt."""
     for secret in sorted(secrets, key=len, reverse=True):
         if secret:
             text = text.replace(secret, "***")
-    text = text[:_LOOKED_AT]  # not before, or the half of a secret might be left
-    text = " ".join(_without_prompt(text, prompt).split())
+    text = text[:_LOOKED_AT]  # not earlier, or half of a secret might remain
+    text = " ".join(_mask_prompt(text, prompt).split())
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS].rstrip() + "…"
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that the server asks to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date)."""
+    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date)."""
     for name, unit in (("retry-after-ms", 0.001), ("Retry-After", 1.0)):
         value = headers.get(name)
         if value is None:
@@ -127,12 +128,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 def _until(date: str) -> float:
     try:
         return parsedate_to_datetime(date).timestamp() - time.time()
-    except (ValueError, OverflowError, TypeError):  # a year or a zone that no clock knows
+    except (ValueError, OverflowError, TypeError):  # a year or a time zone that does not exist
         return math.nan
 
 
-def _said(body: str) -> tuple[str, frozenset[str]]:
-    """The server's message, and the type and code that it gives; servers nest them in several ways."""
+def _read_message(body: str) -> tuple[str, frozenset[str]]:
+    """Return the server's message, and its error type and code; servers nest them differently."""
     if len(body) > _LONGEST_ERROR:
         return body[:_LONGEST_ERROR], frozenset()
     try:
@@ -147,11 +148,11 @@ def _said(body: str) -> tuple[str, frozenset[str]]:
         if isinstance(error.get(key), str):
             return str(error[key]), codes
     details = error.get("detail")
-    return _listed(details) if isinstance(details, list) else body, codes
+    return _join_details(details) if isinstance(details, list) else body, codes
 
 
-def _listed(details: Sequence[Any]) -> str:
-    """Problems in a list, each with its place. What stood there is left out, as it may be the whole request."""
+def _join_details(details: Sequence[Any]) -> str:
+    """Return the problems of a list, each with its place. Quoted input is left out, as it may be the whole request."""
     found = []
     for detail in details:
         place = ".".join(map(str, detail.get("loc") or ())) if isinstance(detail, dict) else ""
@@ -160,8 +161,8 @@ def _listed(details: Sequence[Any]) -> str:
     return "; ".join(found)
 
 
-def _without_prompt(text: str, prompt: Sequence[Message]) -> str:
-    """`text` with the passages masked that stand in the prompt, also where it was written as JSON."""
+def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
+    """Return `text` with passages of the prompt masked, also if they were written as JSON."""
     for message in prompt:
         if _SHORTEST <= len(message.content) < _WINDOW:
             text = text.replace(message.content, "[prompt]")

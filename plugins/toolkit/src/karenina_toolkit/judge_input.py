@@ -1,4 +1,4 @@
-"""What a judge is shown of an answer: the whole conversation, or the final message alone."""
+"""The part of an answer that a judge gets: the whole conversation, or only the final message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class JudgeInput:
-    """The text for a judge; or `error`, why the final message could not be had."""
+    """The text for a judge; or `error`, the reason why there is no final message."""
 
     text: str
     used_full_trace: bool
@@ -22,10 +22,11 @@ class JudgeInput:
 
 
 def make_judge_input(context: VerificationContext, *, full_trace: bool) -> JudgeInput:
-    """The input of a judge, and the result's root fields about it (the first stage that asks sets them).
+    """Return the input of a judge, and set the result's root fields about it (the first stage that calls this sets
+    them).
 
-    A plain answer is both the conversation and its end. The calling stage declares RAW_LLM_RESPONSE, TRACE_MESSAGES
-    and FINAL_AI_MESSAGE.
+    A plain answer is both the conversation and its final message. The calling stage declares RAW_LLM_RESPONSE,
+    TRACE_MESSAGES and FINAL_AI_MESSAGE.
     """
     trace = context.find_artifact(Keys.TRACE_MESSAGES) or []
     raw = context.get_artifact(Keys.RAW_LLM_RESPONSE)
@@ -36,7 +37,7 @@ def make_judge_input(context: VerificationContext, *, full_trace: bool) -> Judge
     else:
         final = context.find_artifact(Keys.FINAL_AI_MESSAGE)
         if final is None:
-            found = JudgeInput("", False, "the conversation does not end on an assistant message with text")
+            found = JudgeInput("", False, "the conversation does not end with an assistant message that has text")
         else:
             found = JudgeInput(final, False)
     context.offer_result_field("used_full_trace", found.used_full_trace)

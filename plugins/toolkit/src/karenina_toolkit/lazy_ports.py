@@ -1,4 +1,4 @@
-"""The ports of an adapter, whose modules are imported when the first port is made."""
+"""The ports of an adapter, with modules that are imported when the first port is made."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class LazyPorts:
     classes: Callable[[], PortClasses]
 
     def llm(self, model: ModelConfig) -> LLMPort:
-        """Return the port for plain text of `model`."""
+        """Return the port for plain text from `model`."""
         return self.classes()[0](model)
 
     def parser(self, model: ModelConfig) -> ParserPort:
-        """Return the port for JSON of `model`."""
+        """Return the port for JSON from `model`."""
         return self.classes()[1](model)
 
     def agent(self, model: ModelConfig) -> AgentPort:
-        """Return the port for agents of `model`."""
+        """Return the port for agents that run on `model`."""
         return self.classes()[2](model)

@@ -1,7 +1,7 @@
-"""Open what lies below a folder without following a link, so that nothing swapped in after a check leads out of it.
+"""Open files below a folder without following links, so that nothing swapped in after a check leads out of it.
 
 A path is resolved and checked first; it is then opened component by component, each relative to the folder before it.
-This needs a POSIX system.
+This requires a POSIX system.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from pathlib import Path
 from typing import IO, Final
 
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Flags with which a folder is opened."""
-# O_NONBLOCK: a FIFO would otherwise wait for a writer, before it is seen to be one.
+"""Flags for opening a folder."""
+# O_NONBLOCK: opening a FIFO would otherwise wait for a writer before its type can be checked.
 FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Flags with which a file is opened to read."""
+"""Flags for opening a file to read."""
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NotAFileError(OSError):
-    """What was opened is not a plain file."""
+    """The error for something that was opened and is not a regular file."""
 
 
 @contextmanager
 def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int]:
-    """Yield a descriptor of `folder`, which is `root` or lies below it; with `make`, missing folders are made.
+    """Yield a descriptor of `folder`, which is `root` or lies below it; with `make`, missing folders are created.
 
-    `root` is a resolved path. Raises `OSError`, also for a link on the way.
+    `root` must be a resolved path. Raises `OSError`, also for a link in the path.
     """
     if not folder.is_relative_to(root):
         raise OSError(errno.EXDEV, f"it does not lie in {root}")
@@ -50,13 +50,13 @@ def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int
 
 
 def open_file(root: Path, file: Path) -> IO[bytes]:
-    """Open a plain file below `root` to read. Raises `OSError`, also for a link on the way and for a FIFO."""
+    """Open a regular file below `root` to read. Raises `OSError`, also for a link in the path and for a FIFO."""
     with open_folder(root, file.parent) as folder:
         return open_file_at(file.name, folder)
 
 
 def open_file_at(name: str, folder: int) -> IO[bytes]:
-    """Open a plain file of an open folder to read. Raises `OSError`, also for a link and for a FIFO."""
+    """Open a regular file in an open folder to read. Raises `OSError`, also for a link and for a FIFO."""
     handle = os.open(name, FILE, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -65,9 +65,9 @@ def open_file_at(name: str, folder: int) -> IO[bytes]:
 
 
 def replace_file(root: Path, file: Path, content: bytes) -> None:
-    """Put a new file with `content` in the place of `file`, below `root`; missing folders are made.
+    """Replace `file`, below `root`, with a new file that has `content`; missing folders are created.
 
-    Other names (hard links) of the file that was there keep the old content. Raises `OSError`.
+    Hard links to the old file keep the old content. Raises `OSError`.
     """
     with open_folder(root, file.parent, make=True) as folder:
         mode = _mode_to_keep(file.name, folder)
@@ -86,7 +86,7 @@ def replace_file(root: Path, file: Path, content: bytes) -> None:
 
 
 def _mode_to_keep(name: str, folder: int) -> int | None:
-    """Return the mode of the file that is there. Raises `PermissionError` for one that is not to be written."""
+    """Return the mode of the existing file, None if there is none. Raises `PermissionError` if it is not writable."""
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Searching with a user's pattern under a time limit.
+"""Search with a user's pattern under a time limit.
 
-Patterns come from templates and rubrics, and the text from a model: a pattern that backtracks without end must not stop
-a run. The `regex` library reads the syntax of `re` and can stop a search; it is imported on first use.
+Patterns come from templates and rubrics, and the text from a model: a pattern with catastrophic backtracking must not
+stop a run. The `regex` library supports the syntax of `re` and a time limit; it is imported on first use.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHORT: Final = {"A": "ASCII", "S": "DOTALL", "I": "IGNORECASE", "M": "MULTILINE
 
 
 class BadPattern(ValueError):
-    """A pattern or a flag that cannot be used: `pattern` and the `reason`."""
+    """An error for a pattern or flag that cannot be used: `pattern` and the `reason`."""
 
     def __init__(self, pattern: str, reason: str) -> None:
         super().__init__(f"the pattern {pattern!r:.200} cannot be used: {reason}")
@@ -40,30 +40,30 @@ class BadPattern(ValueError):
 
 
 class PatternTimeout(ValueError):
-    """A search that did not end in time: `pattern`, and the `seconds` it was given."""
+    """An error for a search that took too long: `pattern`, and the time limit in `seconds`."""
 
     def __init__(self, pattern: str, seconds: float) -> None:
         super().__init__(
-            f"the search for {pattern!r:.200} did not end within {seconds:g} s: it backtracks too much on this text; "
-            "avoid nested or overlapping repetitions such as (a|aa)+, or make them possessive"
+            f"the search for {pattern!r:.200} did not finish within {seconds:g} s: it backtracks too much on this "
+            "text; avoid nested or overlapping repetitions such as (a|aa)+, or make them possessive"
         )
         self.pattern = pattern
         self.seconds = seconds
 
 
 def flag_names(flags: Flags) -> tuple[str, ...]:
-    """The full names of `flags`, sorted, each once.
+    """Return the full names of `flags`, sorted, each once.
 
     `flags` are names (`["IGNORECASE", "DOTALL"]` or `["I", "S"]`) or a number made of the constants of `re`
-    (`re.IGNORECASE | re.DOTALL`). ValueError for any other flag.
+    (`re.IGNORECASE | re.DOTALL`). Raises `ValueError` for any other flag.
     """
-    given: object = flags  # from a parameter it may be anything
+    given: object = flags  # parameters may be of any type
     if isinstance(given, int) and not isinstance(given, bool):
         if given < 0 or given & ~sum(_FLAGS.values()):
-            raise ValueError(f"the flags {given} hold a bit that is none of {', '.join(f're.{n}' for n in _FLAGS)}")
+            raise ValueError(f"the flags {given} contain a bit that is none of {', '.join(f're.{n}' for n in _FLAGS)}")
         return tuple(sorted(name for name, bit in _FLAGS.items() if given & bit))
     if not isinstance(given, list | tuple):
-        raise ValueError(f"flags are a list of names, such as ['IGNORECASE'], not {given!r:.200}")  # noqa: TRY004
+        raise ValueError(f"flags must be a list of names, such as ['IGNORECASE'], not {given!r:.200}")  # noqa: TRY004
     names: set[str] = set()
     for name in given:
         full = _SHORT.get(name, name) if isinstance(name, str) else None
@@ -74,7 +74,7 @@ def flag_names(flags: Flags) -> tuple[str, ...]:
 
 
 def compile_pattern(pattern: str, flags: Flags = ()) -> regex.Pattern[str]:
-    """The compiled `pattern`. BadPattern where it is empty (it would be found in every text) or malformed."""
+    """Return the compiled `pattern`. Raises `BadPattern` if it is malformed, or empty (it would match every text)."""
     import regex
 
     try:
@@ -82,7 +82,7 @@ def compile_pattern(pattern: str, flags: Flags = ()) -> regex.Pattern[str]:
     except ValueError as error:
         raise BadPattern(pattern, str(error)) from None
     if not pattern:
-        raise BadPattern(pattern, "an empty pattern is found in every text")
+        raise BadPattern(pattern, "an empty pattern matches every text")
     try:
         return regex.compile(pattern, sum(getattr(regex, name).value for name in names))
     except RecursionError as error:
@@ -100,7 +100,9 @@ def check_pattern(pattern: str) -> None:
 
 
 def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_LIMIT) -> regex.Match[str] | None:
-    """The first match of `pattern` in `text`, or None. PatternTimeout after `seconds`; BadPattern."""
+    """Return the first match of `pattern` in `text`, or None. Raises `PatternTimeout` after `seconds`, and
+    `BadPattern`.
+    """
     compiled = compile_pattern(pattern, flags)
     try:
         return compiled.search(text, timeout=seconds)
@@ -111,9 +113,9 @@ def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_
 def find_all(
     pattern: str, text: str, flags: Flags = (), *, limit: int | None = None, seconds: float = TIME_LIMIT
 ) -> list[regex.Match[str]]:
-    """The matches of `pattern` in `text` that do not overlap, in their order; the first `limit` where one is given.
+    """Return the non-overlapping matches of `pattern` in `text` in their order; at most `limit`, if given.
 
-    `seconds` is for all of them together. PatternTimeout after that; BadPattern.
+    `seconds` is the limit for all of them together. Raises `PatternTimeout` after that, and `BadPattern`.
     """
     compiled = compile_pattern(pattern, flags)
     try:

@@ -1,8 +1,8 @@
-"""Bounds on what a server may send in one reply: bytes after unpacking, seconds, nesting, numbers.
+"""Bounds on one reply of a server: bytes after decompression, seconds, nesting, numbers.
 
-A reply that is outside of them costs its item an error and nothing else. Adapters and tool sources read
-`ReplyBounds.of` the model that they are given; the port factory fills the run's settings in.
-`karenina_toolkit.reply_body` applies the bounds to the bodies that an SDK reads.
+A reply that exceeds them costs its item an error and nothing else. Adapters and tool sources call `ReplyBounds.of` with
+their model; the port factory sets the run's settings in the model. `karenina_toolkit.reply_body` applies the bounds to
+bodies that an SDK reads.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 DEEPEST: Final = 200
-"""Lists and objects inside of each other that the JSON of a reply may hold."""
+"""Maximum nesting of lists and objects in the JSON of a reply."""
 MOST_VALUES: Final = 2_000_000
-"""Values that the JSON of a reply may hold: an empty object of 2 bytes takes 72 in memory."""
+"""Maximum number of values in the JSON of a reply: an empty object of 2 bytes takes 72 in memory."""
 
 
 class ReplyTooLarge(PortError):
-    """A reply that exceeds a bound. The same call would bring the like again, so it is not repeated."""
+    """An error for a reply that exceeds a bound. It is permanent, because a retry would get a similar reply."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.PERMANENT)
 
 
 class BrokenReply(PortError):
-    """A reply that cannot be read. The call is repeated as after other errors of the server."""
+    """An error for a reply that cannot be read. The call is retried as after other server errors."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.SERVER)
@@ -40,32 +40,33 @@ class BrokenReply(PortError):
 
 @dataclass(frozen=True, slots=True)
 class ReplyBounds:
-    """The bounds of one model's replies: bytes after unpacking, and seconds of a reply that is streamed."""
+    """The bounds on one model's replies: bytes after decompression, and seconds for a streamed reply."""
 
     max_bytes: int = MAX_REPLY_BYTES
     stream_seconds: float = STREAM_TIMEOUT
 
     @classmethod
     def of(cls, model: ModelConfig) -> Self:
-        """Return the bounds that the model's configuration sets, with the defaults for those that it does not."""
+        """Return the bounds of the model's configuration, with defaults for those that it does not set."""
         return cls(model.max_reply_bytes or MAX_REPLY_BYTES, model.stream_timeout or STREAM_TIMEOUT)
 
     def check_size(self, where: str, size: int) -> None:
-        """Raise `ReplyTooLarge` if `size` bytes are more than a reply may have; `where` names the server."""
+        """Raise `ReplyTooLarge` if `size` bytes exceed the bound; `where` names the server."""
         if size > self.max_bytes:
             raise ReplyTooLarge(
-                f"{where} sent a reply of more than {self.max_bytes} bytes (after unpacking), which was cut off; "
-                "raise max_reply_bytes if such replies are wanted"
+                f"{where} sent a reply of more than {self.max_bytes} bytes (decompressed), which was discarded; "
+                "raise max_reply_bytes to accept such replies"
             )
 
 
 def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
-    """Return the JSON value that `raw` holds, read with `loads`.
+    """Return the JSON value in `raw`, read with `loads`.
 
-    Raises `ValueError` if it is not JSON, nested deeper than `DEEPEST` levels, or of more than `MOST_VALUES` values.
+    Raises `ValueError` if it is not JSON, is nested deeper than `DEEPEST` levels, or has more than `MOST_VALUES`
+    values.
     """
     if len(raw) > MOST_VALUES and count_value_marks(raw) > MOST_VALUES:
-        raise ValueError(f"its JSON holds more than {MOST_VALUES} values")
+        raise ValueError(f"its JSON has more than {MOST_VALUES} values")
     try:
         value = loads(raw)
     except RecursionError:
@@ -97,7 +98,7 @@ def _inside(value: Any) -> Any:
 
 
 def find_port_error(error: BaseException | None) -> PortError | None:
-    """Return the `PortError` that an SDK wrapped in errors of its own, if there is one."""
+    """Return the `PortError` below the errors in which an SDK wrapped it; None if there is none."""
     seen = 0
     while error is not None and seen < 20:
         if isinstance(error, PortError):

@@ -1,6 +1,6 @@
-"""What is checked in every reply before the run uses it: numbers of tokens, ids, texts, and the number of tool calls.
+"""Sanitize every reply before the run uses it: token counts, ids, texts, and the number of tool calls.
 
-The port factory applies these checks to the replies of all adapters, so that no reply can spoil what stores it.
+The port factory applies this to the replies of all adapters, so that no reply can break what stores it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from karenina_core.text import replace_surrogates, replace_surrogates_in
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyTooLarge, check_depth
 
 MOST_TOKENS: Final = 10**12
-"""The largest number of tokens that is believed: sums of many of them still fit into 64 bits."""
+"""The largest number of tokens that is accepted: sums of many of them still fit into 64 bits."""
 MOST_TOOL_CALLS: Final = 500
-"""Calls of tools that one reply may ask for."""
+"""Maximum number of tool calls in one reply."""
 
 
 _WHOLE: Final = {int}
 
 
 def read_token_count(value: object) -> int:
-    """Return the number of tokens that a reply names as `value`: 0 if it is no number, at most `MOST_TOKENS`."""
+    """Return the number of tokens in a reply's `value`: 0 if it is not a number, at most `MOST_TOKENS`."""
     if isinstance(value, float):
         value = 0 if math.isnan(value) else MOST_TOKENS if math.isinf(value) and value > 0 else _floor(value)
     if not isinstance(value, int):
@@ -37,15 +37,13 @@ def _floor(value: float) -> int:
 
 
 def check_tool_call_count(where: str, calls: Sized) -> None:
-    """Raise `ReplyTooLarge` if a reply of the server `where` asks for more than `MOST_TOOL_CALLS` calls."""
+    """Raise `ReplyTooLarge` if a reply of the server `where` has more than `MOST_TOOL_CALLS` tool calls."""
     if len(calls) > MOST_TOOL_CALLS:
-        raise ReplyTooLarge(
-            f"{where} sent a reply with {len(calls)} calls of tools; at most {MOST_TOOL_CALLS} are carried out"
-        )
+        raise ReplyTooLarge(f"{where} sent a reply with {len(calls)} tool calls; at most {MOST_TOOL_CALLS} are allowed")
 
 
 def sanitize_llm_reply(reply: LLMReply) -> LLMReply:
-    """Return the reply with counts that can be stored and texts that can be written."""
+    """Return the reply with counts that can be stored and texts that can be encoded."""
     usage, text = sanitize_usage(reply.usage), _text(reply.text)
     model, reasoning = _optional(reply.model), _optional(reply.reasoning)
     if usage is reply.usage and text is reply.text and model is reply.model and reasoning is reply.reasoning:
@@ -54,7 +52,7 @@ def sanitize_llm_reply(reply: LLMReply) -> LLMReply:
 
 
 def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
-    """Return the reply with counts that can be stored and texts that can be written."""
+    """Return the reply with counts that can be stored and texts that can be encoded."""
     usage, text, model = sanitize_usage(reply.usage), _text(reply.text), _optional(reply.model)
     if usage is reply.usage and text is reply.text and model is reply.model:
         return reply
@@ -62,9 +60,9 @@ def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
 
 
 def sanitize_turn(where: str, turn: Turn) -> Turn:
-    """Return the turn with counts that can be stored and texts that can be written.
+    """Return the turn with counts that can be stored and texts that can be encoded.
 
-    Raises `BrokenReply` for ids that cannot be written and for arguments nested too deeply, and `ReplyTooLarge`.
+    Raises `BrokenReply` for ids that cannot be encoded and for arguments nested too deeply, and `ReplyTooLarge`.
     """
     message = _message(where, turn.message)
     return replace(
@@ -77,7 +75,7 @@ def sanitize_turn(where: str, turn: Turn) -> Turn:
 
 
 def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
-    """Return the reply with counts that can be stored and texts that can be written. Raises as `sanitize_turn`."""
+    """Return the reply with counts that can be stored and texts that can be encoded. Raises as `sanitize_turn`."""
     return replace(
         reply,
         trace=tuple(_message(where, message) for message in reply.trace),
@@ -87,7 +85,7 @@ def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
 
 
 def sanitize_usage(usage: Usage) -> Usage:
-    """Return the usage with each count between 0 and `MOST_TOKENS`; the same object if they are."""
+    """Return the usage with each count between 0 and `MOST_TOKENS`; the same object if nothing changes."""
     counts = (
         usage.input_tokens,
         usage.output_tokens,
@@ -121,7 +119,7 @@ def _call(where: str, call: ToolCall) -> ToolCall:
 
 def _check_id(where: str, id: str | None) -> None:
     if id is not None and replace_surrogates(id) is not id:
-        raise BrokenReply(f"{where} sent no usable reply: the id of a tool call holds half of a surrogate pair")
+        raise BrokenReply(f"{where} sent no usable reply: the id of a tool call contains half of a surrogate pair")
 
 
 def _values(where: str, values: Any) -> Any:

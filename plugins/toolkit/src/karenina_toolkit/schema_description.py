@@ -1,7 +1,7 @@
-"""How a judge is shown the form that it fills: a line for each field of a JSON Schema.
+"""Descriptions of a JSON Schema for a judge's prompt: one line for each field.
 
-Servers that constrain a reply by a schema do not all show it to the model, and small models read a list better than a
-schema, so prompts carry one.
+Servers that constrain a reply by a schema do not always show the schema to the model, and small models follow a list
+better than a schema, so prompts contain one.
 """
 
 from __future__ import annotations
@@ -23,19 +23,18 @@ _DEEPEST: Final = 4
 
 
 def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None = None) -> str:
-    """The fields of an object's JSON Schema, a line each: name, description, kind of value, and a hint where there is
-    one."""
+    """Return one line for each field of an object's JSON Schema: name, description, type, and its hint, if any."""
     lines = []
     for name, part in schema.get("properties", {}).items():
         description = " ".join(str(part.get("description", "")).split())
         hint = " ".join((hints or {}).get(name, "").split())
-        told = f"{name}: {description}" if description else name
-        lines.append(f"- {told} ({describe_type(part, schema)})" + (f" Hint: {hint}" if hint else ""))
+        line = f"{name}: {description}" if description else name
+        lines.append(f"- {line} ({describe_type(part, schema)})" + (f" Hint: {hint}" if hint else ""))
     return "\n".join(["Fields:", *lines])
 
 
 def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """What values fit a part of a JSON Schema, in words: `list of text or null`, `one of "a", "b"`."""
+    """Return in words which values match a part of a JSON Schema: `list of text or null`, `one of "a", "b"`."""
     if depth > _DEEPEST:
         return "..."
     if "$ref" in part:

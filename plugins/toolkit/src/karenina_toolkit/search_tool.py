@@ -1,4 +1,4 @@
-"""Search tools: where a judge's claims can be looked up. Plugins bring them; a program may give a function instead."""
+"""Search tools, which look up a judge's claims. Plugins provide them; a program may use a function instead."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import ClassVar, Protocol
 
 
 class SearchTool(Protocol):
-    """A way to look something up, chosen in the configuration by its `name`. One object serves all items at once."""
+    """A tool that looks something up, selected in the configuration by its `name`. One object serves all items."""
 
     name: ClassVar[str]
 
     def unavailable(self) -> str | None:
-        """Why it cannot be used on this machine, and what to do about it; None where it can. Asks nobody."""
+        """Return why it cannot be used on this machine, with the cure; None if it can. Makes no request."""
 
     async def search(self, query: str) -> str:
-        """What was found, as text for a judge.
+        """Return the search results as text for a judge.
 
-        May raise: the caller goes on without. A `PortError` says by its category whether it is worth another try.
+        If it raises, the caller continues without results. The category of a `PortError` says whether a retry may help.
         """

@@ -1,4 +1,4 @@
-"""Services that stages consult and that are no models: one question to one of them."""
+"""Calls of services that stages use and that are not models, such as a search."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 async def call_service(ask: Ask, limit: float) -> str:
-    """What `ask` brings within `limit` seconds. Raises `PortError`, with what it raised in words.
+    """Return the result of `ask` within `limit` seconds. Raises `PortError` with the text of any other error.
 
-    A plain function runs in a thread, which is left alone where it hangs, so that the time limit holds.
+    A plain function runs in a thread, which is abandoned if it hangs, so that the time limit holds.
     """
     time_out = asyncio.timeout(limit)
     try:
@@ -28,6 +28,6 @@ async def call_service(ask: Ask, limit: float) -> str:
         raise
     except Exception as error:
         if isinstance(error, TimeoutError) and time_out.expired():
-            message = f"TimeoutError: it said nothing for {limit:g} s (request_timeout)"
+            message = f"TimeoutError: it did not answer within {limit:g} s (request_timeout)"
             raise PortError(message, category=ErrorCategory.TIMEOUT) from None
         raise PortError(f"{type(error).__name__}: {error}", category=ErrorCategory.PERMANENT) from error

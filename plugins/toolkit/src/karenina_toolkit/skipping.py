@@ -1,4 +1,4 @@
-"""Skipping what an earlier stage has failed already: the findings that do it, and what each is called in a skip."""
+"""Skip a stage because an earlier finding failed the answer, with the reason for each finding."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _FAILS: Final[Mapping[str, tuple[bool, str]]] = {
 
 
 def skip_if_failed(context: VerificationContext, *findings: AnyKey) -> bool | Skip:
-    """For `Stage.should_run`: True, or a skip that says which of these findings has failed the answer.
+    """Return True, or a skip with the first of these findings that failed the answer. For `Stage.should_run`.
 
     A finding is RECURSION_LIMIT_REACHED, RESPONSE_REFUSED, TRACE_VALIDATION_FAILED, ABSTENTION_DETECTED or
-    SUFFICIENCY_DETECTED (which fails where it is False), and the calling stage declares it as optional. One that nobody
-    made fails nothing. The first that fails is named.
+    SUFFICIENCY_DETECTED (which fails if it is False), and the calling stage declares it as optional. A missing finding
+    fails nothing.
     """
     for finding in findings:
         failing, why = _FAILS[finding.name]

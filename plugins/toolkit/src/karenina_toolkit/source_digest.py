@@ -1,4 +1,4 @@
-"""Digests of folders whose files decide a result, by which a change in them is noticed."""
+"""Digests of folders whose files affect a result, so that changes in them are noticed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Final
 from karenina_core.models.source_folder import SourceFolder
 
 MOST_READ: Final = 10_000_000_000
-"""Bytes of a folder whose content is compared; of files beyond them, size and time of change are."""
+"""Bytes of a folder that are hashed; of files beyond them, only size and modification time are."""
 
 
 def digest_folders(sources: Iterable[SourceFolder]) -> str:
-    """Return the digests of `sources`, in their order; empty without any."""
+    """Return the digests of `sources`, in their order; empty if there are none."""
     return " ".join(digest_folder(source) for source in sources)
 
 
 def digest_folder(source: SourceFolder) -> str:
-    """Return a digest of the names and contents of all that lies in a folder, with what cannot be read left out.
+    """Return a digest of the names and contents of all files in a folder, without those that cannot be read.
 
-    It does not depend on where the folder stands. A folder that several links point at is read once.
+    It does not depend on the location of the folder. A folder that several links point to is read once.
     """
     found = hashlib.sha256()
     bounds = (source.within or source.path).resolve()
@@ -35,8 +35,8 @@ def digest_folder(source: SourceFolder) -> str:
         for entry in sorted(_entries(folder), key=lambda entry: entry.name):
             if source.ignores(entry.name):
                 continue
-            path, said = Path(entry.path), name + entry.name
-            found.update(f"{said!a} ".encode())
+            path, relative = Path(entry.path), name + entry.name
+            found.update(f"{relative!a} ".encode())
             if entry.is_symlink():
                 found.update(f"-> {str(path.readlink())!a} ".encode())
                 path = _target(path)
@@ -44,7 +44,7 @@ def digest_folder(source: SourceFolder) -> str:
                     continue
             if path.is_dir():
                 read.add(path)
-                inner.append((path, f"{said}/"))
+                inner.append((path, f"{relative}/"))
             elif path.is_file():
                 content, room = _content(path, room)
                 found.update(content)
@@ -61,7 +61,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _target(link: Path) -> Path:
-    """What a link points at; the link itself where it leads in a circle."""
+    """Return the target of a link, or the link itself if it leads in a circle."""
     try:
         return link.resolve()
     except (OSError, RuntimeError):
@@ -69,9 +69,9 @@ def _target(link: Path) -> Path:
 
 
 def _content(path: Path, room: int) -> tuple[bytes, int]:
-    """What stands for a file's content, and the bytes of the folder that may still be read after it."""
+    """Return a digest of the file's content, and the bytes of the folder that may still be read."""
     try:
-        # O_NONBLOCK: it may have become a FIFO meanwhile.
+        # O_NONBLOCK: it may have been replaced by a FIFO.
         with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
             found = os.fstat(file.fileno())
             if found.st_size > room:

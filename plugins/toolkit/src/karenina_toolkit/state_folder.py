@@ -1,4 +1,4 @@
-"""The folder in which Karenina keeps what one user's runs leave behind, and checks that nobody else wrote into it."""
+"""The folder for the state of one user's runs, with checks that no other user wrote into it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Final
 from karenina_core.errors import ConfigError
 
 MOST_BYTES: Final = 100_000_000
-"""Bytes of a file in the folder; none of Karenina's has more."""
+"""Maximum size of a file in the folder; Karenina writes none that is larger."""
 
 
 class UserStateError(ConfigError):
-    """A file of the state folder that cannot be trusted or read."""
+    """An error for a file of the state folder that cannot be trusted or read."""
 
     def __init__(self, problem: str) -> None:
         super().__init__([problem])
 
 
 def state_folder() -> Path:
-    """Return the state folder of the user, which need not exist.
+    """Return the user's state folder, which may not exist.
 
     It is `KARENINA_STATE_HOME`, else `karenina` in `XDG_STATE_HOME`, else `~/.local/state/karenina`. Raises
     `UserStateError` if `KARENINA_STATE_HOME` is not an absolute path; a relative `XDG_STATE_HOME` is ignored, as its
@@ -42,14 +42,14 @@ def state_folder() -> Path:
 
 
 def make_own_folder(folder: Path) -> None:
-    """Make a folder below the state folder, for the user alone. Raises `UserStateError` and `OSError`."""
+    """Create a folder below the state folder that only the user can access. Raises `UserStateError` and `OSError`."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_own_folder(folder)
     folder.chmod(0o700)
 
 
 def check_own_folder(folder: Path) -> None:
-    """Check that only the user can put files into the folder. Raises `UserStateError`, and `FileNotFoundError`."""
+    """Raise `UserStateError` if others can put files into the folder, `FileNotFoundError` if it does not exist."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
         raise UserStateError(f"the state folder {folder} is not a folder: remove it")
@@ -58,12 +58,13 @@ def check_own_folder(folder: Path) -> None:
     if found.st_mode & 0o022:
         mode = stat.S_IMODE(found.st_mode)
         raise UserStateError(
-            f"the state folder {folder} can be written by others (mode {mode:04o}): look into it, and `chmod 700` it"
+            f"the state folder {folder} is writable by others (mode {mode:04o}): check its content, then "
+            "run `chmod 700` on it"
         )
 
 
 def find_file_flaw(found: os.stat_result) -> str | None:
-    """Return why an open file may hold what others wrote; None if it is the user's alone."""
+    """Return why an open file may contain data of another user; None if it is private."""
     if not stat.S_ISREG(found.st_mode):
         return "it is not a regular file"
     if found.st_uid != os.geteuid():
