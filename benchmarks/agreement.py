@@ -86,7 +86,7 @@ def contains(response: str, gold: str) -> bool:
 
 
 def says_gold(response: str, gold: Iterable[str]) -> bool:
-    """What the templates here compare by, on the whole response: what Karenina would say without the judge."""
+    """Return the verdict of the template's comparison on the whole response, without a judge."""
     return re.search(gold_pattern(gold), response, re.IGNORECASE | re.DOTALL) is not None
 
 

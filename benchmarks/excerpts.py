@@ -105,7 +105,7 @@ def reordered(quote: str, chance: random.Random) -> str | None:
 
 
 def told(excerpt: str, text: str) -> str:
-    """What the search makes of an excerpt."""
+    """Return the result of the search for an excerpt."""
     searched = SearchableText(text)
     match = searched.find(excerpt, THRESHOLD)
     return match.kind if match is not None else searched.why_missing(excerpt).kind

@@ -34,7 +34,7 @@ def code(item: int) -> str:
 
 
 class Server:
-    """What all connections share: the settings, and counts."""
+    """The settings and counts that all connections share."""
 
     def __init__(self, latency: float, allowed: int, every: int, retry_after: str) -> None:
         self.latency = latency

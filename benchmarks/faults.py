@@ -192,7 +192,7 @@ def command(file: Path, server: Server, output: str, *more: str) -> list[str]:
 
 
 def environment(run: int) -> dict[str, str]:
-    """What a run is given, so that the server knows its requests."""
+    """Return the arguments of a run, so that the server recognises its requests."""
     return {**os.environ, "OPENAI_API_KEY": f"run-{run}"}
 
 
@@ -237,7 +237,7 @@ def finished(given: list[str], folder: Path) -> str:
 
 
 def results(file: Path) -> dict[str, dict[str, Any]]:
-    """What a file of results says of each item. Ends the script where one is there twice."""
+    """Return the results of a file by item. Ends the script if an item occurs twice."""
     found: dict[str, dict[str, Any]] = {}
     _header, *lines = file.read_text().splitlines()
     for line in lines:
@@ -268,7 +268,7 @@ def asked_twice(server: Server, kills: dict[int, Kill]) -> tuple[int, int, float
 
 
 def used(asked: Asked, reply: Reply, kill: Kill, server: Server) -> bool:
-    """Whether something had come of a reply before its run was killed: a judge's call, a result."""
+    """Return whether a reply was used before its run was killed: by a judge's call or a result."""
     id, of_judge = asked
     return id in kill.ended or (not of_judge and reply.run in server.came.get((id, True), ()))
 

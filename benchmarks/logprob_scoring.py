@@ -1,4 +1,4 @@
-"""Whether a small judge agrees better with people where its verdicts are scored by token probability.
+"""Agreement of a small judge with people, with and without scores from token probabilities.
 
     python benchmarks/logprob_scoring.py nq301 --rows 240
     python benchmarks/logprob_scoring.py xstest --rows 180 --judge qwen2.5-coder-1.5b
@@ -53,7 +53,7 @@ CONTENT_FREE = ("N/A", "", "[MASK]")
 SEED = 2021
 SLOTS = 2
 FLOOR = math.log(1e-6)
-"""What an option counts that is not among the twenty likeliest tokens."""
+"""The probability of an option that is not among the twenty likeliest tokens."""
 
 Scores = dict[str, float]
 
@@ -216,7 +216,7 @@ def drawn(rows: list[dict[str, Any]], task: Task, size: int) -> tuple[list[dict[
 
 @dataclass(frozen=True)
 class Judged:
-    """What came out for one row: the label, the JSON's value, the scores, and those without content."""
+    """The figures of one row: the label, the value of the JSON, the scores, and those without content."""
 
     label: str
     value: str

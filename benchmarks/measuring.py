@@ -1,4 +1,4 @@
-"""What the benchmarks share: the questions that they ask, the bare loop, and how figures and targets are printed."""
+"""Shared parts of the benchmarks: their questions, the bare loop, and the printing of figures and targets."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Spent:
 
 
 def bare_loop(url: str, count: int, at_once: int) -> Spent:
-    """What asking and judging `count` questions takes with aiohttp and nothing else.
+    """Return the time to answer and judge `count` questions with aiohttp only.
 
     So many workers as calls at once send an answer's request and then its judge's, and look at the code word.
     """
@@ -92,7 +92,7 @@ class Target:
 
     @property
     def met(self) -> bool | None:
-        """Whether it is met; None where it was not measured."""
+        """Whether it is met; None if it was not measured."""
         if self.figure is None:
             return None
         return self.figure >= self.bound if self.least else self.figure <= self.bound

@@ -1,4 +1,4 @@
-"""What a question costs in CPU time: Karenina beside the bare loop and other frameworks, against one server.
+"""The CPU time of a question: Karenina beside a bare loop and other frameworks, against one server.
 
     python benchmarks/overhead.py --peer-python floor=.../python --peer-python pyeval=.../python
     python benchmarks/overhead.py                         without the peers: our own bare loop alone

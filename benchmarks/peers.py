@@ -54,7 +54,7 @@ class Way:
     count: int
 
     def figures(self, url: str) -> dict[str, Any]:
-        """What the command prints when it asks the server at `url` (without `/v1`). Raises `SystemExit`."""
+        """Return the output of the command against the server at `url` (without `/v1`). Raises `SystemExit`."""
         environment = {**ENVIRONMENT, "FAKE_BASE": url}
         done = subprocess.run(self.command, capture_output=True, text=True, env=environment, check=False)
         lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]

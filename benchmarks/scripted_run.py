@@ -51,7 +51,7 @@ def write_questions(file: Path, count: int, wrong: int = 0) -> Path:
 
 
 def measured(*arguments: str | Path) -> dict[str, Any]:
-    """What a process of this file says of itself. Python writes its compiled files, as it does for users."""
+    """Return the report of a process of this file. Python writes its compiled files, as it does for users."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     command = [sys.executable, __file__, *map(str, arguments)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True)

@@ -54,7 +54,7 @@ def extras(checkout: Path) -> dict[str, str | None]:
 
 
 def survey(names: list[str]) -> Catalog:
-    """What the distributions `names` own: stages, adapters, artifacts, prompts, tool sources, executors, settings."""
+    """Return the stages, adapters, artifacts, prompts, tool sources, executors and settings of the distributions."""
     points: list[EntryPoint] = [point for name in names for point in distribution(name).entry_points]
     plugins = Plugins.discover(found=[point for point in points if point.group in GROUPS])
     broken = [info for info in plugins.describe() if info.state != "loaded"]

@@ -92,7 +92,7 @@ class _Slow:
 
 @dataclass
 class Seen:
-    """What a run left to look at. `error` is why there was none."""
+    """The outcome of a run; `error` is the reason if it could not start."""
 
     models: Models
     root: Path
@@ -114,12 +114,12 @@ class Seen:
 
     @property
     def for_excerpts(self) -> list[str]:
-        """What judges were told where they were asked for excerpts."""
+        """Return the prompts of judges that ask for excerpts."""
         return [one.text for one in self.models.requests if one.schema is not None and "confidence" in str(one.schema)]
 
     @property
     def for_risks(self) -> list[str]:
-        """What judges were told where they were asked how likely excerpts are invented."""
+        """Return the prompts of judges that ask how likely excerpts are invented."""
         return [one.text for one in self.models.requests if one.schema is not None and "'risk'" in str(one.schema)]
 
     def agents(self, task: str) -> list[Any]:
@@ -144,7 +144,7 @@ class Judge:
     fails: ErrorCategory | None = None
 
     def filling(self) -> Callable[[object, Mapping[str, Any], CallInfo], dict[str, Any]]:
-        """What fills schemas during one run."""
+        """Return the function that fills schemas during one run."""
         left = [self.fails] if self.fails is not None else []
 
         def fill(messages: object, schema: Mapping[str, Any], info: CallInfo) -> dict[str, Any]:

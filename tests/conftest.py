@@ -1,4 +1,4 @@
-"""What the tests of the whole share: no network but this machine's own, and wheels built outside the repository."""
+"""Shared fixtures of the tests of the whole project: loopback network only, and wheels built outside the repository."""
 
 from __future__ import annotations
 

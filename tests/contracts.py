@@ -21,7 +21,7 @@ PARSE_OPTIONAL = {
 
 @dataclass(frozen=True)
 class Contract:
-    """What one stage declares."""
+    """The declarations of one stage."""
 
     name: str
     slot: Slot | None

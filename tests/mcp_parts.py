@@ -1,4 +1,4 @@
-"""What runs with MCP servers share: a model that calls tools as it is told, and a note of every process of a server."""
+"""Shared parts of runs with MCP servers: a model that calls given tools, and a record of every server process."""
 
 from __future__ import annotations
 

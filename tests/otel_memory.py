@@ -18,7 +18,7 @@ trace.set_tracer_provider(_PROVIDER)
 
 @dataclass(frozen=True)
 class Told:
-    """What was told since the last time that somebody looked."""
+    """The telemetry that was recorded since the last call of `told_of`."""
 
     spans: Sequence[ReadableSpan]
 
@@ -34,7 +34,7 @@ class Told:
 
 
 def told_of() -> Told:
-    """What was told, which is forgotten then."""
+    """Return the recorded telemetry and clear it."""
     found = _KEPT.get_finished_spans()
     _KEPT.clear()
     return Told(found)

@@ -62,7 +62,7 @@ def investigator(*steps: Body) -> Callable[[Body], str | Body]:
 
 
 def filled(schema: Body, prompt: str) -> Body:
-    """What an extracting judge makes of a report."""
+    """Return the values that an extracting judge finds in a report."""
     code = re.search(r"QX\d+", prompt)
     score = 4 if "Score: a whole number" in prompt else True
     values = {"code": code[0] if code else None, "reasoning": "as reported", "score": score}

@@ -41,7 +41,7 @@ class Models(ScriptedModels):
         return LLMReply(f"Answer {number} of {info.question_id}.", ASKED)
 
     def of_port(self, port: str) -> list[str]:
-        """What was asked through a port, in words."""
+        """Return the requests of a port as texts."""
         return [request.text for request in self.requests if request.port == port]
 
 

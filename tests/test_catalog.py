@@ -1,4 +1,4 @@
-"""What the core says about who owns what is what the members declare."""
+"""The catalog of names and owners in the core matches the declarations of the members."""
 
 from __future__ import annotations
 

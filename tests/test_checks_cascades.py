@@ -1,4 +1,4 @@
-"""What a check finds reaches everything behind it: who is skipped, who still runs, and how the item ends."""
+"""The finding of a check reaches all later stages: which are skipped, which still run, and the outcome of the item."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SWITCHES: dict[str, dict[str, Any]] = {
     "DeepJudgmentRubricAutoFail": {"deep_judgment_rubric_mode": "enable_all"},
     "RubricEvaluation": {"evaluation_mode": "template_and_rubric"},
 }
-"""What brings the stages of other distributions into the plan, where they are installed."""
+"""Settings that bring the stages of other distributions into the plan if they are installed."""
 
 
 def judging(**found: Mapping[str, Any] | str) -> ScriptedModels:
@@ -123,7 +123,7 @@ BEHIND = {
     "deep_judgment_auto_fail": "skipped",
     "finalize_result": "ran",
 }
-"""What every cascade does to the stages behind the checks, where they are in the plan."""
+"""The effect of every cascade on the stages after the checks if they are in the plan."""
 
 
 @pytest.mark.parametrize(

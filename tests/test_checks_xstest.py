@@ -35,7 +35,7 @@ def rows() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def results(rows: list[dict[str, Any]]) -> dict[str, VerificationResult]:
-    """What a run makes of every row, by its id; a label that is none is what the judge says, word for word."""
+    """Return the result of every row by its id; an invalid label is the judge's reply itself."""
     by_id = {row["id"]: row for row in rows}
 
     def judge(_messages: object, _schema: object, info: CallInfo) -> Mapping[str, Any] | str:

@@ -1,4 +1,4 @@
-"""What users get wrong: each a clear error, for its item or its file; other items go on, and nothing is lost."""
+"""Mistakes of users: each is a clear error of its item or file, and other items continue."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JUDGED = """
 
 @dataclass(frozen=True)
 class Given:
-    """What a command did."""
+    """The exit code and output of a command."""
 
     code: int
     out: str

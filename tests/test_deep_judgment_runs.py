@@ -80,7 +80,7 @@ def run(
 
 
 def status(result: VerificationResult) -> dict[str, tuple[str, str | None]]:
-    """What became of each stage, and why it was skipped."""
+    """Return the status of each stage, with the reason if it was skipped."""
     return {record.name: (record.status, record.reason) for record in result.stages}
 
 

@@ -44,7 +44,7 @@ SWITCHES: Final[dict[Slot, dict[str, Any]]] = {
     Slot.DEEP_JUDGMENT_AUTO_FAIL: {"deep_judgment_mode": "full"},
     Slot.DEEP_JUDGMENT_RUBRIC_AUTO_FAIL: {"deep_judgment_rubric_mode": "enable_all"},
 }
-"""What brings the stage of an optional slot into the plan."""
+"""Settings that bring the stage of an optional slot into the plan."""
 
 INSTALLED = {one.stage.slot for one in registered_stages(plugin_room.active_plugins()) if one.stage.slot is not None}
 if find_spec("sentence_transformers") is None:

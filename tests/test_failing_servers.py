@@ -1,4 +1,4 @@
-"""What a user reads of servers at the wrong address: one request for each item, and what to change."""
+"""The errors of servers at the wrong address: one request for each item, and the cure."""
 
 from __future__ import annotations
 

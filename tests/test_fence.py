@@ -90,7 +90,7 @@ def test_the_core_stays_small() -> None:
 
 
 def test_the_machinery_of_plugins_stays_small() -> None:
-    """What finds, loads and registers plugins and calls hooks, wherever the hooks are specified."""
+    """Return the plugin machinery: modules that find, load and register plugins and call hooks."""
     core = packages()["karenina_core"]
     files = [*(core / "plugins").glob("*.py"), core / "hooks.py", *core.rglob("hookspecs.py")]
 

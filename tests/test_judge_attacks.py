@@ -31,7 +31,7 @@ REPLIES: dict[str, dict[str, Any]] = {
     "AbstentionCheck": {"reasoning": "It names a gene.", "abstained": False},
     "SufficiencyCheck": {"reasoning": "It names a gene.", "sufficient": True},
 }
-"""What the judge says, by the stage that asks: always the same, so that only the requests can differ."""
+"""The fixed replies of the judge by stage, so that only the requests can differ."""
 
 ATTACKS = {
     "master key: a colon": ":",

@@ -1,4 +1,4 @@
-"""What a run does with the fields of a judge's model, in every call that it makes of the judge."""
+"""The fields of a judge's model take effect in every call of the judge."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def claude_url() -> Iterator[str]:
 
 
 class Shared(LiveContract):
-    """What the adapters have in common here."""
+    """The common part of the adapters in this module."""
 
     moment = 0.1
     provider: ClassVar[str | None] = None

@@ -49,7 +49,7 @@ VALUES: Final[dict[str, Any]] = {
 """A value of each field that differs from what it is without it."""
 
 OTHERS: Final[dict[str, dict[str, Any]]] = {"stream_timeout": {"extra": {"stream": True}}}
-"""What else is set, in both runs."""
+"""Other fields, set in both runs."""
 
 
 async def reply(body: dict[str, Any]) -> str:

@@ -45,7 +45,7 @@ def counting_server() -> Iterator[RecordingServer]:
 
 
 def asked(server: RecordingServer) -> list[str]:
-    """What the server was asked, without the headers."""
+    """Return the bodies of the requests to the server."""
     return [one.rpartition("\n")[2] for one in server.seen]
 
 

@@ -68,7 +68,7 @@ def editable(lines: str) -> set[str]:
 
 @pytest.fixture(scope="session")
 def tox(tmp_path_factory: pytest.TempPathFactory) -> configparser.ConfigParser:
-    """What tox makes of `tox.ini` and `toxfile.py`, one section for each environment."""
+    """Return the configuration that tox makes of `tox.ini` and `toxfile.py`, one section for each environment."""
     work = str(tmp_path_factory.mktemp("tox"))
     command = [sys.executable, "-m", "tox", "config", "--workdir", work, "-c", str(ROOT / "tox.ini"), "--core"]
     command += ["-k", "deps", "commands", "depends", "env_list"]

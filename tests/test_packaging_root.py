@@ -81,7 +81,7 @@ def metadata(file: Path) -> Message:
 
 
 def requirements(found: Message, extra: str = "") -> dict[str, Requirement]:
-    """What is required without an extra, or by this one alone, by name."""
+    """Return the requirements without an extra, or of this extra only, by name."""
     every = [Requirement(line) for line in found.get_all("Requires-Dist", [])]
     wanted = [need for need in every if (need.marker is None) is not bool(extra)]
     if extra:
@@ -90,7 +90,7 @@ def requirements(found: Message, extra: str = "") -> dict[str, Requirement]:
 
 
 def folder_of(need: Requirement) -> Path:
-    """Where a folder URL points."""
+    """Return the folder of a file URL."""
     assert need.url is not None
     return Path(unquote(urlsplit(need.url).path))
 
@@ -241,7 +241,7 @@ def test_without_folders_and_pins_there_is_nothing_to_require(tmp_path: Path) ->
 
 
 def reason(error: BuildBackendException) -> str:
-    """What the backend's process wrote."""
+    """Return the output of the backend's process."""
     written = getattr(error.exception, "stderr", b"")
     assert isinstance(written, bytes)
     return written.decode()

@@ -25,7 +25,7 @@ LICENCE = (ROOT / "LICENSE").read_text("utf-8")
 
 
 def pyproject(member: str) -> dict[str, Any]:
-    """What a member declares."""
+    """Return the declarations of a member."""
     return tomllib.loads((ROOT / member / "pyproject.toml").read_text("utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""What `karenina prompts` prints is what a server gets, and no server gets it from that."""
+"""`karenina prompts` prints exactly the requests of a run, and sends none."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def benchmark(tmp_path: Path) -> Path:
 
 
 def reply(body: dict[str, Any]) -> str:
-    """What the rehearsal's placeholders say."""
+    """Return the texts of the preview's placeholders."""
     form = body.get("response_format")
     if form is None:
         return ANSWER

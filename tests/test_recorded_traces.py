@@ -136,7 +136,7 @@ def events(exchange: dict[str, Any]) -> list[Event]:
 
 
 def happened(row: dict[str, Any]) -> list[list[Event]]:
-    """What happened in each conversation of a row: a last request repeats all before it, unless it names a response."""
+    """Return the events of each conversation of a row; a request repeats all earlier ones unless it names a response."""
     each = row["exchanges"]
     if row["id"] in SEVERAL:
         return [events(exchange) for exchange in each]

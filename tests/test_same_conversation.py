@@ -153,7 +153,7 @@ PORTS: Mapping[str, Callable[[], Wire]] = {
 
 @pytest.fixture(autouse=True)
 def _plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What is installed, an adapter of somebody else's, and the local agent."""
+    """Return the installed plugins with a third-party adapter and the local agent."""
     monkeypatch.syspath_prepend(TELETYPE / "src")
     from teletype import plugin
 

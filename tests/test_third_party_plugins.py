@@ -76,7 +76,7 @@ ADAPTERS = "karenina.adapters"
 
 
 def plugin(site: Site, name: str, distribution: str) -> dict[str, Any]:
-    """What `karenina plugins` says about one entry point."""
+    """Return the row of one entry point in `karenina plugins`."""
     found = site.printed("plugins")["plugins"]
     return next(one for one in found if (one["name"], one["distribution"]) == (name, distribution))
 
@@ -222,7 +222,7 @@ def broken(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 @pytest.fixture(scope="module")
 def listing(broken: Site) -> list[dict[str, Any]]:
-    """What `karenina plugins` says there."""
+    """Return the rows of `karenina plugins`."""
     listed: list[dict[str, Any]] = broken.printed("plugins")["plugins"]
     return listed
 

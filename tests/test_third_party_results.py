@@ -1,4 +1,4 @@
-"""What trait kinds and checks of third parties find has a home in the result, and is shown."""
+"""Findings of third-party trait kinds and checks are stored in results and shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever JSON-like values stages, checks and evaluators of others set, a run ends with one result for each item."""
+"""A run ends with one result per item for any JSON-like values of third-party stages, checks and evaluators."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def nested(levels: int) -> Any:
 
 
 class Script:
-    """What the parts of the plugin do next; a test fills it before each run."""
+    """The next actions of the plugin's parts; a test sets them before each run."""
 
     answer: ClassVar[Mapping[AnyKey, Any]] = {}
     parsed: ClassVar[Any] = {"gene": "BCL2"}

@@ -47,7 +47,7 @@ class Stranger:
         return self.karenina("run", "benchmark.jsonld", "--recordings", "answers.jsonl", *judge, "--json", *more)
 
     def ran(self) -> list[str]:
-        """Where code stands that was run."""
+        """Return the places of code that was run."""
         return [where for where in EVIL if self._marker(where).exists()]
 
     def _marker(self, where: str) -> Path:

@@ -201,7 +201,7 @@ class Answer(BaseAnswer):
 
 @dataclass
 class Done:
-    """What the command did: exit code, stderr, results by question, megabytes of memory at most, and seconds."""
+    """A completed command: exit code, stderr, results by question, peak memory in megabytes, and seconds."""
 
     code: int
     errors: str

@@ -101,7 +101,11 @@ QUESTIONS: dict[str, tuple[str, str, str]] = {
         BENCHMARK.replace("Which gene is it?", f'"{HALF}"'),
         "line 5: a text holds half of a character",
     ),
-    "no character in YAML": ("b.yaml", BENCHMARK.replace("Which gene is it?", '"\\UFFFFFFFF"'), "not a valid character"),
+    "no character in YAML": (
+        "b.yaml",
+        BENCHMARK.replace("Which gene is it?", '"\\UFFFFFFFF"'),
+        "not a valid character",
+    ),
     "half a character as bytes": ("b.yaml", "karenina: 1\nname: \ud800\n", "not UTF-8"),
 }
 

@@ -40,7 +40,7 @@ questions:
 
 
 class Claude(MessagesAPI):
-    """What a hostile server of the Messages API says."""
+    """Replies of a hostile server of the Messages API."""
 
     entry_point = "karenina_claude_agent_sdk:plugin"
     interface = "claude_agent_sdk"

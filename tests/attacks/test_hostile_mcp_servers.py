@@ -1,4 +1,4 @@
-"""What an MCP server sends costs its call or its item, never the run; and it gets to know nothing but its calls.
+"""A reply of an MCP server fails its call or its item, never the run; and the server sees nothing but its calls.
 
 The server is one that the user named: it may be broken, or have been taken over since.
 """
@@ -55,7 +55,7 @@ def model(attack: str, notes: Path, **options: Any) -> ModelConfig:
 
 
 def using(model: ModelConfig, use: Callable[[dict[str, Tool]], Awaitable[T]]) -> tuple[T, float]:
-    """What `use` makes of the tools, and the longest time for which the event loop did nothing else."""
+    """Return the result of `use` with the tools, and the longest time for which the event loop was blocked."""
 
     async def session() -> tuple[T, float]:
         longest, stop = 0.0, asyncio.Event()
@@ -88,7 +88,7 @@ def acted(attack: str, notes: Path, arguments: dict[str, Any] | None = None, **o
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
-    """What the server gets to know."""
+    """Return the notes of the server about its environment and calls."""
     return tmp_path / "notes.txt"
 
 

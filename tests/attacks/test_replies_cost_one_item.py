@@ -1,4 +1,4 @@
-"""What a model's server sends costs its item at most: the run goes on, within bounds of memory and time.
+"""A reply of a model's server fails at most its item: the run continues, within limits of memory and time.
 
 One run of the installed command for each adapter meets all attacks, each as the reply to a question of its own. All
 requests come one after another, so that the memory of the process is that of the worst reply.

@@ -1,4 +1,4 @@
-"""What runs is exactly the source that its user has read and trusted.
+"""Only the exact source that the user has read and trusted runs.
 
 Trust is given to a digest. The listing, the digest and the executed source are one reading of the file; nobody but the
 user can have written the file of digests; and two commands that store trust at once lose nothing.

@@ -76,7 +76,7 @@ def root(tmp_path: Path) -> Path:
 def attack(
     site: Site, root: Path, path: str, *settings: str, reads: tuple[str, ...] = (), script: bool = False
 ) -> tuple[str, str]:
-    """What a run of a benchmark with this `workspace_path` prints, and all that it sent to the stranger's server."""
+    """Run a benchmark with this `workspace_path`; return its output and all requests to the stranger's server."""
     file = site.write("stranger.yaml", BENCHMARK.format(root=root, path=json.dumps(path)))
     with recording_server(reading(*reads)) as server:
         model = f"openai:m@{server.url}"
@@ -89,7 +89,7 @@ def attack(
 
 
 def call(root: Path, tool: str, **arguments: Any) -> Message:
-    """What a tool of the workspace says to one call."""
+    """Return the result of one call of a workspace tool."""
     tools = {one.name: one for one in make_workspace_tools(root)}
     return asyncio.run(run_tool(ToolCall("1", tool, arguments), tools))
 

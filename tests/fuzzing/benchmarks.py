@@ -1,4 +1,4 @@
-"""What is done with a file of a benchmark, whatever its form, and benchmarks to begin with."""
+"""The check of a benchmark file in any format, and benchmarks to begin with."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Part(BaseModel):
 
 
 class Answer(BaseAnswer):
-    """What is asked for."""
+    """Return the requested operations."""
 
     gene: str = VerifiedField(
         description="The gene", ground_truth="BCL2", verify_with=ExactMatch(normalize=["lowercase"])

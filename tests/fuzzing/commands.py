@@ -15,7 +15,7 @@ _DOCUMENTED: Final = {int(code) for code in ExitCode} - {ExitCode.FAILED}
 
 
 def command(*arguments: str) -> str:
-    """What the command printed. Raises what it raises, and `AssertionError` for a code that is not documented."""
+    """Run the command and return its output. Raises `AssertionError` for an undocumented exit code."""
     done = CliRunner().invoke(_app(arguments[0]), list(arguments), catch_exceptions=False, input="")
     of_the_journal = any(words in done.output for words in (" is damaged: ", " cannot be written: "))  # has the code 70
     if done.exit_code not in _DOCUMENTED and not (done.exit_code == ExitCode.FAILED and of_the_journal):

@@ -57,7 +57,7 @@ class Finding(Generic[T]):
 
 @dataclass
 class Report(Generic[T]):
-    """What came of some time."""
+    """The result of fuzzing for some time."""
 
     kind: Kind[T]
     tried: int = 0
@@ -107,7 +107,7 @@ class Laboratory(Generic[T]):
         self._opened.__exit__(*error)
 
     def try_one(self, one: T) -> bool:
-        """Whether the input was accepted. Raises where it breaks the law."""
+        """Return whether the input was accepted. Raises if it breaks the law."""
         assert self._check is not None
         with self.law.holds():
             return self._check(one)

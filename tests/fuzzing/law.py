@@ -48,7 +48,7 @@ class Forbidden(Broken):
 
 
 class Law:
-    """What one input may do. `with law.holds(): ...` raises `Broken` where it does more.
+    """The limits of one input. `with law.holds(): ...` raises `Broken` if it exceeds them.
 
     `folder` is the only place where files may be written; nothing may be opened in `outside`. `programs` are
     commands that the test itself starts, and `servers` says whether connections to this machine are its own.
@@ -175,7 +175,7 @@ def _peak() -> float:
 
 
 def signature(error: BaseException) -> str:
-    """What tells one failure from another: the type, and the innermost line of Karenina that was at work."""
+    """Return the signature of a failure: its type and the innermost line of Karenina in its traceback."""
     if isinstance(error, BaseExceptionGroup):
         return signature(error.exceptions[0])
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""What has to hold for whatever an adapter or a tool hands on."""
+"""Checks of every value that an adapter or a tool passes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with a table of questions."""
+"""The check of a table of questions: it is imported, saved and compared."""
 
 from __future__ import annotations
 

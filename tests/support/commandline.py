@@ -25,7 +25,7 @@ from karenina_testing import ScriptedModels
 
 @dataclass(frozen=True)
 class Given:
-    """What a command did."""
+    """The exit code and output of a command."""
 
     code: int
     out: str

@@ -24,7 +24,7 @@ AT_ONCE = RetryPolicy(base=0.0)
 
 
 class Killed(RunError):
-    """What ends a run from outside."""
+    """An error that ends a run like a signal from outside."""
 
 
 class Say(Stage):
@@ -134,7 +134,7 @@ def words(*ids: str) -> Benchmark:
 
 
 def said(results: VerificationResultSet) -> list[tuple[Any, ...]]:
-    """What a run found out, without its times: one line an item, in order."""
+    """Return the findings of a run without its times: one line per item, in order."""
     return [
         (
             one.item,

@@ -119,7 +119,7 @@ class Outages(Refusing):
 
 @dataclass
 class Outcome:
-    """What a run over a server took."""
+    """The time and the calls of a run over a server."""
 
     seconds: float
     most_seconds: float

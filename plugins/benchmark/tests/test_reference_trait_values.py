@@ -1,4 +1,4 @@
-"""Whatever JSON values a checkpoint's traits have, the file loads, and is saved and loaded again."""
+"""A checkpoint loads and is saved with any JSON values in its traits."""
 
 from __future__ import annotations
 

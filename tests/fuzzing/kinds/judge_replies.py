@@ -167,7 +167,7 @@ def _opened(folder: Path) -> Iterator[Callable[[Said], bool]]:
 
 
 def _scored(result: VerificationResult) -> bool:
-    """Whether a trait has a score, although others may have none."""
+    """Return whether a trait has a score, although others may have none."""
     scores = result.rubric.get_all_trait_scores() if result.rubric is not None else {}
     return any(score is not None for score in scores.values())
 

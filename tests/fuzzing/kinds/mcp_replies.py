@@ -167,7 +167,7 @@ def _opened(folder: Path) -> Iterator[Callable[[Replies], bool]]:
 
 
 def _ours(arguments: Any) -> bool:
-    """Whether a program that is started is our server."""
+    """Return whether a started program is our server."""
     return any("mcp_server.py" in str(argument) for argument in arguments)
 
 
