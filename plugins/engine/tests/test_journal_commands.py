@@ -1,12 +1,9 @@
-"""`karenina status`, `resume` and `export`, and what `karenina run` does with its journal."""
+"""`karenina status` and `resume`, and what `karenina run` does with its journal."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,7 +12,6 @@ from journalled import World
 
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_engine.journal.journal import Journal
-from karenina_engine.journal.schema import row_digest
 from karenina_engine.results.result_set import VerificationResultSet
 
 MODELS = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubric_only")
@@ -176,41 +172,6 @@ def test_status_names_the_process_that_works_on_it(tmp_path: Path) -> None:
         assert f"process {os.getpid()} is working on it" in karenina("status", "words.journal").out
 
 
-def test_results_are_exported_in_order_and_equal_the_output(tmp_path: Path) -> None:
-    run(World(), benchmark(tmp_path, *"abc"))
-
-    assert karenina("export", "words.journal").out == Path("words.results.jsonl").read_text()
-    written = karenina("export", "words.journal", "-o", "all.jsonl")
-    assert "3 results are in all.jsonl" in written.err
-    assert Path("all.jsonl").read_bytes() == Path("words.results.jsonl").read_bytes()
-
-
-def test_answers_are_exported_once_each_also_those_without_a_result(tmp_path: Path) -> None:
-    file = benchmark(tmp_path, "a", "b")
-    run(stops_at(4), file, "-a", "talkative:n", "--set", "replicate_count=2")
-    found = [json.loads(line) for line in karenina("export", "words.journal", "--format", "recording").out.splitlines()]
-    of_n = karenina("export", "words.journal", "--format", "recording", "--model", "n").out.splitlines()
-
-    kept = {(one["question_id"], one["replicate"], one["model"]) for one in found}
-    assert len(kept) == len(found) >= 2
-    assert all(one["text"].startswith("an answer to What is") for one in found)
-    assert {json.loads(line)["model"] for line in of_n} <= {"n"}
-
-
-HALF = {"raw_llm_response": "\ud800", "trace_messages": []}
-
-
-def test_half_of_a_surrogate_pair_in_a_journal_is_replaced_when_exported(tmp_path: Path) -> None:
-    run(World(), benchmark(tmp_path, "a"))
-    with closing(sqlite3.connect("words.journal", isolation_level=None)) as database:
-        for *row, _ in database.execute("SELECT * FROM results").fetchall():
-            row[-1] = json.dumps({**(told := json.loads(row[-1])), "template": {**told["template"], **HALF}})
-            database.execute("UPDATE results SET result = ?, digest = ?", (row[-1], row_digest("results", row)))
-
-    assert karenina("export", "words.journal", "--format", "recording", "-o", "answers.jsonl").code == 0
-    assert json.loads(Path("answers.jsonl").read_text("utf-8"))["text"] == "\ufffd"
-
-
 NO_JOURNALS = {
     "missing": (None, "there is no journal"),
     "empty text": (b"hello\n", "is no journal"),
@@ -218,7 +179,7 @@ NO_JOURNALS = {
 }
 
 
-@pytest.mark.parametrize("command", ["status", "resume", "export"])
+@pytest.mark.parametrize("command", ["status", "resume"])
 @pytest.mark.parametrize("case", NO_JOURNALS)
 def test_what_is_no_journal_is_told(tmp_path: Path, case: str, command: str) -> None:
     content, words = NO_JOURNALS[case]

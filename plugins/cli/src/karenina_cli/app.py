@@ -30,11 +30,6 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         "Score a run again from its journal, after truths, tolerances, weights, patterns or verify() changed: "
         "no calls.",
     ),
-    "export": (
-        "export_command",
-        "export",
-        "Write what a journal holds as JSON lines: the results of its last run, in order, or the answers alone.",
-    ),
     "show": (
         "show_command",
         "show",

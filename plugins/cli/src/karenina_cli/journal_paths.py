@@ -27,11 +27,6 @@ def find_journal(screen: Screen, path: Path) -> Path:
     return beside
 
 
-def has_journal(path: Path) -> bool:
-    """Return whether the journal of a run is beside its results."""
-    return _beside(path).is_file()
-
-
 def is_results_file(path: Path) -> bool:
     """Return whether `path` is a file of lines, as runs write their results, and no journal."""
     if path.suffix.lower() not in _LINES or not path.is_file():

@@ -54,6 +54,9 @@ class Screen(Protocol):
     def json(self, value: object) -> None:
         """Print JSON."""
 
+    def note(self, text: str) -> None:
+        """Print a line that is not a result."""
+
     def fail(self, text: str, code: int = ...) -> NoReturn:
         """Print the error and exit."""
 

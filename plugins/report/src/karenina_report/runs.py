@@ -149,7 +149,7 @@ def _results(source: Source) -> Iterator[VerificationResult]:
     if not isinstance(source, str | Path):
         yield from source
     elif is_journal(Path(source)):
-        yield from _journal_results(Path(source))
+        yield from journal_results(Path(source))
     else:
         yield from read_results(source)
 
@@ -163,7 +163,8 @@ def is_journal(path: Path) -> bool:
         return False  # reading it as results reports what is wrong with it
 
 
-def _journal_results(path: Path) -> Iterator[VerificationResult]:
+def journal_results(path: Path) -> Iterator[VerificationResult]:
+    """Yield the results of a journal's last run. Raises `ConfigError` for results of another version."""
     with JournalView(path) as view:
         for line in view.results():
             try:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -15,6 +16,9 @@ from karenina_engine.calls.reply_json import error_of
 from karenina_engine.journal.file import is_held, open_to_read, telling, worker
 from karenina_engine.journal.rows import UNREADABLE, ItemId, damaged, run_in, summed_lines
 from karenina_engine.journal.schema import LAST_RUN, is_intact
+from karenina_engine.results.recordings import recorded_answer
+from karenina_engine.results.table_columns import CALLS
+from karenina_engine.results.tables import Row, Table
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -190,17 +194,13 @@ class JournalView:
         seen: set[tuple[str, str, int]] = set()
         for line in self.results():
             with self._damage("results"):
-                result = json.loads(line)
-                meta, template = result["metadata"], result["template"]
-                answer = (meta["question_id"], meta["answering_id"], meta["replicate"] or 1)
-                trace, text = template["trace_messages"], template["raw_llm_response"]
-                question, outcome = meta["question_text"], result["outcome"]
-                chosen = answer not in seen and model in (None, meta["answering_id"])
-            if not chosen or outcome == Outcome.MODEL_ERROR.value:
+                recorded = recorded_answer(json.loads(line))
+            if recorded is None or model not in (None, recorded["model"]):
                 continue
-            seen.add(answer)
-            said = {"trace": trace} if trace else {"text": text}
-            yield {**_named(answer), "question": question, **said}
+            answer = (recorded["question_id"], recorded["model"], recorded["replicate"])
+            if answer not in seen:
+                seen.add(answer)
+                yield recorded
         answers = (
             "SELECT rowid FROM replies WHERE task = 'answer_generation' AND port IN ('llm', 'agent') AND NOT failed "
             "ORDER BY rowid"
@@ -213,6 +213,35 @@ class JournalView:
                 reply = json.loads(row[19])
                 said = {"text": reply["text"]} if row[1] == "llm" else {"trace": reply["trace"]}
             yield {**_named(answer), **said}
+
+    def calls(self) -> Table:
+        """Return the table of all stored calls, in the order of their replies (`results.table_columns.CALLS`)."""
+        return Table("calls", CALLS, self._calls)
+
+    def _calls(self) -> Iterator[Row]:
+        for row in self._rows("replies", "SELECT rowid FROM replies ORDER BY rowid"):
+            with self._damage("replies", row):
+                yield {
+                    "question_id": row[7],
+                    "replicate": row[8],
+                    "model": row[2],
+                    "interface": row[3],
+                    "model_name": row[4],
+                    "port": row[1],
+                    "stage": row[5],
+                    "task": row[6],
+                    "failed": bool(row[9]),
+                    "reusable": bool(row[10]),
+                    "finish_reason": row[11],
+                    "input_tokens": row[12],
+                    "output_tokens": row[13],
+                    "calls": row[14],
+                    "seconds": row[15],
+                    "retries": sum(json.loads(row[16]).values()),
+                    "waited": row[17],
+                    "time": datetime.fromtimestamp(row[18], UTC),
+                    "reply": row[19],
+                }
 
     def _rows(self, table: str, query: str) -> Iterator[tuple[Any, ...]]:
         """Read the whole rows with these row ids, one at a time. Raises `JournalDamaged` if one is not intact."""

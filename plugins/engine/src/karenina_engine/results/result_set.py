@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -18,7 +18,13 @@ from karenina_core.models.ports import Usage
 from karenina_engine.results.aggregate import Summary, Totals
 from karenina_engine.results.failure_counts import Failure
 from karenina_engine.results.header import is_header
+from karenina_engine.results.tables import Table, result_table
 from karenina_toolkit import bounded_files
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
 
 _SQLITE: Final = b"SQLite format 3\0"
 _OF_BENCHMARKS: Final = (".yaml", ".yml", ".jsonld", ".csv", ".xlsx")
@@ -71,6 +77,25 @@ class VerificationResultSet:
     def usage(self) -> Usage:
         """What the run used. The tokens of one answer, which several judges share, count once."""
         return self.totals().usage()
+
+    def table(self, name: str = "results") -> Table:
+        """Return a table of the results: `results`, `fields`, `traits`, `excerpts` or `stages`.
+
+        `karenina_engine.results.table_columns` documents the columns. Raises `ConfigError` for another name.
+        """
+        return result_table(self.results, name)
+
+    def to_pandas(self, table: str = "results") -> pandas.DataFrame:
+        """Return a table of the results as a pandas frame. Raises `LibraryMissing` if pandas is not installed."""
+        return self.table(table).to_pandas()
+
+    def to_polars(self, table: str = "results") -> polars.DataFrame:
+        """Return a table of the results as a Polars frame. Raises `LibraryMissing` if Polars is not installed."""
+        return self.table(table).to_polars()
+
+    def to_arrow(self, table: str = "results") -> pyarrow.Table:
+        """Return a table of the results as an Arrow table. Raises `LibraryMissing` if pyarrow is not installed."""
+        return self.table(table).to_arrow()
 
     def save(self, path: str | Path) -> None:
         """Write the results, all or none: the file is replaced when everything is written."""
@@ -127,7 +152,7 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
                         *(path, number, found),
                     )
                     return
-                yield _result(line, path, number)
+                yield parse_result(line, f"{path}, line {number}")
                 found += 1
         if not found:
             logger.warning("%s holds no results", path)
@@ -157,13 +182,14 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _result(line: bytes, path: str | Path, number: int) -> VerificationResult:
+def parse_result(text: bytes | str, place: str) -> VerificationResult:
+    """Return the result of a JSON text. Raises `ResultFileError`, naming its place, for any other text."""
     try:
-        return VerificationResult.model_validate_json(line)
+        return VerificationResult.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ResultFileError(
-            f"{path}, line {number} is no result of this version ({SCHEMA_VERSION}): {where}: {first['msg']}; "
+            f"{place} is no result of this version ({SCHEMA_VERSION}): {where}: {first['msg']}; "
             "remove the line, or read the file with the version that wrote it"
         ) from error

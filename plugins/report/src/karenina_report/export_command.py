@@ -1,0 +1,141 @@
+"""`karenina export`: results in other formats."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from karenina_report.options import Model, config_error, get_screen
+
+if TYPE_CHECKING:
+    from karenina_report.exports.exporter import Exporter, ExportRequest
+
+_NOTHING: Final = b"\0"
+"""What no text begins with: a file of another kind is not replaced."""
+
+
+def export(
+    ctx: typer.Context,
+    results: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="RESULTS",
+            help="Results or a journal of `karenina run`, or an earlier export.",
+            show_default=False,
+        ),
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="jsonl, json, csv, excel, parquet, junit, markdown, recording (the answers alone, for --recordings), "
+            "or a format of a plugin. By default the one that the output's name ends with, else jsonl.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A file; the standard output by default.", show_default=False)
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Write this table: results, fields, traits, excerpts, stages, or the calls of a journal. By default "
+            "json and jsonl write whole results, csv and parquet the table of results, excel every table.",
+        ),
+    ] = None,
+    model: Model = None,
+    whole: Annotated[
+        bool,
+        typer.Option(
+            "--whole/--no-whole",
+            help="Add whole results to the table of results (csv, parquet) or as a sheet of their own (excel), from "
+            "which `karenina export` reads them back.",
+        ),
+    ] = True,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of a result and exit.")] = False,
+) -> None:
+    """Write results in another format: tables for analysis, JUnit XML for CI, Markdown, JSON, answers.
+
+    Of the results of a run whose journal is beside them, the journal is used. An existing file is renamed and kept.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        if schema:
+            from karenina_report.exports.schema import published_schema
+
+            typer.echo(published_schema(), nl=False)
+            return
+        if results is None:
+            raise config_error("RESULTS is missing: name a file of results, a journal, or an export")
+        from karenina_core import plugins
+        from karenina_report.exports.exporter import ExportRequest
+        from karenina_report.exports.registered import choose
+        from karenina_report.exports.source import open_results
+
+        installed = plugins.command_plugins()
+        exporter = choose(installed, format, output)
+        if table is not None and not exporter.takes_table:
+            raise config_error(f"--table has no effect on the format {exporter.name}, which is not of tables")
+        source = open_results(results, installed, screen.note, model)
+        request = ExportRequest(
+            source=results,
+            results=source,
+            tables=source.table,
+            table=table,
+            warn=screen.note,
+            journal=source.journal,
+            model=model,
+            distributions=source.distributions,
+            with_results=whole,
+        )
+        if output is None:
+            _print(exporter, request)
+        else:
+            _save(exporter, request, output, screen.note)
+
+
+def _print(exporter: Exporter, request: ExportRequest) -> None:
+    if exporter.is_binary and sys.stdout.isatty():
+        raise config_error(f"a terminal cannot show the format {exporter.name}: name a file with -o")
+    exporter.write(request, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+
+
+def _save(exporter: Exporter, request: ExportRequest, output: Path, note: Callable[[str], None]) -> None:
+    """Write the whole export beside the output, and give it the output's name when it is complete."""
+    from karenina_engine.results.result_file import check_output, prepare_output
+    from karenina_report.exports.exporter import ANY_BYTES
+
+    is_named = output.suffix.lower() in exporter.suffixes
+    begins = exporter.first_bytes if is_named or exporter.first_bytes != ANY_BYTES else (_NOTHING,)
+    check_output(output, lines=begins)
+    try:
+        part = _written(exporter, request, output)
+        try:
+            moved = prepare_output(output, lines=begins)
+            part.chmod(output.stat().st_mode & 0o777)
+            part.replace(output)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise config_error(f"the output {output} cannot be written: {error.strerror or error}") from error
+    earlier = f" (an earlier file is kept in {moved})" if moved is not None else ""
+    note(f"The export is in {output}{earlier}.")
+
+
+def _written(exporter: Exporter, request: ExportRequest, output: Path) -> Path:
+    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            exporter.write(request, file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return Path(name)

@@ -1,0 +1,58 @@
+"""`Exporter`: a format of exported results, and `ExportRequest`: what is exported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_engine.results.tables import Table
+
+ANY_BYTES: Final = (b"",)
+"""What every file begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """The results to export.
+
+    `results` can be read more than once. `table` is the name of the table that the user chose, and `tables`
+    returns a table by its name, or raises `ConfigError`. `journal` is the journal of the run, if there is one, and
+    `model` the answering model that the results were limited to. `distributions` are those that the run was made with,
+    each with its version. `with_results` is whether a format of tables also stores whole results for `read_export`.
+    `warn` reports what the file cannot hold.
+    """
+
+    source: Path
+    results: Iterable[VerificationResult]
+    tables: Callable[[str], Table]
+    table: str | None
+    warn: Callable[[str], None]
+    journal: Path | None = None
+    model: str | None = None
+    distributions: Mapping[str, str] = field(default_factory=dict)
+    with_results: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """A format of exported results.
+
+    `name` is what `--format` takes, `suffixes` (with the dot, in lower case) choose the format by the name of the
+    output, and `summary` is one line of help. `write` writes UTF-8 or binary data to an open file. `is_binary` is
+    whether a terminal cannot show it, `takes_table` whether it can write a table that the user chooses. An existing
+    file is renamed only if it begins with one of `first_bytes`, and otherwise left as it is. `read` reads results back
+    from a file that `write` wrote with `with_results`.
+    """
+
+    name: str
+    summary: str
+    suffixes: tuple[str, ...]
+    write: Callable[[ExportRequest, BinaryIO], None]
+    is_binary: bool = False
+    takes_table: bool = False
+    first_bytes: tuple[bytes, ...] = ANY_BYTES
+    read: Callable[[Path], Iterable[VerificationResult]] | None = None

@@ -1,0 +1,98 @@
+"""Exports of whole results as JSON and JSON lines, and of answers for `--recordings`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from karenina_core.errors import ConfigError
+from karenina_core.text import replace_surrogates
+from karenina_engine.journal.view import JournalView
+from karenina_engine.results.header import header_line
+from karenina_engine.results.recordings import recorded_answer
+from karenina_engine.results.result_set import parse_result, read_results
+from karenina_report.exports.exporter import Exporter
+from karenina_toolkit import bounded_files
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_report.exports.exporter import ExportRequest
+
+
+def _write_lines(request: ExportRequest, file: BinaryIO) -> None:
+    if request.table is not None:
+        for row in request.tables(request.table):
+            file.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
+        return
+    file.write(header_line(request.distributions).encode() + b"\n")
+    for result in request.results:
+        file.write(result.model_dump_json().encode() + b"\n")
+
+
+def _write_json(request: ExportRequest, file: BinaryIO) -> None:
+    if request.table is not None:
+        rows = [json.dumps(row, ensure_ascii=False, default=str) for row in request.tables(request.table)]
+        file.write(("[" + ",\n".join(rows) + "]\n").encode())
+        return
+    file.write(b'{"run": ' + json.dumps({"distributions": dict(request.distributions)}).encode())
+    file.write(b', "results": [')
+    for number, result in enumerate(request.results):
+        file.write((b",\n" if number else b"\n") + result.model_dump_json().encode())
+    file.write(b"\n]}\n")
+
+
+def _read_json(path: Path) -> Iterator[VerificationResult]:
+    try:
+        found = json.loads(bounded_files.read_bytes(path))
+        results = found["results"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError([f'{path} is not an export of results: it has no JSON object with "results"']) from error
+    for number, one in enumerate(results, 1):
+        yield parse_result(json.dumps(one), f"{path}, result {number}")
+
+
+def _write_recording(request: ExportRequest, file: BinaryIO) -> None:
+    for answer in _answers(request):
+        file.write(replace_surrogates(json.dumps(answer, ensure_ascii=False)).encode() + b"\n")
+
+
+def _answers(request: ExportRequest) -> Iterator[dict[str, Any]]:
+    if request.journal is not None:
+        with JournalView(request.journal) as view:
+            yield from view.recordings(request.model)
+        return
+    seen: set[tuple[str, str, int]] = set()
+    for result in request.results:
+        recorded = recorded_answer(result.model_dump(mode="json"))
+        if recorded is not None and (answer := result.item[:2] + result.item[3:]) not in seen:
+            seen.add(answer)
+            yield recorded
+
+
+JSONL = Exporter(
+    "jsonl",
+    "the results, one JSON object a line, as runs write them",
+    (".jsonl", ".ndjson"),
+    _write_lines,
+    takes_table=True,
+    first_bytes=(b"{",),
+    read=read_results,
+)
+JSON = Exporter(
+    "json",
+    "the results as one JSON document",
+    (".json",),
+    _write_json,
+    takes_table=True,
+    first_bytes=(b"{", b"["),
+    read=_read_json,
+)
+RECORDING = Exporter(
+    "recording",
+    "the answers alone, one a line, as `karenina run --recordings` reads them",
+    (),
+    _write_recording,
+    first_bytes=(b"{",),
+)

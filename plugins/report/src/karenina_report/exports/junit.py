@@ -1,0 +1,95 @@
+"""Export to JUnit XML, as CI servers read it: one test case for each item.
+
+An item that was not judged is an error, one that was judged and is not correct is a failure. Items with trait scores
+alone have no verdict and pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, BinaryIO, Final
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from karenina_core.data.outcome import Outcome
+from karenina_report.exports.exporter import Exporter
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_report.exports.exporter import ExportRequest
+
+_NOT_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_PASSES: Final = (Outcome.CORRECT, Outcome.SCORED)
+
+
+def _write(request: ExportRequest, file: BinaryIO) -> None:
+    root = Element("testsuites", name="karenina")
+    totals = [0, 0, 0, 0.0]
+    for models, found in _by_models(request.results):
+        suite = SubElement(root, "testsuite", name=_text(models))
+        counts = _add_cases(suite, models, found)
+        _set_counts(suite, *counts)
+        totals = [total + count for total, count in zip(totals, counts, strict=True)]
+    _set_counts(root, *totals)
+    indent(root)
+    file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode").encode() + b"\n")
+
+
+def _by_models(results: Iterable[VerificationResult]) -> Iterator[tuple[str, Iterable[VerificationResult]]]:
+    """Group results by answering model and judge, in the order in which these first occur."""
+
+    def models(result: VerificationResult) -> str:
+        return f"{result.metadata.answering_id} judged by {result.metadata.parsing_id}"
+
+    found = list(results)
+    order = {name: place for place, name in enumerate(dict.fromkeys(map(models, found)))}
+    return groupby(sorted(found, key=lambda result: order[models(result)]), models)
+
+
+def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult]) -> tuple[int, int, int, float]:
+    tests = failures = errors = 0
+    seconds = 0.0
+    for result in results:
+        tests += 1
+        seconds += result.metadata.execution_time
+        replicate = f" #{result.metadata.replicate}" if (result.metadata.replicate or 1) > 1 else ""
+        case = SubElement(
+            suite,
+            "testcase",
+            name=_text(f"{result.question_id}{replicate}"),
+            classname=_text(models),
+            time=f"{result.metadata.execution_time:.3f}",
+        )
+        if result.outcome not in _PASSES:
+            kind = "failure" if result.outcome.judged else "error"
+            failures += kind == "failure"
+            errors += kind == "error"
+            problem = SubElement(case, kind, type=result.outcome.value, message=_text(result.why()))
+            problem.text = _text(_details(result))
+    return tests, failures, errors, seconds
+
+
+def _set_counts(element: Element, tests: float, failures: float, errors: float, seconds: float) -> None:
+    for name, count in (("tests", tests), ("failures", failures), ("errors", errors)):
+        element.set(name, str(int(count)))
+    element.set("time", f"{seconds:.3f}")
+
+
+def _details(result: VerificationResult) -> str:
+    template = result.template
+    lines = [f"Question: {result.metadata.question_text}", f"Answer: {template.raw_llm_response or '(none)'}"]
+    extracted, truth = template.parsed_llm_response or {}, template.parsed_gt_response or {}
+    lines += [
+        f"Field {name}: extracted {extracted.get(name)!r}, truth {truth.get(name)!r}"
+        for name, passed in (template.field_results or {}).items()
+        if not passed
+    ]
+    return "\n".join(lines)
+
+
+def _text(text: str) -> str:
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+JUNIT = Exporter("junit", "JUnit XML for CI: one test case for each item", (".xml",), _write)

@@ -1,0 +1,80 @@
+"""Export to Markdown: a summary for people, such as the step summary of a CI job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from karenina_engine.results.result_set import VerificationResultSet
+from karenina_report.exports.exporter import Exporter
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_engine.results.aggregate import Summary
+    from karenina_engine.results.rates import Rate
+    from karenina_report.exports.exporter import ExportRequest
+
+_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~&@!])")
+_MOST_ITEMS: Final = 50
+_LONGEST: Final = 200
+
+
+def summary_lines(results: Iterable[VerificationResult]) -> Iterator[str]:
+    """Yield the lines of the summary: rates by models, outcomes, and the items that are not correct."""
+    found = VerificationResultSet(results)
+    yield "## Karenina"
+    yield ""
+    yield "| answering model | judge | pass rate | 95% interval | judged | not judged |"
+    yield "|---|---|---|---|---|---|"
+    for (answering, judge), summary in found.by_models().items():
+        yield (
+            f"| {_text(answering)} | {_text(judge)} | {_rate(summary.pass_rate)} | {_interval(summary.pass_rate)} | "
+            f"{summary.judged} of {summary.items} | {summary.not_judged} |"
+        )
+    yield from _outcomes(found.summary())
+    yield from _failed_items([result for result in found if result.outcome not in ("correct", "scored")])
+
+
+def _rate(rate: Rate) -> str:
+    return "none" if rate.value is None else f"{rate.value:.1%} ({rate.hits} of {rate.out_of})"
+
+
+def _interval(rate: Rate) -> str:
+    if rate.low is None or rate.high is None:
+        return ""
+    return f"{'rough ' if rate.is_rough else ''}{rate.low:.1%} to {rate.high:.1%}"
+
+
+def _outcomes(summary: Summary) -> Iterator[str]:
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in summary.outcomes.items() if count)
+    yield ""
+    yield f"Outcomes: {counts or 'none'}"
+
+
+def _failed_items(failed: list[VerificationResult]) -> Iterator[str]:
+    if not failed:
+        return
+    yield ""
+    yield "| question | outcome | reason |"
+    yield "|---|---|---|"
+    for result in failed[:_MOST_ITEMS]:
+        yield f"| {_text(result.question_id)} | {result.outcome.value} | {_text(result.why())} |"
+    if len(failed) > _MOST_ITEMS:
+        yield ""
+        yield f"{len(failed) - _MOST_ITEMS} more items are not correct."
+
+
+def _text(text: str) -> str:
+    """Return a text for a table's cell: on one line, short, and with no Markdown or HTML in it."""
+    line = " ".join(text.split())
+    short = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+    return _SPECIAL.sub(r"\\\1", short)
+
+
+def _write(request: ExportRequest, file: BinaryIO) -> None:
+    for line in summary_lines(request.results):
+        file.write(line.encode() + b"\n")
+
+
+MARKDOWN = Exporter("markdown", "a summary with the items that are not correct", (".md",), _write)

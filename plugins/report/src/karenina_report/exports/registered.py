@@ -1,0 +1,75 @@
+"""The exporters that are installed, and the choice of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from karenina_core.errors import ConfigError
+from karenina_core.text import did_you_mean
+from karenina_report.exports.hookspecs import karenina_exporters
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_core.plugins import Offer, Plugins
+    from karenina_report.exports.exporter import Exporter
+
+
+def built_in() -> Sequence[Exporter]:
+    """Return the exporters of this distribution."""
+    from karenina_report.exports.json_lines import JSON, JSONL, RECORDING
+    from karenina_report.exports.junit import JUNIT
+    from karenina_report.exports.markdown import MARKDOWN
+    from karenina_report.exports.parquet import PARQUET
+    from karenina_report.exports.spreadsheets import CSV, EXCEL
+
+    return (JSONL, JSON, CSV, EXCEL, PARQUET, JUNIT, MARKDOWN, RECORDING)
+
+
+def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
+    """Return the exporter called `name`, or else the one with the suffix of `output`, or else JSON lines.
+
+    Raises `ConfigError` if there is none, or if two distributions offer one.
+    """
+    offered = plugins.offers(karenina_exporters)
+    if name is not None:
+        found = [one for one in offered if one.value.name == name]
+        names = [one.value.name for one in offered]
+        missing = f"there is no export format {name!r}{did_you_mean(name, names)}; the formats are {', '.join(names)}"
+    elif output is None:
+        return choose(plugins, "jsonl", None)
+    else:
+        found = [one for one in offered if output.suffix.lower() in one.value.suffixes]
+        missing = (
+            f"the format of {output} is not known: end its name with {_suffixes(offered)}, or choose one with --format"
+        )
+    if not found:
+        raise ConfigError([missing])
+    if len(found) > 1:
+        both = " and ".join(f"{one.distribution} {one.version}" for one in found)
+        raise ConfigError(
+            [
+                f"two plugins offer the export format {found[0].value.name!r}: {both}; block one of them: "
+                f'[plugins] block = ["{found[-1].distribution}"]'
+            ]
+        )
+    return found[0].value
+
+
+def can_read(plugins: Plugins, path: Path) -> bool:
+    """Return whether a format that can be read has the suffix of this path."""
+    offered = plugins.offers(karenina_exporters)
+    return any(path.suffix.lower() in one.value.suffixes for one in offered if one.value.read is not None)
+
+
+def read_export(plugins: Plugins, path: Path) -> Iterable[VerificationResult]:
+    """Read the results back from a file that an exporter wrote. Raises `ConfigError` if no format can read it."""
+    found = choose(plugins, None, path)
+    if found.read is None:
+        raise ConfigError([f"results cannot be read from {path}: the format {found.name} does not hold whole results"])
+    return found.read(path)
+
+
+def _suffixes(offered: Iterable[Offer[Exporter]]) -> str:
+    return ", ".join(suffix for one in offered for suffix in one.value.suffixes)

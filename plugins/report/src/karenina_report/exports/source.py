@@ -1,0 +1,101 @@
+"""The results that a command exports or reports on: of a result file, a journal, or an earlier export."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_core.errors import ConfigError
+from karenina_engine.journal.view import JournalView
+from karenina_engine.results.header import is_header
+from karenina_engine.results.result_file import default_journal
+from karenina_engine.results.result_set import read_results
+from karenina_engine.results.table_columns import CALLS
+from karenina_engine.results.tables import RESULT_TABLES, Table, result_table, unknown_table
+from karenina_report.exports.registered import can_read, read_export
+from karenina_report.runs import is_journal, journal_results
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_core.plugins import Plugins
+
+_LINES: Final = (".jsonl", ".ndjson")
+_LONGEST_HEADER: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSource:
+    """Results in a file, read anew each time.
+
+    `journal` is the journal of their run, if there is one; `model` limits the results to one answering model, and
+    `distributions` are those that the run was made with, each with its version.
+    """
+
+    path: Path
+    open: Callable[[], Iterable[VerificationResult]]
+    journal: Path | None = None
+    model: str | None = None
+    distributions: Mapping[str, str] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[VerificationResult]:
+        return (one for one in self.open() if self.model in (None, one.metadata.answering_id))
+
+    def table(self, name: str) -> Table:
+        """Return a table of the results, or of the calls in the journal. Raises `ConfigError` for another name."""
+        if name == "calls" and self.journal is not None:
+            return Table(name, CALLS, self._calls)
+        if name not in RESULT_TABLES:
+            raise ConfigError([unknown_table(name, [*RESULT_TABLES, "calls"])])
+        return result_table(self, name)
+
+    def _calls(self) -> Iterator[dict[str, Any]]:
+        assert self.journal is not None
+        with JournalView(self.journal) as view:
+            yield from view.calls()
+
+
+def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], model: str | None = None) -> ResultSource:
+    """Return the results in a file: a journal, the results of a run, or an export from which they can be read.
+
+    For the results of a run whose journal is beside them, the journal is used, with a note. Raises `ConfigError`.
+    """
+    if is_journal(path):
+        return _of_journal(path, path, model)
+    if not can_read(plugins, path) or path.suffix.lower() in _LINES or _has_result_lines(path):
+        beside = default_journal(path)
+        if path.is_file() and is_journal(beside):
+            note(f"{path} is a file of results: the journal beside it, {beside}, is used.")
+            return _of_journal(path, beside, model)
+        return ResultSource(path, lambda: read_results(path), model=model, distributions=_header(path))
+    return ResultSource(path, lambda: read_export(plugins, path), model=model)
+
+
+def _of_journal(path: Path, journal: Path, model: str | None) -> ResultSource:
+    with JournalView(journal) as view:
+        distributions = view.status().distributions
+    return ResultSource(path, lambda: journal_results(journal), journal, model, distributions)
+
+
+def _has_result_lines(path: Path) -> bool:
+    return _first_line(path).startswith((b'{"run":{', b'{"metadata":{'))
+
+
+def _header(path: Path) -> Mapping[str, str]:
+    """Return the distributions that a file of results names in its first line; none if it has no such line."""
+    line = _first_line(path)
+    try:
+        found = json.loads(line)["run"]["distributions"] if is_header(line) else {}
+        return {str(name): str(version) for name, version in found.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _first_line(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.readline(_LONGEST_HEADER)
+    except OSError:
+        return b""  # reading the results reports what is wrong

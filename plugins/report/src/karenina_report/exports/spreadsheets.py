@@ -1,0 +1,187 @@
+"""Exports to CSV and Excel, and their re-import.
+
+Text cells that begin with `=`, `+`, `-`, `@`, a tab or a carriage return would be formulas in a spreadsheet. CSV has
+them with an apostrophe before, Excel as cells of type text.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from karenina_core.errors import ConfigError
+from karenina_engine.results.result_set import parse_result
+from karenina_engine.results.tables import LibraryMissing, as_json
+from karenina_report.exports.exporter import Exporter
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_engine.results.tables import Cell
+    from karenina_report.exports.exporter import ExportRequest
+
+RESULT_COLUMN: Final = "result"
+"""The last column of the table of results: the whole result as JSON, from which it is read back."""
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+_TABLES: Final = ("results", "fields", "traits", "excerpts", "stages")
+_SHEET_OF_RESULTS: Final = "data"
+_LONGEST_CELL: Final = 32_000
+"""Characters of a cell; Excel itself allows 32,767."""
+_MOST_ROWS: Final = 1_048_575
+
+
+def _cell(value: Cell) -> str | int | float | bool | None:
+    """Return the value as a spreadsheet holds it: lists as JSON, times in ISO 8601."""
+    if isinstance(value, list):
+        return as_json(value)
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _safe(value: Cell) -> str | int | float | bool | None:
+    cell = _cell(value)
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
+
+
+def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
+    table = request.tables(request.table or "results")
+    whole = request.with_results and table.name == "results"
+    text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+    writer = csv.writer(text)
+    writer.writerow([one.name for one in table.columns] + [RESULT_COLUMN] * whole)
+    if whole:
+        for row, result in zip(table, request.results, strict=True):
+            writer.writerow([*map(_safe, row.values()), result.model_dump_json()])
+    else:
+        writer.writerows(map(_safe, row.values()) for row in table)
+    text.detach()
+
+
+def _read_csv(path: Path) -> Iterator[VerificationResult]:
+    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            for number, row in enumerate(csv.DictReader(file), 2):
+                if RESULT_COLUMN not in row:
+                    raise ConfigError(
+                        [f"{path} has no column {RESULT_COLUMN!r}: it holds a table and no whole results"]
+                    )
+                yield parse_result(row[RESULT_COLUMN] or "", f"{path}, line {number}")
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ConfigError([f"{path} cannot be read as CSV: {error}"]) from error
+
+
+def no_results(path: Path) -> str:
+    """Return the error of a file that holds a table and no whole results."""
+    return (
+        f"{path} holds a table and no whole results: `karenina export` writes both without --no-whole and with the "
+        "table of results"
+    )
+
+
+def _write_excel(request: ExportRequest, file: BinaryIO) -> None:
+    try:
+        from openpyxl import Workbook
+    except ImportError as error:
+        raise LibraryMissing("openpyxl is not installed: pip install 'karenina-report[excel]'") from error
+    book = Workbook(write_only=True)
+    sheets = _Sheets(request, book)
+    for name in (request.table,) if request.table is not None else _TABLES:
+        sheets.add(name)
+    if request.table is None and request.with_results:
+        sheets.add_results()
+    sheets.report()
+    buffer = io.BytesIO()
+    book.save(buffer)
+    file.write(buffer.getvalue())
+
+
+class _Sheets:
+    """Writes tables to the sheets of a workbook, and counts what does not fit."""
+
+    def __init__(self, request: ExportRequest, book: Any) -> None:
+        self._request = request
+        self._book = book
+        self._cut = 0
+        self._left_out: dict[str, int] = {}
+
+    def add(self, name: str) -> None:
+        """Add the sheet of a table."""
+        table = self._request.tables(name)
+        sheet = self._book.create_sheet(name)
+        sheet.freeze_panes = "A2"
+        sheet.append([one.name for one in table.columns])
+        for number, row in enumerate(table, 1):
+            if number > _MOST_ROWS:
+                self._left_out[name] = self._left_out.get(name, 0) + 1
+            else:
+                sheet.append([self._text(sheet, value) for value in row.values()])
+
+    def add_results(self) -> None:
+        """Add the sheet from which results are read back: their JSON in pieces, each with its result's number."""
+        sheet = self._book.create_sheet(_SHEET_OF_RESULTS)
+        sheet.append(["result", "json"])
+        for number, result in enumerate(self._request.results, 1):
+            text = result.model_dump_json()
+            for start in range(0, len(text), _LONGEST_CELL):
+                sheet.append([number, self._text(sheet, text[start : start + _LONGEST_CELL])])
+
+    def report(self) -> None:
+        """Warn of what the workbook does not hold."""
+        if self._cut:
+            self._request.warn(
+                f"{self._cut} cells have more than {_LONGEST_CELL:,} characters and are cut: other formats have all"
+            )
+        for name, rows in self._left_out.items():
+            self._request.warn(f"{rows} rows of the table {name} do not fit a sheet: other formats have all")
+
+    def _text(self, sheet: Any, value: Cell) -> object:
+        from openpyxl.cell import WriteOnlyCell
+        from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+        cell = _cell(value)
+        if not isinstance(cell, str):
+            return cell
+        text = ILLEGAL_CHARACTERS_RE.sub("\N{REPLACEMENT CHARACTER}", cell)
+        if len(text) > _LONGEST_CELL:
+            self._cut += 1
+            text = text[:_LONGEST_CELL]
+        if not text.startswith(FORMULA_STARTS):
+            return text
+        made = WriteOnlyCell(sheet, value=text)
+        made.data_type = "s"
+        made.quotePrefix = True
+        return made
+
+
+def _read_excel(path: Path) -> Iterator[VerificationResult]:
+    try:
+        from openpyxl import load_workbook
+    except ImportError as error:
+        raise LibraryMissing("openpyxl is not installed: pip install 'karenina-report[excel]'") from error
+    try:
+        book = load_workbook(path, read_only=True)
+    except Exception as error:
+        raise ConfigError([f"{path} cannot be read as an Excel workbook: {error}"]) from error
+    if _SHEET_OF_RESULTS not in book.sheetnames:
+        raise ConfigError([no_results(path)])
+    rows: Iterable[tuple[Any, ...]] = book[_SHEET_OF_RESULTS].iter_rows(min_row=2, values_only=True)
+    at, pieces = None, list[str]()
+    for number, piece in rows:
+        if number != at and pieces:
+            yield parse_result("".join(pieces), f"{path}, result {at}")
+            pieces = []
+        at = number
+        pieces.append(str(piece))
+    if pieces:
+        yield parse_result("".join(pieces), f"{path}, result {at}")
+
+
+CSV = Exporter("csv", "one table as comma-separated values", (".csv",), _write_csv, takes_table=True, read=_read_csv)
+EXCEL = Exporter(
+    "excel", "every table on a sheet of its own", (".xlsx",), _write_excel, is_binary=True, takes_table=True,
+    read=_read_excel,
+)  # fmt: skip

@@ -1,0 +1,246 @@
+"""`karenina export`: sources, formats, outputs and errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import BinaryIO
+
+import jsonschema
+import pytest
+from commandline import Given, benchmark, karenina
+from journalled import World
+from result_builders import result, save
+
+from karenina_core.data.outcome import Outcome
+from karenina_core.data.result import VerificationResult
+from karenina_core.hooks import hookimpl
+from karenina_core.plugins import Plugins
+from karenina_engine.journal.schema import row_digest
+from karenina_engine.results.result_set import read_results
+from karenina_report.commands import commands
+from karenina_report.exports.exporter import Exporter, ExportRequest
+from karenina_report.exports.schema import DIALECT
+
+MODELS = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubric_only")
+HALF = {"raw_llm_response": "\ud800", "trace_messages": []}
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
+        monkeypatch.delenv(name)
+
+
+def export(*arguments: str | Path, more: object | None = None) -> Given:
+    plugins = Plugins()
+    plugins.register(commands)
+    if more is not None:
+        plugins.register(more, distribution="third-party", version="3")
+    return karenina("export", *arguments, plugins=plugins)
+
+
+def run(world: World, file: Path, *more: str) -> Given:
+    return karenina("run", file, *MODELS, *more, plugins=world.plugins())
+
+
+def interrupted_at(call: int) -> World:
+    """Return a world that presses Ctrl-C at the call of this number."""
+    world = World()
+
+    def on_call(_text: str) -> None:
+        if len(world.calls) == call:
+            signal.raise_signal(signal.SIGINT)
+
+    world.on_call = on_call
+    return world
+
+
+@pytest.fixture
+def results() -> Path:
+    hard = "=1+1\n\x07\u202e<b>,\"'" + "x" * 40_000
+    return save(
+        Path("run.results.jsonl"),
+        [
+            result("q1", True, answer=hard, extracted={"gene": "=cmd()", "n": 1.5}, keywords=["a", "b"]),
+            result("q2", False, model="other", traits={"clear": 4}),
+            result("q3", Outcome.MODEL_ERROR),
+        ],
+    )
+
+
+def test_the_results_of_a_journal_equal_those_of_the_run(tmp_path: Path) -> None:
+    run(World(), benchmark(tmp_path, *"abc"))
+
+    assert export("words.journal").out == Path("words.results.jsonl").read_text()
+    written = export("words.journal", "-o", "all.jsonl")
+    assert written.err == "The export is in all.jsonl.\n"
+    assert Path("all.jsonl").read_bytes() == Path("words.results.jsonl").read_bytes()
+
+
+def test_each_answer_is_exported_once(tmp_path: Path) -> None:
+    file = benchmark(tmp_path, "a", "b")
+    run(interrupted_at(4), file, "-a", "talkative:n", "--set", "replicate_count=2")
+    found = [json.loads(line) for line in export("words.journal", "--format", "recording").out.splitlines()]
+    of_n = export("words.journal", "--format", "recording", "--model", "n").out.splitlines()
+
+    kept = {(one["question_id"], one["replicate"], one["model"]) for one in found}
+    assert len(kept) == len(found) >= 2
+    assert all(one["text"].startswith("an answer to What is") for one in found)
+    assert {json.loads(line)["model"] for line in of_n} <= {"n"}
+
+
+def test_half_of_a_surrogate_pair_is_replaced(tmp_path: Path) -> None:
+    run(World(), benchmark(tmp_path, "a"))
+    with closing(sqlite3.connect("words.journal", isolation_level=None)) as database:
+        for *row, _ in database.execute("SELECT * FROM results").fetchall():
+            row[-1] = json.dumps({**(found := json.loads(row[-1])), "template": {**found["template"], **HALF}})
+            database.execute("UPDATE results SET result = ?, digest = ?", (row[-1], row_digest("results", row)))
+
+    assert export("words.journal", "--format", "recording", "-o", "answers.jsonl").code == 0
+    assert json.loads(Path("answers.jsonl").read_text("utf-8"))["text"] == "\ufffd"
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl", "csv", "xlsx", "parquet"])
+def test_an_export_is_read_back_exactly(results: Path, suffix: str) -> None:
+    assert export(results, "-o", f"out.{suffix}").code == 0
+    back = export(f"out.{suffix}", "-o", "back.jsonl")
+
+    assert back.code == 0, back.err
+    assert list(read_results("back.jsonl")) == list(read_results(results))
+
+
+def test_cells_cannot_be_formulas(results: Path) -> None:
+    from openpyxl import load_workbook
+
+    csv = export(results, "--table", "results", "--format", "csv", "--no-whole").out
+    assert export(results, "-o", "out.xlsx").code == 0
+    sheet = load_workbook("out.xlsx")["results"]
+    column = [cell.value for cell in sheet[1]].index("response")
+    cell = sheet[2][column]
+
+    assert "'=1+1" in csv
+    assert ",=1+1" not in csv
+    assert '"=1+1' not in csv
+    assert (cell.data_type, cell.quotePrefix, str(cell.value)[:4]) == ("s", True, "=1+1")
+
+
+def test_what_a_cell_cannot_hold_is_reported(results: Path) -> None:
+    done = export(results, "-o", "out.xlsx")
+
+    assert "cells have more than 32,000 characters and are cut" in done.err
+
+
+def test_tables_are_exported(results: Path) -> None:
+    rows = [json.loads(line) for line in export(results, "--table", "fields").out.splitlines()]
+
+    assert {row["field"]: row["extracted"] for row in rows} == {"gene": '"=cmd()"', "n": "1.5"}
+    assert export(results, "--table", "traits", "--format", "csv").out.splitlines()[1].split(",")[5] == "clear"
+    assert len(json.loads(export(results, "--table", "results", "--format", "json").out)) == 3
+
+
+def test_calls_come_from_the_journal(tmp_path: Path) -> None:
+    run(World(), benchmark(tmp_path, "a"))
+    calls = [json.loads(line) for line in export("words.journal", "--table", "calls").out.splitlines()]
+
+    assert [(call["task"], call["model"], call["failed"]) for call in calls] == [
+        ("answer_generation", "m", False),
+        ("counting", "j", False),
+    ]
+    assert json.loads(calls[0]["reply"])["text"].startswith("an answer to")
+
+
+def test_one_model_is_chosen(results: Path) -> None:
+    assert len(export(results, "--model", "other").out.splitlines()) == 2
+
+
+def test_an_earlier_file_is_kept(results: Path) -> None:
+    Path("out.csv").write_text("mine", "utf-8")
+    done = export(results, "-o", "out.csv")
+
+    assert "an earlier file is kept in out-1.csv" in done.err
+    assert Path("out-1.csv").read_text("utf-8") == "mine"
+
+
+@pytest.mark.parametrize("arguments", [("-o", "notes.txt", "--format", "csv"), ("-o", "notes.jsonl")])
+def test_another_file_is_not_replaced(results: Path, arguments: Sequence[str]) -> None:
+    Path(arguments[1]).write_text("mine", "utf-8")
+    done = export(results, *arguments)
+
+    assert done.code == 2
+    assert "is left as it is" in done.err
+    assert Path(arguments[1]).read_text("utf-8") == "mine"
+    assert sorted(path.name for path in Path().iterdir()) == sorted([arguments[1], results.name])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run.results.jsonl", "--format", "cvs"), "there is no export format 'cvs'; did you mean 'csv'"),
+        (("run.results.jsonl", "-o", "out.doc"), "the format of out.doc is not known: end its name with .jsonl"),
+        (("run.results.jsonl", "--table", "field"), "there is no table 'field'; did you mean 'fields'"),
+        (("run.results.jsonl", "--table", "calls"), "there is no table 'calls'|single calls are in the journal"),
+        (("run.results.jsonl", "--table", "fields", "--format", "junit"), "--table has no effect on the format junit"),
+        (("missing.jsonl",), "missing.jsonl"),
+        (("words.csv",), "holds a table and no whole results"),
+        (("words.json",), "is not an export of results"),
+        (("words.xlsx",), "cannot be read as an Excel workbook"),
+        (("words.parquet",), "cannot be read as Parquet"),
+        (("words.journal",), "is not a file of results"),
+    ],
+)
+def test_bad_input_ends_with_2_and_a_cure(results: Path, arguments: Sequence[str], message: str) -> None:
+    for name in ("words.csv", "words.json", "words.xlsx", "words.parquet", "words.journal"):
+        Path(name).write_text("a,b\n1,2\n", "utf-8")
+    done = export(*arguments)
+
+    assert done.code == 2
+    assert any(part in done.err for part in message.split("|")), done.err
+    assert not Path("out.doc").exists()
+
+
+class Counting:
+    """A third party's format."""
+
+    @hookimpl
+    def karenina_exporters(self) -> Sequence[Exporter]:
+        def write(request: ExportRequest, file: BinaryIO) -> None:
+            file.write(f"{sum(1 for _ in request.results)} results".encode())
+
+        def read(path: Path) -> Iterator[VerificationResult]:
+            return iter([])
+
+        return [Exporter("count", "the number of results", (".count",), write, read=read)]
+
+
+def test_a_third_party_adds_a_format(results: Path) -> None:
+    assert export(results, "--format", "count", more=Counting()).out == "3 results"
+    assert export(results, "-o", "out.count", more=Counting()).code == 0
+    assert Path("out.count").read_text("utf-8") == "3 results"
+    assert export("out.count", "--format", "markdown", more=Counting()).code == 0
+
+
+def test_two_formats_of_one_name_are_an_error(results: Path) -> None:
+    class Second:
+        @hookimpl
+        def karenina_exporters(self) -> Sequence[Exporter]:
+            return [Exporter("csv", "another", (".csv",), lambda _request, _file: None)]
+
+    done = export(results, "--format", "csv", more=Second())
+    assert done.code == 2
+    assert "two plugins offer the export format 'csv'" in done.err
+    assert '[plugins] block = ["third-party"]' in done.err
+
+
+def test_the_published_schema_is_that_of_the_results(results: Path) -> None:
+    published = json.loads(export("--schema").out)
+
+    assert published == {"$schema": DIALECT, **VerificationResult.model_json_schema(mode="serialization")}
+    for line in results.read_text("utf-8").splitlines():
+        jsonschema.validate(json.loads(line), published)

@@ -1,0 +1,87 @@
+"""JUnit XML and Markdown: what CI servers and people read."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lxml import etree
+from result_builders import result
+
+from karenina_core.data.outcome import Outcome
+from karenina_core.data.result import VerificationResult
+from karenina_engine.results.tables import result_table
+from karenina_report.exports.exporter import ExportRequest
+from karenina_report.exports.junit import JUNIT
+from karenina_report.exports.markdown import MARKDOWN
+from karenina_report.exports.schema import make_schema, published_schema
+
+SCHEMA = Path(__file__).parent / "vendor" / "junit-10.xsd"
+RESULTS = [
+    result("q1", True),
+    result("q2", False, extracted={"gene": "a"}),
+    result("q3", Outcome.PARSE_ERROR),
+    result("q4", Outcome.SCORED, replicate=2),
+    result("q5", Outcome.ABSTAINED, model="other", answer="\x00\ud800</failure>]]>\x1b[31m\u202e"),
+]
+
+
+def written(exporter: Any, results: Sequence[VerificationResult]) -> str:
+    file = io.BytesIO()
+    exporter.write(
+        ExportRequest(
+            source=Path("r.jsonl"),
+            results=results,
+            tables=lambda name: result_table(results, name),
+            table=None,
+            warn=pytest.fail,
+        ),
+        file,
+    )
+    return file.getvalue().decode()
+
+
+@pytest.mark.parametrize("results", [RESULTS, []])
+def test_junit_follows_the_schema_of_jenkins(results: Sequence[VerificationResult]) -> None:
+    schema = etree.XMLSchema(etree.parse(SCHEMA))
+
+    schema.assertValid(etree.fromstring(written(JUNIT, results).encode()))
+
+
+def test_junit_has_a_case_for_each_item() -> None:
+    root = etree.fromstring(written(JUNIT, RESULTS).encode())
+    cases = {case.get("name"): [child.tag for child in case] for case in root.iter("testcase")}
+
+    assert cases == {"q1": [], "q2": ["failure"], "q3": ["error"], "q4 #2": [], "q5": ["failure"]}
+    assert [suite.get("name") for suite in root] == ["m judged by j", "other judged by j"]
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("5", "2", "1")
+
+
+def test_markdown_has_rates_and_failed_items() -> None:
+    text = written(MARKDOWN, RESULTS)
+
+    assert "| m | j | 50.0% (1 of 2) |" in text
+    assert "Outcomes: 1 correct, 1 wrong, 1 abstained, 1 scored, 1 parse_error" in text
+    assert [line.split(" | ")[1] for line in text.splitlines() if line.startswith("| q")][1:] == [
+        "wrong",
+        "parse_error",
+        "abstained",
+    ]
+
+
+def test_markdown_holds_no_markup_of_results() -> None:
+    text = written(MARKDOWN, [result("<img src=x>|[a](b)`*", False)])
+
+    assert "\\<img src=x\\>\\|\\[a\\](b)\\`\\*" in text
+
+
+def test_the_schema_file_is_up_to_date() -> None:
+    assert json.loads(published_schema()) == make_schema(), (
+        "write it again: python -c 'import json; from karenina_report.exports.schema import make_schema; "
+        "print(json.dumps(make_schema(), indent=2, ensure_ascii=False))' > "
+        "plugins/report/src/karenina_report/result.schema.json"
+    )
