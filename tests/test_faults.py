@@ -184,7 +184,11 @@ def run(adapter: str, policy: RetryPolicy) -> Seen:
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_every_failed_call_is_retried_once(adapter: str) -> None:
-    patient = RetryPolicy(budgets=dict.fromkeys(ErrorCategory, 8) | {ErrorCategory.PERMANENT: 0}, base=0.01, cap=0.02)
+    patient = RetryPolicy(
+        max_retries=dict.fromkeys(ErrorCategory, 8) | {ErrorCategory.PERMANENT: 0}, base=0.01, cap=0.02
+    )
+        max_retries=dict.fromkeys(ErrorCategory, 8) | {ErrorCategory.PERMANENT: 0}, base=0.01, cap=0.02
+    )
     seen = run(adapter, patient)
 
     assert {id: result.outcome for id, result in seen.results.items()} == {
@@ -205,7 +209,7 @@ def test_every_failed_call_is_retried_once(adapter: str) -> None:
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_without_retries_each_failure_is_an_item_error(adapter: str) -> None:
-    seen = run(adapter, RetryPolicy(budgets={}))
+    seen = run(adapter, RetryPolicy(max_retries={}))
 
     answers, judgments = seen.answering.first, seen.judging.first
     failed = {**dict.fromkeys(judgments, Outcome.PARSE_ERROR), **dict.fromkeys(answers, Outcome.MODEL_ERROR)}

@@ -27,8 +27,8 @@ from karenina_core.models.ports import CallInfo, ErrorCategory, Message, PortErr
 from karenina_core.plugins import Plugins, use_plugins
 from karenina_core.stages.finalize import plugin as core_plugin
 from karenina_core.stages.stage import registered_stages
-from karenina_engine.calls.tool_sessions import tool_sources
-from karenina_engine.cost.price_table import price_sources
+from karenina_engine.calls.tool_sessions import list_tool_sources
+from karenina_engine.cost.price_table import list_price_sources
 from karenina_engine.scheduling.executor import AsyncioExecutor
 from karenina_engine.scheduling.executor_selection import offered_executors
 from karenina_engine.scheduling.find_observers import find_observers
@@ -104,14 +104,14 @@ def test_adapters_are_offered_under_their_interface(plugins: Plugins) -> None:
 def test_lists_of_prices_are_offered_by_name(plugins: Plugins) -> None:
     lists = [type("List", (), {"name": name})() for name in ("public", "ours")]
     plugins.register(offering("karenina_prices", lists))
-    assert [one.name for one in price_sources(plugins)] == ["ours", "public"]
+    assert [one.name for one in list_price_sources(plugins)] == ["ours", "public"]
 
 
 @shows("karenina_tool_sources")
 def test_tool_sources_are_offered_by_name(plugins: Plugins) -> None:
     sources = [type("Source", (), {"name": name})() for name in ("mcp", "library")]
     plugins.register(offering("karenina_tool_sources", sources))
-    assert [one.name for one in tool_sources(plugins)] == ["library", "mcp"]
+    assert [one.name for one in list_tool_sources(plugins)] == ["library", "mcp"]
 
 
 @shows("karenina_executors")
@@ -324,7 +324,7 @@ def test_observers_hear_of_every_call_that_is_made(plugins: Plugins, fails: bool
         @hookimpl
         def karenina_call_started(self, event: Any) -> None:
             within.set("the call")
-            heard.append(("started", event.call.target.model.id, event.call.messages[0].content))
+            heard.append(("started", event.call.endpoint.model.id, event.call.messages[0].content))
 
         @hookimpl
         def karenina_call_finished(self, event: Any, made: Any) -> None:

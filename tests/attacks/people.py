@@ -14,7 +14,7 @@ from typing import Any
 
 import preloaded
 
-from karenina_engine.journal.schema import sealed
+from karenina_engine.journal.schema import with_digest
 
 GENES = """karenina: 1
 name: Genes
@@ -77,7 +77,7 @@ def edited(journal: Path) -> Iterator[dict[str, Any]]:
     row = database.execute("SELECT * FROM runs ORDER BY id DESC LIMIT 1").fetchone()
     command: dict[str, Any] = json.loads(row[5])
     yield command
-    changed = sealed("runs", (*row[:5], json.dumps(command)))
+    changed = with_digest("runs", (*row[:5], json.dumps(command)))
     database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", changed)
     database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database.close()

@@ -20,7 +20,7 @@ from people import GENES, Person, edited, reply, without_results
 from servers import RecordingServer, recording_server
 
 from karenina import VerificationResultSet
-from karenina_engine.journal.schema import sealed
+from karenina_engine.journal.schema import with_digest
 from karenina_engine.journal.view import JournalView
 
 KEY = "sk-the-users-own-key-0123456789"
@@ -411,7 +411,7 @@ def test_a_malformed_command_is_an_error_with_a_cure(
     journal = ran(stranger, server)
     database = sqlite3.connect(journal, isolation_level=None)
     row = database.execute("SELECT * FROM runs").fetchone()
-    database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", sealed("runs", (*row[:5], told)))
+    database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", with_digest("runs", (*row[:5], told)))
     database.close()
     mine = victim.write("mine.yaml", GENES.format(truth="TP53"))
     for command in (("resume", journal), ("rescore", journal, mine), ("status", journal)):

@@ -25,7 +25,7 @@ from servers import recording_server
 from karenina import Benchmark
 from karenina_benchmark import CheckpointError
 from karenina_core.data.trust import Trust, digest_of
-from karenina_engine.journal.trust_store import TrustFileError, store_trust, stored_trust, trust_file
+from karenina_engine.journal.trust_store import TrustFileError, load_trust, store_trust, trust_path
 
 if TYPE_CHECKING:
     from conftest import Site
@@ -106,7 +106,7 @@ def test_trust_reads_its_file_once(site: Site, tmp_path: Path) -> None:
     writing.join(30)
     os.close(handle)
     assert json.loads(done.stdout)["stored"] == 1, done.stderr
-    assert stored_trust() == Trust(frozenset({digest_of(harmless)}))
+    assert load_trust() == Trust(frozenset({digest_of(harmless)}))
 
 
 def test_a_line_swapped_after_loading_is_not_used(site: Site, tmp_path: Path) -> None:
@@ -130,8 +130,8 @@ def test_one_more_character_is_another_source(change: str) -> None:
     """Attack: keep what the user sees and change what is hashed."""
     source = template(Path("x"))
     store_trust([digest_of(source)])
-    assert stored_trust().covers(source)
-    assert not stored_trust().covers(source + change)
+    assert load_trust().covers(source)
+    assert not load_trust().covers(source + change)
 
 
 @pytest.mark.parametrize("hiding", ["\x1b[8m", "\x1b[2K\r", "\x08" * 40, "\u202e", "\u2066", "\r"])
@@ -151,7 +151,7 @@ def test_trust_stored_by_many_commands_at_once_is_all_kept(site: Site, tmp_path:
         many = [pool.submit(store_trust, [digest_of(str(n))]) for n in range(40)]
     assert [done.returncode for done in ended] == [0] * len(files), [done.stderr for done in ended]
     assert all(future.result() for future in many)
-    stored = stored_trust()
+    stored = load_trust()
     assert all(stored.covers(file.read_text()) for file in files)
     assert all(stored.covers(str(n)) for n in range(40))
 
@@ -178,11 +178,11 @@ def test_digests_that_everybody_can_write_are_refused(home: Path, place: str) ->
     """Attack: another user of the machine adds a digest to a file or folder that is open to all."""
     store_trust([digest_of("mine")])
     (home / place).chmod(0o777)
-    for attempt in (stored_trust, lambda: store_trust([digest_of("x")])):
+    for attempt in (load_trust, lambda: store_trust([digest_of("x")])):
         with pytest.raises(TrustFileError, match=r"can be written by every user.*chmod o-w"):
             attempt()
     (home / place).chmod(0o700)
-    assert stored_trust() == Trust(frozenset({digest_of("mine")}))
+    assert load_trust() == Trust(frozenset({digest_of("mine")}))
 
 
 @pytest.mark.parametrize("place", ["trusted.json", "."])
@@ -194,7 +194,7 @@ def test_digests_of_another_user_are_refused(home: Path, place: str, monkeypatch
     else:  # only root can give a file away: this process becomes another one instead
         monkeypatch.setattr(os, "geteuid", lambda: OTHER_USER)
     with pytest.raises(TrustFileError, match="belongs to another user"):
-        stored_trust()
+        load_trust()
     with pytest.raises(TrustFileError, match="belongs to another user"):
         store_trust([digest_of("x")])
 
@@ -204,10 +204,10 @@ def test_a_fifo_of_digests_is_refused_at_once(home: Path) -> None:
     """Attack: a FIFO in the place of the file; reading it waited for a writer."""
     os.mkfifo(home / "trusted.json")
     with pytest.raises(TrustFileError, match="is not a file"):
-        stored_trust()
+        load_trust()
 
 
 def test_the_stored_file_is_for_its_owner_only() -> None:
     store_trust([digest_of("mine")], note="caf\udce9.yaml")
-    assert trust_file().stat().st_mode & 0o077 == 0
-    assert [one.name for one in trust_file().parent.glob("*.new")] == []
+    assert trust_path().stat().st_mode & 0o077 == 0
+    assert [one.name for one in trust_path().parent.glob("*.new")] == []

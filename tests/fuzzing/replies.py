@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from karenina_core.models.ports import AgentReply, LLMReply, ParserReply
-from karenina_engine.calls.reply_json import reply_of, reply_text
+from karenina_engine.calls.reply_json import dump_reply, load_reply
 from karenina_toolkit.reply_bounds import BrokenReply, ReplyTooLarge
 from karenina_toolkit.reply_sanitizer import sanitize_agent_reply, sanitize_llm_reply, sanitize_parser_reply
 
@@ -32,9 +32,9 @@ def _checked(reply: LLMReply | ParserReply | AgentReply) -> LLMReply | ParserRep
 
 def _sound(reply: LLMReply | ParserReply | AgentReply) -> None:
     port = {LLMReply: "llm", ParserReply: "parser", AgentReply: "agent"}[type(reply)]
-    text = reply_text(reply)
+    text = dump_reply(reply)
     text.encode("utf-8")
-    if reply_of(port, text) != reply:
+    if load_reply(port, text) != reply:
         raise AssertionError("a reply that was kept is another one")
     for number in _numbers(dataclasses.asdict(reply.usage)):
         if not 0 <= number < _MOST:

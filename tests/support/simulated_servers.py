@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from karenina_core import ModelConfig
 from karenina_core.models.ports import CallNotes, ErrorCategory, PortError
-from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits, refuses
+from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits, is_refusal
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.scheduling.worker_pool import WorkerPool
 
@@ -142,21 +142,21 @@ async def _run(server: Server, questions: int, bounds: Bounds) -> Outcome:
     loop = asyncio.get_running_loop()
     policy = RetryPolicy()
     limits = ConcurrencyLimits(lambda _model: bounds, clock=loop.time, patience=policy.patience)
-    places = limits.of(MODEL)
+    places = limits.limiter(MODEL)
     failed = 0
     ended = asyncio.Event()
 
     async def call(order: int) -> None:
         notes = CallNotes()
         while True:
-            place = places.take() or await places.wait(order)
+            place = places.acquire() or await places.wait(order)
             try:
                 await server.call()
             except PortError as error:
-                places.refused(place, error.retry_after) if refuses(error) else places.left()
-                waiting = policy.waiting(error, notes, places.refusing())
+                places.on_overload(place, error.retry_after) if is_refusal(error) else places.release()
+                waiting = policy.next_delay(error, notes, places.seconds_refusing())
             else:
-                places.replied()
+                places.on_success()
                 return
             places.retrying += 1
             limits.changed()
@@ -171,7 +171,7 @@ async def _run(server: Server, questions: int, bounds: Bounds) -> Outcome:
             await call(order)
             failed -= 1
 
-    crew = WorkerPool(iter(range(questions)), question, limits.could_be_under_way, ended.set)
+    crew = WorkerPool(iter(range(questions)), question, limits.capacity, ended.set)
     limits.on_change = crew.fill
     crew.fill()
     await ended.wait()

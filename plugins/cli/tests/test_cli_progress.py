@@ -35,9 +35,9 @@ class Clock:
 def busy() -> ConcurrencyLimits:
     """A server with 3 of 8 calls under way, and 2 that wait to be made again."""
     limits = ConcurrencyLimits(lambda _model: Bounds(8, 8))
-    server = limits.of(MODEL)
+    server = limits.limiter(MODEL)
     for _ in range(3):
-        server.take()
+        server.acquire()
     server.retrying = 2
     return limits
 
@@ -94,5 +94,5 @@ def test_the_time_left_is_told_in_fitting_units(seconds: float, words: str) -> N
 def test_a_cost_that_nobody_knows_is_said_to_be_unknown(costs: list[int | None], words: str | None) -> None:
     ledger = Ledger(PriceTable(Plugins()))
     for cost in costs:
-        ledger.line(Call(Endpoint("llm", MODEL, "a", {}), (), CallInfo())).made.add(Usage(calls=1), cost)
+        ledger.line(Call(Endpoint("llm", MODEL, "a", {}), (), CallInfo())).spent.add(Usage(calls=1), cost)
     assert spent_text(ledger) == words

@@ -23,7 +23,7 @@ from karenina_engine.calls.call_runner import CallRunner
 from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits
 from karenina_engine.cost.budget import Budget, OverBudget
 from karenina_engine.cost.ledger import Ledger
-from karenina_engine.cost.price_source import OwnPrice, dollars
+from karenina_engine.cost.price_source import OwnPrice, to_dollars
 from karenina_engine.cost.price_table import PriceTable
 from karenina_testing import ScriptedModels
 
@@ -132,15 +132,15 @@ def test_what_is_waited_for_in_vain_is_not_held() -> None:
 def test_what_was_reserved_for_a_call_that_nobody_knows_of_is_kept_and_who_waits_is_told() -> None:
     async def run() -> tuple[int, bool]:
         budget = budget_of(calls_of(350 * 10**6, 8))
-        lost = [await budget.take(call(order)) for order in (1, 2)]
-        waiting = asyncio.create_task(budget.take(call(3)))
+        lost = [await budget.reserve(call(order)) for order in (1, 2)]
+        waiting = asyncio.create_task(budget.reserve(call(3)))
         await asyncio.sleep(0)
         for reserved in lost:
             budget.forfeit(reserved)
         with pytest.raises(OverBudget):
             await waiting
         assert budget.reserved == 0
-        assert "was reserved for calls that were cut off, and the next call may cost" in budget.in_words()
+        assert "was reserved for calls that were cut off, and the next call may cost" in budget.describe_exhaustion()
         return budget.lost - sum(lost), budget.exhausted
 
     assert asyncio.run(run()) == (0, True)
@@ -235,4 +235,4 @@ def _spent(journal: Path) -> Decimal:
     from karenina_engine.journal.view import JournalView
 
     with JournalView(journal) as view:
-        return dollars(sum(line.made.cost for line in view.spent()))
+        return to_dollars(sum(line.spent.cost for line in view.spent()))

@@ -95,7 +95,7 @@ def _damaged(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:1000] + b"\xff" * 4000)
 
 
-REFUSED = {
+ROW_ERRORS = {
     "a text": (_text, "is no journal, and is left as it is"),
     "another database": (_other_database, "a database of another program"),
     "a newer format": (_newer, "has format 99, and this version of Karenina reads up to 2"),
@@ -104,9 +104,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", ROW_ERRORS)
 def test_what_cannot_be_a_journal_is_refused_before_anything_is_asked(tmp_path: Path, case: str) -> None:
-    make, words_of_it = REFUSED[case]
+    make, words_of_it = ROW_ERRORS[case]
     file, world = tmp_path / "x.journal", World()
     make(file)
     before = None if file.is_dir() else file.read_bytes()

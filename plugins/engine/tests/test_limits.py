@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from karenina_core import ModelConfig
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_engine.calls.concurrency_limits import Bounds, Concurrency, ConcurrencyLimits, ServerLimiter, refuses
+from karenina_engine.calls.concurrency_limits import Bounds, Concurrency, ConcurrencyLimits, ServerLimiter, is_refusal
 from karenina_testing.virtual_time import run_in_virtual_time
 
 MODEL = ModelConfig(id="m", interface="scripted", model_name="m")
 
 
 def places(start: int, ceiling: int = 100, *, fixed: bool = False, most: float = float("inf")) -> ServerLimiter:
-    return ConcurrencyLimits(lambda _model: Bounds(start, ceiling, fixed), most).of(MODEL)
+    return ConcurrencyLimits(lambda _model: Bounds(start, ceiling, fixed), most).limiter(MODEL)
 
 
 async def taken(server: ServerLimiter, order: int = 0) -> int:
-    return server.take() or await server.wait(order)
+    return server.acquire() or await server.wait(order)
 
 
 def run(work: Callable[[], Any]) -> None:
@@ -38,14 +38,14 @@ def test_the_limit_grows_while_replies_come_and_places_are_wanted() -> None:
             for _ in range(held := int(server.limit)):
                 await taken(server)
             for _ in range(held):
-                server.replied()
+                server.on_success()
             seen.append(int(server.limit))
         assert seen == [4, 8, 8]
 
         waiting = [asyncio.create_task(taken(server)) for _ in range(20)]
         await asyncio.sleep(0)
         for _ in range(20):
-            server.replied()
+            server.on_success()
             await asyncio.sleep(0)
         assert server.limit == 8
         await asyncio.gather(*waiting)
@@ -58,7 +58,7 @@ def test_places_that_nobody_wants_do_not_become_more() -> None:
         server = places(4)
         for _ in range(50):
             await taken(server)
-            server.replied()
+            server.on_success()
         assert server.limit == 4
 
     run(work)
@@ -69,15 +69,15 @@ def test_many_refusals_of_calls_that_were_under_way_together_halve_once() -> Non
         server = places(32)
         burst = [await taken(server) for _ in range(32)]
         for place in burst[20:]:
-            server.refused(place)
+            server.on_overload(place)
         assert server.limit == 16
         assert server.held == 20
 
         for _ in range(20):
-            server.replied()
+            server.on_success()
         before = server.limit
         for place in [await taken(server) for _ in range(3)]:
-            server.refused(place)
+            server.on_overload(place)
         assert server.limit == before / 2
 
     run(work)
@@ -87,12 +87,12 @@ def test_one_refusal_below_the_level_of_an_earlier_one_does_not_halve() -> None:
     async def work() -> None:
         server = places(32)
         for place in [await taken(server) for _ in range(32)][31:]:
-            server.refused(place)
+            server.on_overload(place)
         for _ in range(31):
-            server.replied()
+            server.on_success()
         before = server.limit
         await taken(server)
-        server.refused(await taken(server))
+        server.on_overload(await taken(server))
         assert server.limit == before
 
     run(work)
@@ -102,9 +102,9 @@ def test_a_server_that_only_refuses_keeps_one_place_and_is_left_alone_for_a_whil
     async def work() -> None:
         server = places(4)
         for _ in range(4):
-            server.refused(await taken(server), retry_after=0.05)
+            server.on_overload(await taken(server), retry_after=0.05)
         assert server.limit == 1
-        assert server.take() == 0
+        assert server.acquire() == 0
 
         assert await asyncio.wait_for(taken(server), 5) > 0
 
@@ -117,9 +117,9 @@ def test_after_a_refusal_the_places_come_back_up_to_just_below_where_it_was() ->
         waiting = [asyncio.create_task(taken(server)) for _ in range(400)]
         await asyncio.sleep(0)
         for place in range(21, 33):
-            server.refused(place)
+            server.on_overload(place)
         for _ in range(10):
-            server.replied()
+            server.on_success()
             await asyncio.sleep(0)
         assert int(server.limit) == 20
         for task in waiting:
@@ -133,8 +133,8 @@ def test_fixed_places_do_not_move() -> None:
     async def work() -> None:
         server = places(5, 5, fixed=True)
         for _ in range(3):
-            server.refused(await taken(server))
-            server.replied() if server.take() else None
+            server.on_overload(await taken(server))
+            server.on_success() if server.acquire() else None
         assert server.limit == 5
 
     run(work)
@@ -149,11 +149,11 @@ def test_of_calls_that_wait_those_of_earlier_items_go_first() -> None:
         async def call(item: int) -> None:
             await taken(server, item)
             order.append(item)
-            server.replied()
+            server.on_success()
 
         calls = [asyncio.create_task(call(item)) for item in (7, 3, 9, 1, 3)]
         await asyncio.sleep(0)
-        server.left()
+        server.release()
         await asyncio.gather(*calls)
         assert order == [1, 3, 3, 7, 9]
 
@@ -163,15 +163,15 @@ def test_of_calls_that_wait_those_of_earlier_items_go_first() -> None:
 def test_all_servers_together_keep_to_the_most_and_the_earliest_item_goes_first() -> None:
     async def work() -> None:
         limits = ConcurrencyLimits(lambda _model: Bounds(10, 10), most=2)
-        one, other = (limits.of(MODEL.model_copy(update={"model_name": name})) for name in ("x", "y"))
-        assert (one.take(), other.take(), one.take(), other.take()) == (1, 1, 0, 0)
+        one, other = (limits.limiter(MODEL.model_copy(update={"model_name": name})) for name in ("x", "y"))
+        assert (one.acquire(), other.acquire(), one.acquire(), other.acquire()) == (1, 1, 0, 0)
 
         late, early = asyncio.create_task(taken(one, 5)), asyncio.create_task(taken(other, 2))
         await asyncio.sleep(0)
-        one.replied()
+        one.on_success()
         await asyncio.sleep(0)
         assert (early.done(), late.done()) == (True, False)
-        other.replied()
+        other.on_success()
         await asyncio.gather(early, late)
         assert limits.held == 2
 
@@ -184,8 +184,8 @@ def test_models_of_one_server_share_its_places_and_the_narrowest_bounds_hold() -
     a, b = (MODEL.model_copy(update={"id": id}) for id in ("a", "b"))
     limits.prepare([b, a])
 
-    assert limits.of(a) is limits.of(b)
-    assert limits.of(b).limit == 7
+    assert limits.limiter(a) is limits.limiter(b)
+    assert limits.limiter(b).limit == 7
 
 
 @pytest.mark.parametrize(
@@ -220,10 +220,12 @@ def test_bounds_follow_from_configuration_and_adapter(
 def test_a_refusal_is_a_rate_limit_or_a_server_that_is_overloaded(
     category: ErrorCategory, status: int | None, refused: bool
 ) -> None:
-    assert refuses(PortError("no", category=category, status=status)) is refused
+    assert is_refusal(PortError("no", category=category, status=status)) is refused
 
 
-STEPS = st.lists(st.sampled_from(["take", "wait", "replied", "refused", "left", "cancel", "turn"]), max_size=120)
+STEPS = st.lists(
+    st.sampled_from(["acquire", "wait", "on_success", "on_overload", "release", "cancel", "turn"]), max_size=120
+)
 
 
 @given(STEPS, st.integers(1, 12), st.integers(1, 12), st.booleans(), st.sampled_from([1, 3, float("inf")]))
@@ -242,7 +244,7 @@ def test_the_limit_stays_within_its_bounds_and_no_place_is_lost(
                     yield task.result()
 
         for step in steps:
-            if step == "take" and (place := server.take()):
+            if step == "acquire" and (place := server.acquire()):
                 held.append(place)
             elif step == "wait":
                 waiting.append(asyncio.create_task(taken(server)))
@@ -250,9 +252,9 @@ def test_the_limit_stays_within_its_bounds_and_no_place_is_lost(
                 waiting[len(waiting) // 2].cancel()
             elif step == "turn":
                 await asyncio.sleep(0)
-            elif held and step == "refused":
-                server.refused(held.pop(0))
-            elif held and step in ("replied", "left"):
+            elif held and step == "on_overload":
+                server.on_overload(held.pop(0))
+            elif held and step in ("on_success", "release"):
                 held.pop()
                 getattr(server, step)()
             held.extend(arrived())
@@ -264,7 +266,7 @@ def test_the_limit_stays_within_its_bounds_and_no_place_is_lost(
         await asyncio.gather(*waiting, return_exceptions=True)
         held.extend(arrived())
         for _ in held:
-            server.left()
+            server.release()
         assert (server.held, server.queued, server._all.held) == (0, 0, 0)
 
     run(work)

@@ -170,7 +170,7 @@ def test_results_that_are_kept_come_as_they_were_and_count_as_kept(whole: Path, 
     run, _ = gone_on(tmp_path, World())
 
     assert run.result_store is not None
-    assert (run.result_store.kept, run.tally.kept) == (ITEMS, 0)
+    assert (run.result_store.kept, run.tally.cached) == (ITEMS, 0)
     assert (tmp_path / "out.jsonl").read_bytes() == (whole / "out.jsonl").read_bytes()
 
 
@@ -209,7 +209,7 @@ def test_only_what_is_not_there_is_asked(folder: Path, whole: Path, lost: str, a
     run, found = gone_on(folder, world)
 
     assert (len(world.calls), run.tally.made) == (asked, asked)
-    assert run.tally.kept == 2 * ITEMS - asked
+    assert run.tally.cached == 2 * ITEMS - asked
     where(found)
     then = VerificationResultSet.load(whole / "out.jsonl")
     where(then)
@@ -222,7 +222,7 @@ def test_work_of_agents_is_not_begun_elsewhere(tmp_path: Path) -> None:
     world = World()
     run, found = gone_on(tmp_path, world, Acts())
 
-    assert (where(found), run.tally.made, run.tally.kept) == (0, 0, 3 * ITEMS)
+    assert (where(found), run.tally.made, run.tally.cached) == (0, 0, 3 * ITEMS)
 
 
 def test_a_process_that_dies_costs_no_item(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +235,7 @@ def test_a_process_that_dies_costs_no_item(folder: Path, monkeypatch: pytest.Mon
     run, found = gone_on(folder, world)
 
     assert [one.item for one in found] == [(id, model, "j", 1) for id in IDS for model in ("m", "n")]
-    assert (world.calls, run.tally.kept) == ([], 2 * ITEMS)
+    assert (world.calls, run.tally.cached) == ([], 2 * ITEMS)
 
 
 def test_what_fails_in_another_process_fails_here_as_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,16 @@ from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Usage
 from karenina_core.plugins import Plugins
-from karenina_engine.cost.price_source import FREE, OwnPrice, PriceSource, Rates, Tariff, dollars, in_words, picodollars
+from karenina_engine.cost.price_source import (
+    FREE,
+    OwnPrice,
+    PriceSource,
+    Rates,
+    Tariff,
+    format_cost,
+    to_dollars,
+    to_picodollars,
+)
 from karenina_engine.cost.price_table import PriceTable
 
 MILLION = 10**6
@@ -41,7 +50,7 @@ def tariff(input: str, output: str, **more: Any) -> Tariff:
 )
 def test_each_kind_of_token_has_its_price(usage: Usage, cost: str) -> None:
     mini = tariff("0.15", "0.6", cached="0.075", cache_write="0.1875", reasoning="1")
-    assert dollars(mini.cost(usage)) == Decimal(cost)
+    assert to_dollars(mini.cost(usage)) == Decimal(cost)
 
 
 def test_tokens_without_a_price_of_their_own_cost_what_the_others_do() -> None:
@@ -52,11 +61,11 @@ def test_tokens_without_a_price_of_their_own_cost_what_the_others_do() -> None:
 def test_a_long_request_costs_the_rates_of_its_step_for_all_its_tokens(size: int, cost: str) -> None:
     rates = [Rates.per_million(Decimal(price), Decimal(0)) for price in ("1", "2", "3")]
     stepped = Tariff(rates[0], ((200_000, rates[1]), (299_999, rates[2])))
-    assert dollars(stepped.cost(Usage(size, 5, calls=1))) == Decimal(cost)
+    assert to_dollars(stepped.cost(Usage(size, 5, calls=1))) == Decimal(cost)
 
 
 def test_a_request_may_cost_something_by_itself() -> None:
-    assert Tariff(FREE.rates, request=picodollars(Decimal("0.005"))).cost(Usage(9, 9, calls=3)) == picodollars(
+    assert Tariff(FREE.rates, request=to_picodollars(Decimal("0.005"))).cost(Usage(9, 9, calls=3)) == to_picodollars(
         Decimal("0.015")
     )
 
@@ -72,7 +81,7 @@ def test_the_sum_of_many_costs_is_the_cost_of_the_sum(
     one = Tariff(Rates.per_million(read, said))
     usages = [Usage(*count) for count in counts]
     assert sum(map(one.cost, usages)) == one.cost(sum(usages, Usage()))
-    assert dollars(one.cost(sum(usages, Usage()))) * MILLION == sum(a * read + b * said for a, b in counts)
+    assert to_dollars(one.cost(sum(usages, Usage()))) * MILLION == sum(a * read + b * said for a, b in counts)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +96,7 @@ def test_the_sum_of_many_costs_is_the_cost_of_the_sum(
     ],
 )
 def test_a_sum_is_told_with_the_digits_that_matter(amount: str, words: str) -> None:
-    assert in_words(picodollars(Decimal(amount))) == words
+    assert format_cost(to_picodollars(Decimal(amount))) == words
 
 
 @pytest.mark.parametrize("price", [{"input": -1, "output": 1}, {"input": 1}, {"input": "0.0000001", "output": 1}])
@@ -146,14 +155,16 @@ OWN = {"mine": OwnPrice(input=3, output=4)}
 
 @pytest.mark.parametrize("address", ["http://localhost:8000/v1", "http://127.0.0.1:8000/v1", "http://[::1]:8000/v1"])
 def test_a_server_on_this_machine_is_assumed_to_be_free(address: str) -> None:
-    price = priced().of(model("unsaid", "other", endpoint_base_url=address))
+    price = priced().price(model("unsaid", "other", endpoint_base_url=address))
     assert price.tariff is not None
     assert (price.tariff.cost(Usage(1000, 1000, calls=1)), price.assumed) == (0, True)
     assert "if a provider behind it is paid, set prices.mine = " in price.why
 
 
 def test_a_server_on_this_machine_is_not_free_where_other_models_have_prices() -> None:
-    price = priced(own={"another": OWN["mine"]}).of(model("unsaid", "o", endpoint_base_url="http://localhost:8000/v1"))
+    price = priced(own={"another": OWN["mine"]}).price(
+        model("unsaid", "o", endpoint_base_url="http://localhost:8000/v1")
+    )
     assert price.tariff is None
 
 
@@ -177,14 +188,14 @@ def test_a_server_on_this_machine_is_not_free_where_other_models_have_prices() -
 def test_a_price_is_the_users_or_nothing_or_the_first_lists_that_has_it(
     asked: ModelConfig, own: dict[str, OwnPrice], rate: int | None, why: str
 ) -> None:
-    found = priced(Listed("b-list", "m"), Listed("a-list"), own=own).of(asked)
+    found = priced(Listed("b-list", "m"), Listed("a-list"), own=own).price(asked)
     assert (found.tariff.rates.input if found.tariff is not None else None) == rate
     assert found.why.startswith(why)
 
 
 def test_an_unknown_price_says_what_to_do() -> None:
-    assert priced(Listed("a-list")).of(model("remote")).why.endswith("prices.mine = {input = ..., output = ...}")
-    assert "no usable list of prices is installed" in priced().of(model("remote")).why
+    assert priced(Listed("a-list")).price(model("remote")).why.endswith("prices.mine = {input = ..., output = ...}")
+    assert "no usable list of prices is installed" in priced().price(model("remote")).why
 
 
 @pytest.mark.parametrize(
@@ -200,13 +211,13 @@ def test_lists_are_asked_with_who_serves_the_model_once(asked: ModelConfig, serv
     listed = Listed("a-list", "m")
     prices = priced(listed)
     for _ in range(3):
-        prices.of(asked)
+        prices.price(asked)
     assert listed.asked == [("m", server)]
 
 
 def test_what_was_found_is_told_with_the_edition_of_the_list() -> None:
     prices = priced(Listed("a-list", "m"))
-    prices.of(model("remote"))
+    prices.price(model("remote"))
     snapshot = prices.snapshot()
     assert snapshot["lists"] == {"a-list": "of May"}
     assert snapshot["models"]["mine (remote:m)"]["usd_per_million_tokens"]["output"] == 2

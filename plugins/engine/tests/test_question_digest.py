@@ -9,7 +9,7 @@ import pytest
 
 from karenina_core.data.question import FewShotExample, Question
 from karenina_core.data.rubrics import CallableRubricTrait, DynamicRubric, RegexRubricTrait, Rubric, UnknownTrait
-from karenina_engine.journal.fingerprint import question_digest
+from karenina_engine.journal.fingerprint import digest_question
 
 BASE: dict[str, Any] = {"id": "q", "question": "What is long?"}
 TRAIT = RegexRubricTrait(name="long", pattern="long", summary="length")
@@ -53,7 +53,7 @@ DIFFERENT: list[dict[str, Any]] = [
 
 
 def digest(changes: dict[str, Any]) -> bytes:
-    return question_digest(Question(**{**BASE, **changes}))
+    return digest_question(Question(**{**BASE, **changes}))
 
 
 def test_questions_that_differ_in_anything_have_digests_that_differ() -> None:

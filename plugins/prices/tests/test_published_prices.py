@@ -11,8 +11,8 @@ from genai_prices.data_snapshot import get_snapshot
 
 from karenina_core.models.ports import Usage
 from karenina_core.plugins import active_plugins
-from karenina_engine.cost.price_source import FREE, dollars
-from karenina_engine.cost.price_table import price_sources
+from karenina_engine.cost.price_source import FREE, to_dollars
+from karenina_engine.cost.price_table import list_price_sources
 from karenina_prices.published import PublishedPrices
 
 THEN = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -90,7 +90,7 @@ def test_a_call_costs_what_the_list_itself_says(model: str, provider: str, count
     names = {"cached_tokens": "cache_read_tokens"}
     listed = ListedUsage(**{"input_tokens": 0, "output_tokens": 0} | {names.get(k, k): v for k, v in counts.items()})
     theirs = get_snapshot().calc(listed, model, provider, None, THEN).total_price
-    assert abs(dollars(tariff[0].cost(Usage(**counts, calls=1))) - theirs) < Decimal("1e-6")
+    assert abs(to_dollars(tariff[0].cost(Usage(**counts, calls=1))) - theirs) < Decimal("1e-6")
 
 
 def test_the_edition_names_the_release_and_what_is_in_it() -> None:
@@ -100,4 +100,4 @@ def test_the_edition_names_the_release_and_what_is_in_it() -> None:
 
 
 def test_the_list_is_offered() -> None:
-    assert "genai-prices" in [one.name for one in price_sources(active_plugins())]
+    assert "genai-prices" in [one.name for one in list_price_sources(active_plugins())]

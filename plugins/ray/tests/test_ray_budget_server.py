@@ -48,7 +48,7 @@ class Town:
     def _hearing(self, hand: WorkerHandle) -> Callable[[Payload], None]:
         def hear(told: Payload) -> None:
             if told["kind"] == "take":
-                self.cashier.take(hand, told)
+                self.cashier.reserve(hand, told)
             elif told["kind"] == "release":
                 self.cashier.release(hand, told["reserved"])
 
@@ -66,8 +66,8 @@ async def begun(work: Any) -> asyncio.Task[int]:
 def test_a_call_that_is_not_covered_waits_until_another_worker_gives_back() -> None:
     async def run() -> list[bool]:
         town = Town()
-        first, second = [await town.purses[0].take(call(order)) for order in (1, 2)]
-        third = await begun(town.purses[1].take(call(3)))
+        first, second = [await town.purses[0].reserve(call(order)) for order in (1, 2)]
+        third = await begun(town.purses[1].reserve(call(3)))
         waited = not third.done()
         town.purses[0].release(first)
         town.purses[1].release(await third)
@@ -80,14 +80,14 @@ def test_a_call_that_is_not_covered_waits_until_another_worker_gives_back() -> N
 def test_who_gives_up_waiting_is_not_covered_any_more() -> None:
     async def run() -> list[int]:
         town = Town()
-        held = [await town.purses[0].take(call(order)) for order in (1, 2)]
-        gives_up = await begun(town.purses[1].take(call(3)))
+        held = [await town.purses[0].reserve(call(order)) for order in (1, 2)]
+        gives_up = await begun(town.purses[1].reserve(call(3)))
         gives_up.cancel()
         await asyncio.wait([gives_up])
         for reserved in held:
             town.purses[0].release(reserved)
         await begun(asyncio.sleep(0))
-        after_it = [await town.purses[0].take(call(order)) for order in (4, 5)]
+        after_it = [await town.purses[0].reserve(call(order)) for order in (4, 5)]
         return [town.budget.reserved // town.each, len(after_it)]
 
     assert asyncio.run(run()) == [2, 2]
@@ -97,7 +97,7 @@ def test_who_gives_up_waiting_is_not_covered_any_more() -> None:
 def test_who_gives_up_at_whatever_moment_holds_nothing(turns: int) -> None:
     async def run() -> int:
         town = Town()
-        asking = asyncio.get_running_loop().create_task(town.purses[0].take(call(1)))
+        asking = asyncio.get_running_loop().create_task(town.purses[0].reserve(call(1)))
         for _ in range(turns):
             await asyncio.sleep(0)
         if not asking.done():
@@ -114,9 +114,9 @@ def test_who_gives_up_at_whatever_moment_holds_nothing(turns: int) -> None:
 def test_what_a_dead_worker_held_is_lost_and_what_it_waited_for_is_not() -> None:
     async def run() -> tuple[int, int]:
         town = Town()
-        await town.purses[0].take(call(1))
-        other = await town.purses[1].take(call(2))
-        await begun(town.purses[0].take(call(3)))
+        await town.purses[0].reserve(call(1))
+        other = await town.purses[1].reserve(call(2))
+        await begun(town.purses[0].reserve(call(3)))
         town.cashier.gone(town.hands[0])
         await begun(asyncio.sleep(0))
         town.purses[1].release(other)
@@ -130,10 +130,10 @@ def test_where_all_is_lost_who_asks_is_told_so() -> None:
     async def run() -> None:
         town = Town()
         for order in (1, 2):
-            await town.purses[0].take(call(order))
+            await town.purses[0].reserve(call(order))
         town.cashier.gone(town.hands[0])
         with pytest.raises(OverBudget):
-            await town.purses[1].take(call(3))
+            await town.purses[1].reserve(call(3))
         assert town.budget.exhausted
 
     asyncio.run(run())

@@ -53,7 +53,7 @@ class Office:
 
     def _tell(self, hand: WorkerHandle, told: Payload) -> None:
         if "error" in told:
-            self.errors.append((hand.place, told["number"], str(serialization.error_of(told["error"]))))
+            self.errors.append((hand.place, told["number"], str(serialization.load_error(told["error"]))))
         if told["kind"] == "found":
             self.told.append((hand.place, told["number"], told["made"] is not None))
 
@@ -80,8 +80,8 @@ class Office:
             "port": "llm",
             "model": 0,
             "replicate": 0,
-            "lasting": True,
-            "parts": False,
+            "self_contained": True,
+            "composite": False,
         }
 
 

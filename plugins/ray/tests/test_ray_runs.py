@@ -108,7 +108,7 @@ def test_the_ledger_of_the_run_has_the_calls_of_all_workers(tmp_path: Path) -> N
                     RunRequest(questions, config(server, executor, ray_workers=2)), journal=journal
                 )
                 asyncio.run(collect_results(prepared))
-            lines.append([(*one.names, one.made.calls, one.made.input_tokens) for one in prepared.ledger.lines])
+            lines.append([(*one.names, one.spent.calls, one.spent.input_tokens) for one in prepared.ledger.lines])
             assert (prepared.tally.made, prepared.tally.used.calls) == (18, 18)
 
     assert sorted(lines[0]) == sorted(lines[1])

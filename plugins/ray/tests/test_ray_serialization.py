@@ -25,8 +25,8 @@ INFO = CallInfo("q1", replicate=2, task="judging", order=7, stage="Judge", share
     [
         Call(Endpoint("llm", MODEL, "town 1", {}), [Message.user("Which gene?" * 300)], INFO),
         Call(Endpoint("llm", MODEL, "town 1", {}), [Message.user("哪个基因" * 300)], INFO),
-        Call(Endpoint("parser", MODEL, "town 1", {}), [Message.user("?")], INFO, asked={"schema": "x" * 900}),
-        Call(Endpoint("agent", MODEL, "town 1", {}), [Message.user("?")], INFO, asked={"max_turns": 9}),
+        Call(Endpoint("parser", MODEL, "town 1", {}), [Message.user("?")], INFO, request={"schema": "x" * 900}),
+        Call(Endpoint("agent", MODEL, "town 1", {}), [Message.user("?")], INFO, request={"max_turns": 9}),
     ],
     ids=["long", "signs", "schema", "agent"],
 )

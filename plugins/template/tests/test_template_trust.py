@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from karenina_core.data.trust import Trust, digest_of
-from karenina_engine.journal.trust_store import TrustFileError, store_trust, stored_trust
+from karenina_engine.journal.trust_store import TrustFileError, load_trust, store_trust
 from karenina_template.templates import BaseAnswer, TemplateError, UntrustedTemplate, load_template
 from karenina_template.templates.class_source import template_of_class
 
@@ -150,13 +150,13 @@ class TestTheUsersFile:
         return tmp_path / "config"
 
     def test_nothing_is_trusted_at_first(self):
-        assert stored_trust() == Trust()
-        assert not stored_trust().covers("x")
+        assert load_trust() == Trust()
+        assert not load_trust().covers("x")
 
     def test_what_is_stored_is_trusted_from_then_on(self):
         store_trust([digest_of("one")], "the first")
         path = store_trust([digest_of("two"), digest_of("one")], "both")
-        assert [stored_trust().covers(source) for source in ("one", "two", "three")] == [True, True, False]
+        assert [load_trust().covers(source) for source in ("one", "two", "three")] == [True, True, False]
         assert json.loads(path.read_text())["trusted"][digest_of("one")]["note"] == "the first"
 
     def test_the_folder_follows_xdg(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -171,7 +171,7 @@ class TestTheUsersFile:
         home.mkdir()
         path = home / "trusted.json"
         path.write_text(content)
-        for attempt in (stored_trust, lambda: store_trust([digest_of("one")])):
+        for attempt in (load_trust, lambda: store_trust([digest_of("one")])):
             with pytest.raises(TrustFileError, match="broken"):
                 attempt()
         assert path.read_text() == content

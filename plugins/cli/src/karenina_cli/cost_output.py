@@ -10,7 +10,7 @@ from rich.text import Text
 
 from karenina_cli.screen import clean
 from karenina_engine.cost.ledger import UNKNOWN_COST, SpendCounts, sum_counts
-from karenina_engine.cost.price_source import dollars, in_words
+from karenina_engine.cost.price_source import format_cost, to_dollars
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 def cost_json(run: RunSession) -> dict[str, Any]:
     """`money` as `--json` prints it: the ledger of a run, and its budget in US dollars, null where it has none."""
     budget = run.budget
-    limit = float(dollars(budget.limit)) if budget is not None else None
+    limit = float(to_dollars(budget.limit)) if budget is not None else None
     return {"budget_usd": limit, "budget_spent": budget is not None and budget.exhausted, **run.ledger.to_dict()}
 
 
 def print_ledger(console: Console, ledger: Ledger) -> None:
     """Print what was spent now by model, stage and judge, what it adds to, and where the prices are from."""
-    spent, kept, earlier = ledger.total(), ledger.spared(), ledger.earlier
+    spent, kept, earlier = ledger.total(), ledger.cached_total(), ledger.earlier
     if not spent.calls and not kept.calls:
         return
-    lines = [line for line in ledger.lines if line.made.calls]
+    lines = [line for line in ledger.lines if line.spent.calls]
     if lines:
         console.print(ledger_table(lines, spent))
-    said = [f"Cost: {spent.in_words()} for {spent.calls:,} calls."]
+    said = [f"Cost: {spent.format_cost()} for {spent.calls:,} calls."]
     if kept.calls:
-        worth = f", which had cost {kept.in_words()}" if kept.cost or kept.unpriced else ""
+        worth = f", which had cost {kept.format_cost()}" if kept.cost or kept.unpriced else ""
         said.append(f"{kept.calls:,} replies were kept from before{worth}: they cost nothing now.")
     if earlier.calls:
-        said.append(f"Earlier runs with this journal spent {earlier.in_words()}.")
+        said.append(f"Earlier runs with this journal spent {earlier.format_cost()}.")
     console.print(Text(" ".join(said)), soft_wrap=True)
     for name, price in ledger.prices.snapshot()["models"].items():
         console.print(Text(clean(f"Price of {name}: {price['from']}"), style="dim"), soft_wrap=True)
@@ -53,7 +53,7 @@ def ledger_table(lines: Iterable[LedgerLine], total: SpendCounts) -> Table:
     for name in ("Calls", "Tokens in", "from cache", "out", "Cost"):
         table.add_column(name, justify="right")
     for line in lines:
-        table.add_row(clean(line.model), clean(line.stage), clean(line.judge) or "all", *_cells(line.made))
+        table.add_row(clean(line.model), clean(line.stage), clean(line.judge) or "all", *_cells(line.spent))
     table.add_section()
     table.add_row("All", "", "", *_cells(total))
     return table
@@ -64,7 +64,7 @@ def spent_text(ledger: Ledger) -> str | None:
     total = ledger.total()
     if not total.calls:
         return None
-    words = total.in_words()
+    words = total.format_cost()
     return "cost unknown" if words == UNKNOWN_COST else f"{words} spent"
 
 
@@ -91,21 +91,21 @@ def cost_text(lines: Sequence[LedgerLine] | None) -> str:
     """What was spent, and by which model, in one line."""
     if lines is None:
         return f"{UNKNOWN_COST}: the journal of the run does not stand beside its results (`karenina status JOURNAL`)"
-    total = sum_counts(line.made for line in lines)
+    total = sum_counts(line.spent for line in lines)
     by_model: dict[str, SpendCounts] = {}
     for line in lines:
-        by_model.setdefault(line.model, SpendCounts()).merge(line.made)
-    each = ", ".join(f"{clean(model)} {count.in_words()}" for model, count in sorted(by_model.items()))
-    return f"{total.in_words()} for {total.calls:,} calls in all runs of the journal" + (f": {each}" if each else "")
+        by_model.setdefault(line.model, SpendCounts()).merge(line.spent)
+    each = ", ".join(f"{clean(model)} {count.format_cost()}" for model, count in sorted(by_model.items()))
+    return f"{total.format_cost()} for {total.calls:,} calls in all runs of the journal" + (f": {each}" if each else "")
 
 
 def budget_hint(run: RunSession) -> str:
     """How a run whose budget is spent goes on."""
     assert run.budget is not None
     where = f"`karenina resume {run.journal.path} --budget MORE`" if run.journal is not None else "the same command"
-    return f"More than {in_words(run.budget.limit)} goes on from here: {where}; no call that was paid is made twice."
+    return f"More than {format_cost(run.budget.limit)} goes on from here: {where}; no call that was paid is made twice."
 
 
 def _cells(count: SpendCounts) -> tuple[str, ...]:
     numbers = (count.calls, count.input_tokens, count.cached_tokens, count.output_tokens)
-    return (*(f"{number:,}" for number in numbers), count.in_words())
+    return (*(f"{number:,}" for number in numbers), count.format_cost())

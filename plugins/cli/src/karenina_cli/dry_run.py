@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from karenina_cli.screen import clean
-from karenina_engine.cost.price_source import in_words
+from karenina_engine.cost.price_source import format_cost
 
 if TYPE_CHECKING:
     from karenina_cli.screen import Screen
@@ -54,9 +54,9 @@ def _print(screen: Screen, found: Estimate) -> None:
     _say(screen, f"Nothing was asked. {found.items:,} items, {found.done:,} of them with a result in the journal.")
     if found.kept:
         _say(screen, f"{found.kept:,} replies of the others are kept there: they are not paid again.")
-    _say(screen, f"Expected: {_count_text(found.calls)} calls for {found.in_words()}.")
+    _say(screen, f"Expected: {_count_text(found.calls)} calls for {found.format_cost()}.")
     if found.spent:
-        _say(screen, f"Earlier runs with this journal spent {in_words(found.spent)}.")
+        _say(screen, f"Earlier runs with this journal spent {format_cost(found.spent)}.")
     if found.sample and found.lines:
         said = "the journal's own calls" if all(line.measured for line in found.lines) else "replies of usual length"
         _say(screen, f"From {found.sample:,} questions, with {said}; more where a call is made again.")
@@ -83,5 +83,5 @@ def _count_text(span: Span) -> str:
 def _costs(line: EstimatedLine) -> tuple[str, str, str]:
     if line.cost is None:
         return "unknown", "", ""
-    least, typical, most = (in_words(round(one)) for one in line.cost)
+    least, typical, most = (format_cost(round(one)) for one in line.cost)
     return typical, least, most

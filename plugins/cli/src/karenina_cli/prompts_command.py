@@ -60,10 +60,10 @@ def prompts(
         from karenina_core.config import plugins_of
         from karenina_core.data.trust import Trust
         from karenina_core.errors import ConfigError
-        from karenina_engine.journal.trust_store import stored_trust
+        from karenina_engine.journal.trust_store import load_trust
         from karenina_engine.scheduling.restricted_values import check_restricted_values
 
-        trust = Trust.all() if trust_all else stored_trust()
+        trust = Trust.all() if trust_all else load_trust()
         benchmark = Benchmark.load(file, trust, columns=parse_columns(columns)) if file is not None else None
         chosen = configuration(benchmark, config, settings, answering=answering, judges=judge)
         if benchmark is not None:

@@ -15,7 +15,7 @@ from karenina_core.config import VerificationConfig
 from karenina_core.config import all_settings as owned_settings
 from karenina_core.errors import ConfigError
 from karenina_engine.calls.journal_labels import JournalLabels, plain_name
-from karenina_engine.journal.command import LEFT_OUT, MODEL_ROLES, with_secrets
+from karenina_engine.journal.command import LEFT_OUT, MODEL_ROLES, restore_secrets
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
@@ -108,7 +108,7 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
     if command is None:
         return ()
     stored = {name: value for name, value in command["config"].items() if name == "parsing_models"}
-    found: Sequence[Any] = with_secrets(stored, current_settings(benchmark, command)).get("parsing_models", ())
+    found: Sequence[Any] = restore_secrets(stored, current_settings(benchmark, command)).get("parsing_models", ())
     return found
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from karenina_cli.configuration import read_config_section, resolve_recordings
 from karenina_core.errors import ConfigError
 from karenina_engine.calls.journal_labels import JournalLabels, make_run_line
-from karenina_engine.journal.command import same_benchmark_config, trusted_content, with_secrets
+from karenina_engine.journal.command import digest_trusted_content, has_same_benchmark_config, restore_secrets
 from karenina_engine.journal.request import RunRequest
-from karenina_engine.journal.user_state import own_command
+from karenina_engine.journal.user_state import read_own_command
 from karenina_engine.journal.view import JournalView
 from karenina_toolkit.state_folder import UserStateError
 
@@ -29,7 +29,7 @@ def make_resume_request(screen: Screen, journal: Path) -> RunRequest:
     """
     from karenina_benchmark import Benchmark
     from karenina_core.config import VerificationConfig
-    from karenina_engine.journal.command import content_digest
+    from karenina_engine.journal.command import digest_content
     from karenina_engine.results.result_file import check_output
 
     labels, command = read_commands(journal)
@@ -46,10 +46,10 @@ def make_resume_request(screen: Screen, journal: Path) -> RunRequest:
         skip_broken=command.get("skip_broken", False),
         columns=command.get("columns"),
     )
-    if content_digest(benchmark) != command["content"]:
+    if digest_content(benchmark) != command["content"]:
         screen.note(f"{command['benchmark']} has changed since: items of questions that changed run once more.")
     try:
-        values = with_secrets(command["config"], current_settings(benchmark, command))
+        values = restore_secrets(command["config"], current_settings(benchmark, command))
     except ConfigError as error:
         raise ConfigError([*error.problems, f"  {make_run_line(labels, path)}"]) from error
     output = Path(command["output"])
@@ -78,7 +78,7 @@ def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
         raise ConfigError([f"no run has begun in the journal {journal}: give a `karenina run` command"])
     labels = JournalLabels.read(told)
     try:
-        return labels, own_command(id, journal)
+        return labels, read_own_command(id, journal)
     except UserStateError as error:
         line = f"The journal describes this command; read it before you give it:\n  {make_run_line(labels, journal)}"
         raise ConfigError([*error.problems, line]) from error
@@ -102,7 +102,7 @@ def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[s
 
     file = Path(command["config_file"]) if command["config_file"] is not None else None
     table = resolve_recordings(read_config_values(file), file) if file is not None and file.is_file() else {}
-    same = same_benchmark_config(benchmark, command)
+    same = has_same_benchmark_config(benchmark, command)
     return {**(read_config_section(benchmark) if same else {}), **table, **dict(read_environment())}
 
 
@@ -120,7 +120,7 @@ def _still_trusted(screen: Screen, benchmark: Benchmark, command: Mapping[str, A
     """Return whether `--trust-all` of the command holds: it was given for what the benchmark held then."""
     if not command["trust_all"]:
         return False
-    if trusted_content(benchmark) == command["trusted"]:
+    if digest_trusted_content(benchmark) == command["trusted"]:
         return True
     screen.note(
         f"--trust-all of the run does not hold any more, because {benchmark.path} has changed since: its code runs "

@@ -111,10 +111,10 @@ def run(
         from karenina_core.data.trust import Trust
         from karenina_core.errors import ConfigError
         from karenina_engine.journal.request import RunRequest
-        from karenina_engine.journal.trust_store import stored_trust
+        from karenina_engine.journal.trust_store import load_trust
         from karenina_engine.results.result_file import check_output, default_journal, default_output
 
-        trust = Trust.all() if trust_all else stored_trust()
+        trust = Trust.all() if trust_all else load_trust()
         benchmark = Benchmark.load(file, trust, skip_broken=skip_broken, columns=parse_columns(columns))
         settings = [*(settings or ()), *((f"executor={executor}",) if executor else ())]
         settings += (f"budget={budget}",) if budget is not None else ()

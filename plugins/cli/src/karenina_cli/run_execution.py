@@ -130,7 +130,7 @@ def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quie
 def _note_reuse(screen: Screen, prepared: RunSession) -> None:
     """Say what a run took from its journal, where it did."""
     kept, tally = prepared.result_store, prepared.tally
-    if kept is None or prepared.journal is None or not (kept.kept or tally.kept):
+    if kept is None or prepared.journal is None or not (kept.kept or tally.cached):
         return
     journal = prepared.journal.path
     if kept.kept == len(prepared):
@@ -138,7 +138,7 @@ def _note_reuse(screen: Screen, prepared: RunSession) -> None:
         return
     again = f"; {kept.again} ran again, because a call or a stage had failed" if kept.again else ""
     screen.note(
-        f"From the journal {journal}: {kept.kept} of {len(prepared)} results and {tally.kept} replies{again}. "
+        f"From the journal {journal}: {kept.kept} of {len(prepared)} results and {tally.cached} replies{again}. "
         f"Now made: {tally.made} calls."
     )
 
@@ -148,7 +148,7 @@ def _calls_json(prepared: RunSession) -> dict[str, int]:
     tally, kept = prepared.tally, prepared.result_store
     return {
         "made": tally.made,
-        "kept": tally.kept,
+        "kept": tally.cached,
         "failed": tally.failed,
         "items_kept": kept.kept if kept is not None else 0,
         "input_tokens": tally.used.input_tokens,

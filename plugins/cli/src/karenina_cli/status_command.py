@@ -40,7 +40,7 @@ def status(
         for line in _lines(journal, found):
             screen.out.print(clean(line), markup=False, soft_wrap=True)
         if found.spent:
-            screen.out.print(ledger_table(found.spent, sum_counts(line.made for line in found.spent)))
+            screen.out.print(ledger_table(found.spent, sum_counts(line.spent for line in found.spent)))
 
 
 def _lines(journal: Path, found: Status) -> Iterator[str]:

@@ -85,7 +85,7 @@ def trust(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_engine.journal.trust_store import store_trust, trust_file
+        from karenina_engine.journal.trust_store import store_trust, trust_path
 
         found = find(file)
         if not as_json:
@@ -97,7 +97,7 @@ def trust(
         if as_json:
             screen.json(_json(file, found, stored=count if agreed else 0))
         elif agreed:
-            screen.out.print(f"Trusted: {count}. Stored in {trust_file()}", soft_wrap=True, markup=False)
+            screen.out.print(f"Trusted: {count}. Stored in {trust_path()}", soft_wrap=True, markup=False)
             if found.unopened:
                 screen.note(f"Files outside of the folder were not read: `karenina trust {file}` shows what they hold.")
         elif found.untrusted:
@@ -111,10 +111,10 @@ def find(file: Path) -> Found:
     """
     from karenina_benchmark.storage import load_benchmark
     from karenina_core.data.trust import digest_of_values
-    from karenina_engine.journal.trust_store import stored_trust
+    from karenina_engine.journal.trust_store import load_trust
     from karenina_engine.scheduling import restricted_values
 
-    stored = stored_trust()
+    stored = load_trust()
     found = Found()
     if file.suffix.lower() == ".py":
         found.code, found.broken = find_code(file, None, stored)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karenina_core.data.result import VerificationResult
-from karenina_engine.journal.command import same_run
+from karenina_engine.journal.command import is_same_run
 from karenina_engine.offline.precompute import precompute_results
 from karenina_engine.results.aggregate import Totals
 from karenina_engine.results.header import header_line
@@ -80,7 +80,7 @@ async def collect_results(
 def _result_file(run: RunSession, path: Path) -> ResultFile:
     """The file for the results of a run, with room made for it."""
     last = run.journal.last_command() if run.journal is not None else None
-    goes_on = last is not None and same_run(last, run.command)
+    goes_on = last is not None and is_same_run(last, run.command)
     moved = prepare_output(path, ours=run.journal.wrote if goes_on and run.journal is not None else None)
     if moved is not None:
         logger.warning("%s held earlier results: they are kept in %s", path, moved)

@@ -18,24 +18,24 @@ def asked(call: Call, *, content: bool) -> tuple[str, dict[str, Value]]:
     A run of an agent is `invoke_agent`, a service that a stage consults `execute_tool`, everything else `chat`, an
     agent's single turns too.
     """
-    model, info = call.target.model, call.info
+    model, info = call.endpoint.model, call.info
     place: dict[str, Value | None] = {
         named.STAGE: info.stage or None,
         "karenina.task": info.task or None,
         named.QUESTION: info.question_id or None,
         named.REPLICATE: info.replicate,
     }
-    if not call.of_model:
+    if not call.is_model_call:
         return f"execute_tool {model.id}", plain({named.OPERATION: "execute_tool", named.TOOL: model.id, **place})
-    provider, server = server_of(model, call.target.spec)
-    operation = "invoke_agent" if call.target.port == "agent" else "chat"
+    provider, server = server_of(model, call.endpoint.spec)
+    operation = "invoke_agent" if call.endpoint.port == "agent" else "chat"
     attributes: dict[str, Value | None] = {
         named.OPERATION: operation,
         named.PROVIDER: provider,
         named.REQUEST_MODEL: model.model_name,
         named.REQUEST_TEMPERATURE: model.temperature,
         named.REQUEST_MAX_TOKENS: model.max_tokens,
-        named.OUTPUT_TYPE: "json" if call.target.port == "parser" else None,
+        named.OUTPUT_TYPE: "json" if call.endpoint.port == "parser" else None,
         **place,
         named.INPUT_MESSAGES: input_messages(call.messages) if content else None,
         **server,
@@ -61,12 +61,12 @@ def became(call: Call, made: CallOutcome, *, content: bool) -> dict[str, Value]:
         if error is None:
             attributes[named.INTERRUPTED] = True
         return plain(attributes)
-    if not call.of_model:
+    if not call.is_model_call:
         return plain(attributes)
     usage = reply.usage
     attributes[named.RESPONSE_MODEL] = reply.model
     attributes[named.FINISH_REASONS] = [reply.finish_reason]
-    if usage.total_tokens and not call.parts:
+    if usage.total_tokens and not call.composite:
         attributes[named.INPUT_TOKENS] = usage.input_tokens
         attributes[named.OUTPUT_TOKENS] = usage.output_tokens
         attributes[named.CACHE_READ_TOKENS] = usage.cached_tokens or None

@@ -232,11 +232,11 @@ class RunObserver:
     @hookimpl
     def karenina_call_started(self, event: CallStarted) -> None:
         """Begin the span of a call. Recorded answers are looked up, and no model is called for them."""
-        spec = event.call.target.spec
+        spec = event.call.endpoint.spec
         if self._outlet is None or (spec is not None and spec.recorded):
             return
         name, attributes = asked(event.call, content=self.settings.otel_content)
-        kind = SpanKind.INTERNAL if event.call.target.port == "agent" else SpanKind.CLIENT
+        kind = SpanKind.INTERNAL if event.call.endpoint.port == "agent" else SpanKind.CLIENT
         self._enter(event, self._outlet.tracer.start_span(name, kind=kind, attributes=attributes))
 
     @hookimpl
@@ -252,7 +252,7 @@ class RunObserver:
         scope = _scope()
         if made.reply is None or scope is None or scope.answer is not None:
             return
-        if event.call.of_model and event.call.target.model.id == scope.item.answering_model.id:
+        if event.call.is_model_call and event.call.endpoint.model.id == scope.item.answering_model.id:
             scope.evaluated = opened.span.get_span_context()
 
     # ---- inside

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, TypeGuard
 
-from karenina_engine.cost.price_source import FREE, Rates, Tariff, picodollars
+from karenina_engine.cost.price_source import FREE, Rates, Tariff, to_picodollars
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice, TieredPrices
@@ -73,7 +73,7 @@ def _tariff(price: ModelPrice) -> Tariff | None:
     return Tariff(
         _rates(listed, 0),
         tuple((start, _rates(listed, start + 1)) for start in starts),
-        picodollars(_at(requests, 0) / _THOUSAND) if requests is not None else 0,
+        to_picodollars(_at(requests, 0) / _THOUSAND) if requests is not None else 0,
     )
 
 

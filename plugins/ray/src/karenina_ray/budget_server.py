@@ -31,7 +31,7 @@ class BudgetServer:
         self._asking: dict[_Reserved, asyncio.Task[None]] = {}
         self._taken: dict[_Reserved, int] = {}
 
-    def take(self, hand: WorkerHandle, told: Payload) -> None:
+    def reserve(self, hand: WorkerHandle, told: Payload) -> None:
         """A worker wants to make a call: it hears whether that is covered, when it is known."""
         one = hand, told["reserved"]
         task = self._asking[one] = self._go(self._take(one, told))
@@ -55,5 +55,5 @@ class BudgetServer:
     async def _take(self, one: _Reserved, told: Payload) -> None:
         hand = one[0]
         with contextlib.suppress(OverBudget):
-            self._taken[one] = await self._budget.take(serialization.call_of(told, hand.models[told["model"]]))
+            self._taken[one] = await self._budget.reserve(serialization.call_of(told, hand.models[told["model"]]))
         self._tell(hand, {"kind": "taken", "number": told["number"], "covered": one in self._taken})

@@ -53,7 +53,7 @@ class RayExecutor(Executor):
 
         feed = WorkQueue(run)
         while not feed.has_job:  # what the journal has already needs no worker, nor does Ray start for it
-            kept = feed.turn()
+            kept = feed.advance()
             if feed.over:
                 return
             for placed in kept:

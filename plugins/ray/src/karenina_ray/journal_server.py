@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core.models.ports import PortError
 from karenina_engine.calls.call import CallOutcome
-from karenina_engine.calls.reply_json import error_text
+from karenina_engine.calls.reply_json import dump_error
 from karenina_ray import serialization
 from karenina_ray.serialization import Payload
 
@@ -73,7 +73,7 @@ class JournalServer:
         try:
             await self._journal.store(serialization.call_of(told, hand.models[told["model"]]), made)
         except PortError as error:  # the journal cannot hold it: an error of the items that want this reply
-            stored["error"] = error_text(error)
+            stored["error"] = dump_error(error)
             made = CallOutcome(None, error, made.notes)
         self._tell(hand, stored)
         one = self._under_way.get(told["key"])

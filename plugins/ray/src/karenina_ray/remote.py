@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from karenina_engine.calls.call import CallOutcome, CallRecord
-from karenina_engine.calls.reply_json import error_of
+from karenina_engine.calls.reply_json import load_error
 from karenina_engine.cost.budget import OverBudget
 from karenina_ray import serialization
 from karenina_ray.serialization import Payload
@@ -32,7 +32,7 @@ class RemoteClient:
 
     def call(self, kind: str, call: CallRecord, **more: Any) -> None:
         """A message of this kind about a call. Its model is told before, once."""
-        model = call.target.model
+        model = call.endpoint.model
         known = self._models.get(id(model))
         if known is None:
             known = self._models[id(model)] = len(self._models), model
@@ -63,12 +63,12 @@ class RemoteLedger:
     def __init__(self, teller: RemoteClient) -> None:
         self._teller = teller
 
-    def made(self, call: CallRecord, usage: Usage) -> int | None:
+    def record_call(self, call: CallRecord, usage: Usage) -> int | None:
         """Tell of a call that was made."""
         self._teller.call("made", call, usage=astuple(usage))
         return None
 
-    def kept(self, call: CallRecord, usage: Usage) -> None:
+    def record_cached(self, call: CallRecord, usage: Usage) -> None:
         """Tell of a reply that was kept."""
         self._teller.call("kept", call, usage=astuple(usage))
 
@@ -86,7 +86,7 @@ class RemoteJournal:
         except asyncio.CancelledError:
             self.leave(call)
             raise
-        return serialization.made_of(told["made"], call.target.port) if told["made"] is not None else None
+        return serialization.made_of(told["made"], call.endpoint.port) if told["made"] is not None else None
 
     async def store(self, call: CallRecord, made: CallOutcome) -> None:
         """Store what became of a call: when this returns it is in the file of the run.
@@ -95,7 +95,7 @@ class RemoteJournal:
         """
         told = await self._teller.ask("store", call, made=serialization.made_told(made))
         if "error" in told:
-            raise error_of(told["error"])
+            raise load_error(told["error"])
 
     def leave(self, call: CallRecord) -> None:
         """Let somebody else make the call."""
@@ -109,7 +109,7 @@ class RemoteBudget:
         self._teller = teller
         self._numbers = count()
 
-    async def take(self, call: CallRecord) -> int:
+    async def reserve(self, call: CallRecord) -> int:
         """Have the call covered; what is returned is the number under which the run keeps what it has reserved."""
         reserved = next(self._numbers)
         try:

@@ -132,7 +132,7 @@ class Scheduler:
             logger.debug("Ray worker %d is process %s on %s", place, facts["pid"], facts["host"])
             self._hand_out()
             while not self._over:
-                for told in serialization.read(await actor.take.remote()):
+                for told in serialization.read(await actor.next_messages.remote()):
                     await self._hear(hand, told)
                 self._hand_out()
         except self._ray.exceptions.RayActorError as error:
@@ -248,11 +248,11 @@ class Scheduler:
     def _next(self) -> Job | None:
         """The next answer that has something to do; results that the journal has of others come at once."""
         self._look_on()
-        return self._feed.take()
+        return self._feed.pop()
 
     def _look_on(self) -> None:
         while not self._feed.has_job and not self._feed.over and len(self._ready) < _MOST_READY:
-            for placed in self._feed.turn():
+            for placed in self._feed.advance():
                 self._bring(placed)
 
     def _give(self, hand: WorkerHandle, jobs: list[Job], *, suspect: bool = False) -> None:
@@ -294,15 +294,15 @@ class Scheduler:
         elif kind in ("made", "kept"):
             call, usage = serialization.call_of(told, hand.models[told["model"]]), Usage(*told["usage"])
             if kind == "made":
-                cost = self._run.ledger.made(call, usage)
+                cost = self._run.ledger.record_call(call, usage)
                 if self._run.budget is not None:
                     self._run.budget.spend(call, usage, cost)
             else:
-                self._run.ledger.kept(call, usage)
+                self._run.ledger.record_cached(call, usage)
         elif kind in ("take", "release"):
             assert self._cashier is not None
             if kind == "take":
-                self._cashier.take(hand, told)
+                self._cashier.reserve(hand, told)
             else:
                 self._cashier.release(hand, told["reserved"])
         elif self._desk is not None:

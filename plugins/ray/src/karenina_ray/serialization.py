@@ -22,7 +22,7 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, CallNotes, Usage
 from karenina_engine.calls.call import CallCounts, CallOutcome, CallRecord, Endpoint
 from karenina_engine.calls.call_size import CallSize
-from karenina_engine.calls.reply_json import as_text, error_of, error_text, reply_of, reply_text
+from karenina_engine.calls.reply_json import dump_error, dump_json, dump_reply, load_error, load_reply
 from karenina_engine.calls.retry import RetryPolicy
 
 _NO_BULK = CallSize(0, 0.0, 1)  # where nobody pays
@@ -33,7 +33,7 @@ Payload = dict[str, Any]
 
 def written(told: list[Payload]) -> bytes:
     """Messages as bytes."""
-    return as_text(told).encode()
+    return dump_json(told).encode()
 
 
 def read(data: bytes) -> list[Payload]:
@@ -96,19 +96,19 @@ def policy_of(told: Payload | None) -> RetryPolicy | None:
 class RemoteCall:
     """A `CallRecord` of a call that another process makes; that process keeps the messages to itself."""
 
-    target: Endpoint
+    endpoint: Endpoint
     info: CallInfo
     key: bytes
-    bulk: CallSize
-    lasting: bool
-    parts: bool
+    size: CallSize
+    self_contained: bool
+    composite: bool
 
     @property
-    def of_model(self) -> bool:
+    def is_model_call(self) -> bool:
         """Whether a model is called, and not a service."""
-        return self.target.port != "service"
+        return self.endpoint.port != "service"
 
-    def as_noted(self, target: bytes) -> RemoteCall:
+    def with_endpoint_digest(self, digest: bytes) -> RemoteCall:
         """Return the call as it is: without the messages no other key can be computed."""
         return self
 
@@ -117,19 +117,19 @@ def call_told(call: CallRecord, model: int, *, paid: bool) -> Payload:
     """What a journal needs to know of a call, and where it is `paid` for, a budget. `model` is the number under which
     the model was told."""
     info = call.info
-    money = {"order": info.order, "shared": info.shared, "bulk": list(call.bulk)} if paid else {}
+    money = {"order": info.order, "shared": info.shared, "size": list(call.size)} if paid else {}
     return {
         **money,
         "key": call.key.hex(),
-        "port": call.target.port,
+        "port": call.endpoint.port,
         "model": model,
         "question": info.question_id,
         "replicate": info.replicate,
         "stage": info.stage,
         "task": info.task,
         "judge": info.judge,
-        "lasting": call.lasting,
-        "parts": call.parts,
+        "self_contained": call.self_contained,
+        "composite": call.composite,
     }
 
 
@@ -145,15 +145,15 @@ def call_of(told: Payload, model: ModelConfig) -> RemoteCall:
         shared=told.get("shared", False),
     )
     target = Endpoint(told["port"], model, "", {})
-    bulk = CallSize(*told["bulk"]) if "bulk" in told else _NO_BULK
-    return RemoteCall(target, info, bytes.fromhex(told["key"]), bulk, told["lasting"], told["parts"])
+    bulk = CallSize(*told["size"]) if "size" in told else _NO_BULK
+    return RemoteCall(target, info, bytes.fromhex(told["key"]), bulk, told["self_contained"], told["composite"])
 
 
 def made_told(made: CallOutcome) -> Payload:
     """What became of a call."""
-    said = {"error": error_text(made.error)} if made.error is not None else {}
+    said = {"error": dump_error(made.error)} if made.error is not None else {}
     if made.reply is not None:
-        said = {"reply": reply_text(made.reply)}
+        said = {"reply": dump_reply(made.reply)}
     return {**said, "notes": [made.notes.retries, made.notes.waited, made.notes.seconds]}
 
 
@@ -161,13 +161,13 @@ def made_of(told: Payload, port: str) -> CallOutcome:
     """What became of a call through `port`, as it was told."""
     notes = CallNotes(*told["notes"])
     if "error" in told:
-        return CallOutcome(None, error_of(told["error"]), notes)
-    return CallOutcome(reply_of(port, told["reply"]), None, notes)
+        return CallOutcome(None, load_error(told["error"]), notes)
+    return CallOutcome(load_reply(port, told["reply"]), None, notes)
 
 
 def tally_told(tally: CallCounts) -> list[Any]:
     """Counts of calls."""
-    return [tally.made, tally.kept, tally.failed, astuple(tally.used), astuple(tally.spared)]
+    return [tally.made, tally.cached, tally.failed, astuple(tally.used), astuple(tally.saved)]
 
 
 def tally_of(told: list[Any]) -> CallCounts:

@@ -34,7 +34,7 @@ class WorkQueue:
         self.over = False
         """Whether there are no more."""
 
-    def turn(self) -> list[IndexedResult]:
+    def advance(self) -> list[IndexedResult]:
         """Look at one more answer; results of it that were kept. `job` has what there is to do, if anything."""
         task = next(self._matrix, None)
         if task is None:
@@ -47,10 +47,10 @@ class WorkQueue:
 
     @property
     def has_job(self) -> bool:
-        """Whether a job waits to be taken: `turn` is not to be called before."""
+        """Whether a job waits to be taken: `advance` is not to be called before."""
         return self._next is not None
 
-    def take(self) -> Job | None:
+    def pop(self) -> Job | None:
         """The job that waits, if there is one."""
         job, self._next = self._next, None
         return job

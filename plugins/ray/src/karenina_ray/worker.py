@@ -63,14 +63,14 @@ class Worker:
         config = self._config = VerificationConfig(**told["config"])
         plugins, settings = plugins_of(config), config.section(EngineSettings)
         teller = self._teller = RemoteClient(self._say, paid=told["paid"])
-        keeper = RemoteJournal(teller) if told["journal"] else None
+        reply_store = RemoteJournal(teller) if told["journal"] else None
         concurrency = settings.concurrency().share(told["worker"], told["workers"])
         self._work = ItemRunner(
             config,
             plugins,
             trust=serialization.trust_of(told["trust"]),
             policy=serialization.policy_of(told["policy"]),
-            keeper=keeper,
+            reply_store=reply_store,
             concurrency=concurrency,
             observers=find_observers(plugins),
             ledger=RemoteLedger(teller),
@@ -79,7 +79,7 @@ class Worker:
         self._work.limits.prepare((*config.core.answering_models, *config.core.parsing_models))
         return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": offers(plugins)}
 
-    async def give(self, data: bytes) -> None:
+    async def handle_messages(self, data: bytes) -> None:
         """Take messages of the run."""
         for told in serialization.read(data):
             kind = told["kind"]
@@ -90,7 +90,7 @@ class Worker:
             elif self._teller is not None:
                 self._teller.answered(told)
 
-    async def take(self) -> bytes:
+    async def next_messages(self) -> bytes:
         """What there is to say, as soon as there is something."""
         if not self._said:
             self._speaks.clear()
@@ -150,7 +150,7 @@ class Worker:
         self._work.limits.close()
         loop = asyncio.get_running_loop()
         end = loop.time() + grace
-        while self._work.calls.under_way and loop.time() < end:  # noqa: ASYNC110 - calls end in many ways
+        while self._work.calls.in_flight and loop.time() < end:  # noqa: ASYNC110 - calls end in many ways
             await asyncio.sleep(_LOOKS)
         await asyncio.sleep(_LOOKS)  # from the last reply to the result, where nothing else is asked
         await self._cancel()
@@ -169,7 +169,7 @@ class Worker:
             return
         calls = self._work.calls
         servers = [[one.limit, one.held, one.queued, one.retrying] for one in calls.limits.servers]
-        state = [servers, calls.limits.could_be_under_way()]
+        state = [servers, calls.limits.capacity()]
         tally = calls.take_tally()
         counts = serialization.tally_told(tally)
         if state != self._told_before or tally != CallCounts():

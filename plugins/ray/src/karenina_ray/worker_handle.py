@@ -46,4 +46,4 @@ class WorkerHandle:
     def _send(self) -> None:
         outbox, self._outbox = self._outbox, []
         if self.alive:
-            self.actor.give.remote(serialization.written(outbox))
+            self.actor.handle_messages.remote(serialization.written(outbox))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
-from karenina_engine.cost.price_source import dollars
+from karenina_engine.cost.price_source import to_dollars
 from karenina_report.benchmark_questions import BenchmarkQuestions, read_benchmark_questions
 from karenina_report.changes import find_changes
 from karenina_report.clusters import Units, assign_units
@@ -131,7 +131,7 @@ def _fact_rows(run: Run, label: str) -> ComparedRun:
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         seconds=run.seconds,
-        cost_usd=float(dollars(cost.cost)) if cost is not None and known else None,
+        cost_usd=float(to_dollars(cost.cost)) if cost is not None and known else None,
         cost_is_whole=cost is not None and cost.known,
         cost_is_shared=run.shares_journal,
     )

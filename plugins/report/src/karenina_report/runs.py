@@ -186,7 +186,7 @@ def _read_journal_info(source: Source) -> JournalInfo:
         if itself or command.get("output") == str(path.absolute()):
             settings, content = command.get("config"), command.get("content")
             return JournalInfo(
-                sum_counts(line.made for line in view.spent()),
+                sum_counts(line.spent for line in view.spent()),
                 content if isinstance(content, str) else None,
                 settings if isinstance(settings, dict) else None,
             )

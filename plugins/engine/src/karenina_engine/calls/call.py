@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from karenina_core.models.ports import CallInfo, CallNotes, Message, PortError, Usage
 from karenina_engine.calls.call_size import CallSize, measure_call
-from karenina_engine.calls.reply_json import Reply, as_bytes
+from karenina_engine.calls.reply_json import Reply, dump_json_bytes
 
 if TYPE_CHECKING:
     from karenina_core.models.adapters import AdapterSpec
@@ -35,13 +35,13 @@ class Endpoint:
     identity: Mapping[str, Any]
     by_item: bool = False
     spec: AdapterSpec | None = None
-    noted: bytes | None = None
+    stored_digest: bytes | None = None
 
     @cached_property
     def digest(self) -> bytes:
         """A digest of all of it."""
-        if self.noted is not None:
-            return self.noted
+        if self.stored_digest is not None:
+            return self.stored_digest
         written = json.dumps([self.port, self.adapter, self.identity], sort_keys=True, default=str)
         return hashlib.sha256(written.encode()).digest()
 
@@ -58,18 +58,18 @@ class Call:
     neither limited nor repeated nor counted.
     """
 
-    target: Endpoint
+    endpoint: Endpoint
     messages: Sequence[Message]
     info: CallInfo
-    asked: Any = None
+    request: Any = None
     notes: CallNotes = field(default_factory=CallNotes, compare=False)
-    lasting: bool = True
-    parts: bool = False
+    self_contained: bool = True
+    composite: bool = False
 
     @property
-    def of_model(self) -> bool:
+    def is_model_call(self) -> bool:
         """Whether a model is asked: else nobody's places, tokens or prices are concerned."""
-        return self.target.port != "service"
+        return self.endpoint.port != "service"
 
     @cached_property
     def key(self) -> bytes:
@@ -78,19 +78,19 @@ class Call:
         Two calls with the same key would be answered alike, so that the reply to one serves the other.
         """
         info = self.info
-        parts: list[Any] = [[message.to_dict() for message in self.messages], self.asked, info.replicate, info.sample]
-        if self.target.by_item:
+        parts: list[Any] = [[message.to_dict() for message in self.messages], self.request, info.replicate, info.sample]
+        if self.endpoint.by_item:
             parts += [info.question_id, info.question, info.task]
-        return hashlib.sha256(self.target.digest + as_bytes(parts, str)).digest()
+        return hashlib.sha256(self.endpoint.digest + dump_json_bytes(parts, str)).digest()
 
     @cached_property
-    def bulk(self) -> CallSize:
+    def size(self) -> CallSize:
         """How much is sent, by which a budget knows what it may cost."""
-        return measure_call(self.messages, self.asked, is_agent=self.target.port == "agent")
+        return measure_call(self.messages, self.request, is_agent=self.endpoint.port == "agent")
 
-    def as_noted(self, target: bytes) -> Call:
+    def with_endpoint_digest(self, digest: bytes) -> Call:
         """Return the call with the key that it has if its target has this digest."""
-        return replace(self, target=replace(self.target, noted=target))
+        return replace(self, endpoint=replace(self.endpoint, stored_digest=digest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class CallRecord(Protocol):
     """What stores, ledgers and budgets use of a call: all but what is sent. A `Call`, or one of another process."""
 
     @property
-    def target(self) -> Endpoint:
+    def endpoint(self) -> Endpoint:
         """What is called."""
 
     @property
@@ -121,22 +121,22 @@ class CallRecord(Protocol):
         """The key under which the reply is stored."""
 
     @property
-    def bulk(self) -> CallSize:
+    def size(self) -> CallSize:
         """How much is sent."""
 
     @property
-    def lasting(self) -> bool:
+    def self_contained(self) -> bool:
         """Whether the reply is all that the call leaves behind."""
 
     @property
-    def parts(self) -> bool:
+    def composite(self) -> bool:
         """Whether the call consists of others that are recorded themselves."""
 
     @property
-    def of_model(self) -> bool:
+    def is_model_call(self) -> bool:
         """Whether a model is called, and not a service."""
 
-    def as_noted(self, target: bytes) -> CallRecord:
+    def with_endpoint_digest(self, digest: bytes) -> CallRecord:
         """Return the call with the key that it has if its target has this digest."""
 
 
@@ -162,14 +162,14 @@ class ReplyStore(Protocol):
 class BudgetGuard(Protocol):
     """What calls are paid from: `karenina_engine.cost.budget.Budget`, or the way to it from another process."""
 
-    async def take(self, call: CallRecord) -> int:
+    async def reserve(self, call: CallRecord) -> int:
         """Reserve the most that the call may cost; what is returned is given back to `release`. Raises `OverBudget`."""
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
         """Count what a call did cost; None where that is not known."""
 
     def release(self, reserved: int) -> None:
-        """Give back what `take` has reserved, after what the call did cost was counted."""
+        """Give back what `reserve` has reserved, after what the call did cost was counted."""
 
 
 class CallListener(Protocol):
@@ -185,10 +185,10 @@ class CallListener(Protocol):
 class CallLedger(Protocol):
     """What counts the usage of calls: `karenina_engine.cost.ledger.Ledger`."""
 
-    def made(self, call: CallRecord, usage: Usage) -> int | None:
+    def record_call(self, call: CallRecord, usage: Usage) -> int | None:
         """Count a call that was made, and return its cost in picodollars; None if it is not known."""
 
-    def kept(self, call: CallRecord, usage: Usage) -> None:
+    def record_cached(self, call: CallRecord, usage: Usage) -> None:
         """Count a reply that was kept."""
 
 
@@ -197,15 +197,15 @@ class CallCounts:
     """How many calls a run has made now, how many replies it had kept or shared, and what both used."""
 
     made: int = 0
-    kept: int = 0
+    cached: int = 0
     failed: int = 0
     used: Usage = field(default_factory=Usage)
-    spared: Usage = field(default_factory=Usage)
+    saved: Usage = field(default_factory=Usage)
 
     def add(self, other: CallCounts) -> None:
         """Add the counts of `other`."""
         self.made += other.made
-        self.kept += other.kept
+        self.cached += other.cached
         self.failed += other.failed
         self.used += other.used
-        self.spared += other.spared
+        self.saved += other.saved

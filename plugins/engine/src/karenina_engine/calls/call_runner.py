@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 from karenina_core.models.ports import AgentReply, LLMReply, ParserReply, PortError, Turn, Usage
 from karenina_engine.calls.call import BudgetGuard, Call, CallCounts, CallLedger, CallListener, CallOutcome, ReplyStore
-from karenina_engine.calls.concurrency_limits import ConcurrencyLimits, refuses
+from karenina_engine.calls.concurrency_limits import ConcurrencyLimits, is_refusal
 from karenina_engine.calls.in_flight import CallInFlight
-from karenina_engine.calls.reply_json import same_error
+from karenina_engine.calls.reply_json import copy_error
 from karenina_engine.calls.retry import RetryPolicy
 
 R = TypeVar("R", LLMReply, ParserReply, AgentReply, Turn)
@@ -24,21 +24,21 @@ R = TypeVar("R", LLMReply, ParserReply, AgentReply, Turn)
 
 @dataclass(slots=True)
 class CallRunner:
-    """Makes calls. `keeper` is None if nothing is kept, `ledger` and `budget` if nothing counts the money."""
+    """Makes calls. `reply_store` is None if nothing is kept, `ledger` and `budget` if nothing counts the money."""
 
     limits: ConcurrencyLimits
     policy: RetryPolicy = field(default_factory=RetryPolicy)
-    keeper: ReplyStore | None = None
+    reply_store: ReplyStore | None = None
     tally: CallCounts = field(default_factory=CallCounts)
     ledger: CallLedger | None = None
     budget: BudgetGuard | None = None
     storing: int = 0
     consulting: int = 0
     observers: CallListener | None = None
-    _under_way: dict[bytes, CallInFlight] = field(default_factory=dict)
+    _in_flight: dict[bytes, CallInFlight] = field(default_factory=dict)
 
     @property
-    def under_way(self) -> int:
+    def in_flight(self) -> int:
         """Calls that a model or a service is answering, and replies that are not yet kept."""
         return self.answering() + self.storing
 
@@ -57,18 +57,18 @@ class CallRunner:
         `ask` is one request, which may be made several times. Where the same call is under way, its reply serves both.
         Raises `PortError` where all tries failed.
         """
-        keeper = self.keeper
-        if keeper is None:
+        reply_store = self.reply_store
+        if reply_store is None:
             return await self._made(call, ask)
-        while (other := self._under_way.get(call.key)) is not None:
+        while (other := self._in_flight.get(call.key)) is not None:
             await other.wait()
             if other.made is not None:
                 shared: R = self._spared(call, other.made)
                 return shared
             # Who made it was cancelled: now one of those who waited makes it.
-        mine = self._under_way[call.key] = CallInFlight()
+        mine = self._in_flight[call.key] = CallInFlight()
         try:
-            kept = await keeper.find(call)
+            kept = await reply_store.find(call)
             if kept is not None:
                 mine.made = kept
                 found: R = self._spared(call, kept)
@@ -77,22 +77,22 @@ class CallRunner:
                 try:
                     reply = await self._made(call, ask)
                 except PortError as error:
-                    await self._keep(keeper, call, mine, CallOutcome(None, error, call.notes))
+                    await self._keep(reply_store, call, mine, CallOutcome(None, error, call.notes))
                     raise
-                await self._keep(keeper, call, mine, CallOutcome(reply, None, call.notes))
+                await self._keep(reply_store, call, mine, CallOutcome(reply, None, call.notes))
                 return reply
             finally:
                 if mine.made is None:
-                    keeper.leave(call)
+                    reply_store.leave(call)
         finally:
-            del self._under_way[call.key]
+            del self._in_flight[call.key]
             mine.end()
 
-    async def _keep(self, keeper: ReplyStore, call: Call, mine: CallInFlight, made: CallOutcome) -> None:
+    async def _keep(self, reply_store: ReplyStore, call: Call, mine: CallInFlight, made: CallOutcome) -> None:
         """Keep what became of the call, and then have it for those who wait."""
         self.storing += 1
         try:
-            await keeper.store(call, made)
+            await reply_store.store(call, made)
         except PortError as error:
             mine.made = CallOutcome(None, error, call.notes)
             raise
@@ -126,21 +126,21 @@ class CallRunner:
         try:
             reply = await self._asked(call, ask)
         except PortError:
-            self.tally.failed += not call.parts
+            self.tally.failed += not call.composite
             raise
         finally:
             if call.info.notes is not None:
                 call.info.notes.add(call.notes)
-        if call.of_model and not call.parts:
+        if call.is_model_call and not call.composite:
             self.tally.made += reply.usage.calls
             self.tally.used += reply.usage
         return reply
 
     def _asked(self, call: Call, ask: Callable[[], Awaitable[R]]) -> Awaitable[R]:
         """Have the call go the way of its kind."""
-        if call.parts:
+        if call.composite:
             return ask()
-        if not call.of_model:
+        if not call.is_model_call:
             return self._consulted(call, ask)
         return self._ask(call, ask) if self.budget is None else self._covered(call, ask, self.budget)
 
@@ -156,7 +156,7 @@ class CallRunner:
 
     async def _covered(self, call: Call, ask: Callable[[], Awaitable[R]], budget: BudgetGuard) -> R:
         """Make the call when the budget covers it. Raises `OverBudget`."""
-        reserved = await budget.take(call)
+        reserved = await budget.reserve(call)
         try:
             return await self._ask(call, ask)
         finally:
@@ -165,31 +165,31 @@ class CallRunner:
     def _count(self, call: Call, usage: Usage) -> None:
         """Count what a request has used, also one of an agent that failed on its way."""
         if self.ledger is not None:
-            cost = self.ledger.made(call, usage)
+            cost = self.ledger.record_call(call, usage)
             if self.budget is not None:
                 self.budget.spend(call, usage, cost)
 
     async def _ask(self, call: Call, ask: Callable[[], Awaitable[R]]) -> R:
         notes = call.notes
-        places = self.limits.of(call.target.model)
+        places = self.limits.limiter(call.endpoint.model)
         while True:
-            place = places.take() or await places.wait(call.info.order)
+            place = places.acquire() or await places.wait(call.info.order)
             began = time.monotonic()
             try:
                 reply = await ask()
             except PortError as error:
                 if error.partial is not None:
                     self._count(call, error.partial.usage)
-                if refuses(error):
-                    places.refused(place, error.retry_after)
+                if is_refusal(error):
+                    places.on_overload(place, error.retry_after)
                 else:
-                    places.left()
-                waiting = self.policy.waiting(error, notes, places.refusing())
+                    places.release()
+                waiting = self.policy.next_delay(error, notes, places.seconds_refusing())
             except BaseException:
-                places.left()
+                places.release()
                 raise
             else:
-                places.replied()
+                places.on_success()
                 notes.seconds = time.monotonic() - began
                 self._count(call, reply.usage)
                 return reply
@@ -205,11 +205,11 @@ class CallRunner:
         if call.info.notes is not None:
             call.info.notes.add(kept.notes)
         if kept.error is not None:
-            raise same_error(kept.error)
+            raise copy_error(kept.error)
         assert kept.reply is not None
-        if call.of_model and not call.parts:
-            self.tally.kept += kept.reply.usage.calls
-            self.tally.spared += kept.reply.usage
+        if call.is_model_call and not call.composite:
+            self.tally.cached += kept.reply.usage.calls
+            self.tally.saved += kept.reply.usage
             if self.ledger is not None:
-                self.ledger.kept(call, kept.reply.usage)
+                self.ledger.record_cached(call, kept.reply.usage)
         return kept.reply

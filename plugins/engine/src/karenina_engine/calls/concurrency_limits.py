@@ -44,7 +44,7 @@ def server_of(model: ModelConfig) -> Server:
     return (model.interface, model.model_name, model.endpoint_base_url)
 
 
-def refuses(error: PortError) -> bool:
+def is_refusal(error: PortError) -> bool:
     """Whether the server says that it has too much to do: a rate limit, or status 429, 503 or 529."""
     return error.category is ErrorCategory.RATE_LIMIT or error.status in _REFUSALS
 
@@ -99,8 +99,8 @@ def _part(places: int, worker: int, workers: int) -> int:
 class ServerLimiter:
     """The places of one server.
 
-    A call takes one (`take`, or `wait` where none is free) and gives it back with what became of it: `replied`,
-    `refused` or `left`. A call that waits to be made again holds none.
+    A call takes one (`acquire`, or `wait` where none is free) and gives it back with what became of it: `on_success`,
+    `on_overload` or `release`. A call that waits to be made again holds none.
     """
 
     __slots__ = (
@@ -154,14 +154,14 @@ class ServerLimiter:
         self._reference = _Reference()
         self._test = OverloadDetector()
 
-    def narrow(self, bounds: Bounds) -> None:
+    def tighten(self, bounds: Bounds) -> None:
         """Keep to `bounds` as well."""
         known = self._bounds
         ceiling = min(known.ceiling, bounds.ceiling)
         self._bounds = Bounds(min(known.start, bounds.start, ceiling), ceiling, known.fixed or bounds.fixed)
         self.limit = min(self.limit, self._bounds.start)
 
-    def take(self) -> int:
+    def acquire(self) -> int:
         """A place, as a number above 0, or 0 where the call has to `wait`."""
         if self._queue or not self._free():
             return 0
@@ -178,12 +178,12 @@ class ServerLimiter:
             return await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled():
-                self.left()
+                self.release()
             raise
         finally:
             self.queued -= 1
 
-    def replied(self) -> None:
+    def on_success(self) -> None:
         """Give the place back after a reply. Where places are wanted there may be more from now on."""
         wanted = self._wanted > 0
         self._wanted -= wanted
@@ -199,7 +199,7 @@ class ServerLimiter:
             self._grow()
         self._all.wake(self)
 
-    def refused(self, place: int, retry_after: float | None = None) -> None:
+    def on_overload(self, place: int, retry_after: float | None = None) -> None:
         """Give `place` back after the server refused the call. `retry_after` are the seconds that it asked for."""
         if self._refusing_since is None:
             self._refusing_since = self._all.clock()
@@ -217,11 +217,11 @@ class ServerLimiter:
                 self._step = self._first_step = 1.0
         self._all.wake(self)
 
-    def refusing(self) -> float:
+    def seconds_refusing(self) -> float:
         """Return for how many seconds the server has refused calls without any reply."""
         return 0.0 if self._refusing_since is None else self._all.clock() - self._refusing_since
 
-    def left(self) -> None:
+    def release(self) -> None:
         """Give the place back after a call that says nothing about the server's load."""
         self.held -= 1
         self._all.held -= 1
@@ -312,7 +312,7 @@ class ServerLimiter:
     def _pause(self, retry_after: float | None) -> None:
         """Give no place for a while: nothing but refusals came, and whoever waits would only be refused, too."""
         own = _FIRST_PAUSE * 2 ** min(self._refusals - 2, 16)
-        longest = _LONGEST_PAUSE if self.refusing() <= self._all.patience else _HOPELESS_PAUSE
+        longest = _LONGEST_PAUSE if self.seconds_refusing() <= self._all.patience else _HOPELESS_PAUSE
         seconds = min(max(own, retry_after or 0.0), longest)
         if self._pausing is not None:
             self._pausing.cancel()
@@ -345,7 +345,7 @@ class ConcurrencyLimits:
     patience: float = inf
     _places: dict[Server, ServerLimiter] = field(default_factory=dict)
 
-    def of(self, model: ModelConfig) -> ServerLimiter:
+    def limiter(self, model: ModelConfig) -> ServerLimiter:
         """The places of the model's server."""
         server = server_of(model)
         found = self._places.get(server)
@@ -356,14 +356,14 @@ class ConcurrencyLimits:
     def prepare(self, models: Iterable[ModelConfig]) -> None:
         """Make the places of all servers of `models`. Where models of one server differ, the narrowest bounds hold."""
         for model in models:
-            self.of(model).narrow(self.bounds(model))
+            self.limiter(model).tighten(self.bounds(model))
 
     @property
     def servers(self) -> Sequence[ServerLimiter]:
         """All servers that were asked for so far."""
         return tuple(self._places.values())
 
-    def could_be_under_way(self) -> int:
+    def capacity(self) -> int:
         """How many calls could be under way now, and how many more wait for being made again."""
         places = min(self.most, sum(int(one.limit) for one in self._places.values()))
         return int(places) + min(sum(one.retrying for one in self._places.values()), int(places))

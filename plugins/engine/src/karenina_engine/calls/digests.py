@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 
-def recordings_digest(model: ModelConfig) -> str | None:
+def digest_recordings(model: ModelConfig) -> str | None:
     """Return a digest of a model's recorded answers; None if it has none, or their file cannot be read."""
     recorded = model.manual_traces
     if recorded is None:
         return None
     if not isinstance(recorded, Path):
-        return json_digest(recorded).hex()
+        return digest_json(recorded).hex()
     try:
         with recorded.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -29,7 +29,7 @@ def recordings_digest(model: ModelConfig) -> str | None:
         return None
 
 
-def json_digest(value: Any) -> bytes:
+def digest_json(value: Any) -> bytes:
     """Return a digest of `value` as JSON under the version of the core. What is no data is replaced by its name."""
     plain = to_jsonable_python(value, fallback=_named)
     return hashlib.sha256(json.dumps([__version__, plain], sort_keys=True).encode()).digest()

@@ -37,11 +37,11 @@ from karenina_core.text import replace_surrogates, replace_surrogates_in
 from karenina_engine.calls.call import BudgetGuard, Call, CallLedger, CallListener, Endpoint, PortKind, ReplyStore
 from karenina_engine.calls.call_runner import CallRunner
 from karenina_engine.calls.concurrency_limits import Bounds, Concurrency, ConcurrencyLimits
-from karenina_engine.calls.digests import recordings_digest
+from karenina_engine.calls.digests import digest_recordings
 from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.calls.judge_temperature import ZeroTemperatureParser, with_zero_temperature
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.calls.tool_sessions import ToolSessions, tool_problems
+from karenina_engine.calls.tool_sessions import ToolSessions, find_tool_problems
 from karenina_toolkit.reply_bounds import ReplyBounds
 from karenina_toolkit.reply_sanitizer import (
     sanitize_agent_reply,
@@ -73,7 +73,7 @@ class PortFactory:
     plugins: Plugins
     request_timeout: float
     policy: RetryPolicy = field(default_factory=RetryPolicy)
-    keeper: ReplyStore | None = None
+    reply_store: ReplyStore | None = None
     offline: bool = False
     concurrency: Concurrency = field(default_factory=Concurrency)
     observers: CallListener | None = None
@@ -92,7 +92,7 @@ class PortFactory:
         self.calls = CallRunner(
             self._limits(),
             self.policy,
-            self.keeper,
+            self.reply_store,
             ledger=self.ledger,
             budget=self.budget,
             observers=self.observers,
@@ -248,7 +248,7 @@ class PortFactory:
             model = with_zero_temperature(model, offered.spec)
         identity = model.model_dump(mode="json", include=_CHANGES_REPLIES, exclude_none=True)
         if offered.spec.recorded:
-            identity["recordings"] = recordings_digest(model)
+            identity["recordings"] = digest_recordings(model)
         if offered.spec.extra is not None:
             identity["extra"] = offered.spec.extra.model_validate(model.extra).model_dump(mode="json")
         by_item = offered.spec.by_item or offered.spec.recorded
@@ -307,7 +307,7 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
             ]
         except ValueError as error:
             problems.append(f"{where}: {error}")
-        problems += [f"{where}: {problem}" for problem in tool_problems(plugins, model, spec)]
+        problems += [f"{where}: {problem}" for problem in find_tool_problems(plugins, model, spec)]
     if problems:
         raise ConfigError(problems)
 
@@ -379,7 +379,7 @@ class _Agent(_ManagedPort):
         if options.workspace is not None and info.sources:
             place["files"] = await to_thread.run_sync(digest_folders, info.sources)
         parts = bool(getattr(self._port, "guards_calls", False))
-        call = Call(self._target, messages, info, {**asked, **place}, lasting=lasting, parts=parts)
+        call = Call(self._target, messages, info, {**asked, **place}, self_contained=lasting, composite=parts)
         work = self._turns if parts else self._whole
         try:
             reply = await self._calls.make(call, lambda: work(call, options))

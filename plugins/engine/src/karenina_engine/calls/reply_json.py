@@ -16,7 +16,7 @@ Reply = LLMReply | ParserReply | AgentReply | Turn
 _TRUNCATED: Final = ("length", "content_filter")
 
 
-def usable_again(reply: Reply) -> bool:
+def is_reusable(reply: Reply) -> bool:
     """Whether the reply may answer the same call later.
 
     One that was cut short or filtered may not, and neither may one in which JSON was asked for and none is whole.
@@ -26,30 +26,30 @@ def usable_again(reply: Reply) -> bool:
     return not isinstance(reply, ParserReply) or is_complete(reply.text)
 
 
-def reply_text(reply: Reply) -> str:
-    """The reply as JSON text, which `reply_of` reads."""
-    return as_text(_WRITERS[type(reply)](reply))
+def dump_reply(reply: Reply) -> str:
+    """The reply as JSON text, which `load_reply` reads."""
+    return dump_json(_WRITERS[type(reply)](reply))
 
 
-def reply_of(port: str, text: str) -> Reply:
+def load_reply(port: str, text: str) -> Reply:
     """Return the reply that came through `port`, from its JSON text.
 
-    Raises `KeyError`, `TypeError`, `ValueError` and the like for a text that `reply_text` has not written.
+    Raises `KeyError`, `TypeError`, `ValueError` and the like for a text that `dump_reply` has not written.
     """
     return _READERS[port](json.loads(text))
 
 
-def error_text(error: PortError) -> str:
-    """A failed call as JSON text, which `error_of` reads."""
+def dump_error(error: PortError) -> str:
+    """A failed call as JSON text, which `load_error` reads."""
     values: dict[str, Any] = {"message": str(error), "category": error.category.value}
     if error.status is not None:
         values["status"] = error.status
     if error.partial is not None:
         values["partial"] = _agent(error.partial)
-    return as_text(values)
+    return dump_json(values)
 
 
-def error_of(text: str) -> PortError:
+def load_error(text: str) -> PortError:
     """The error of a call that failed, from its JSON text."""
     values = json.loads(text)
     partial = values.get("partial")
@@ -61,7 +61,7 @@ def error_of(text: str) -> PortError:
     )
 
 
-def same_error(error: PortError) -> PortError:
+def copy_error(error: PortError) -> PortError:
     """The error once more, for another caller: an exception object belongs to whom it is raised for."""
     return PortError(
         str(error),
@@ -72,12 +72,12 @@ def same_error(error: PortError) -> PortError:
     )
 
 
-def as_text(value: Any) -> str:
+def dump_json(value: Any) -> str:
     """`value` as JSON text that every file takes. Raises `TypeError` for what is no JSON value."""
-    return as_bytes(value).decode()
+    return dump_json_bytes(value).decode()
 
 
-def as_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) -> bytes:
+def dump_json_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) -> bytes:
     """`value` as JSON in UTF-8, the names of objects in their order; `fallback` stands in for what is no JSON value.
 
     Raises `TypeError` where there is none.

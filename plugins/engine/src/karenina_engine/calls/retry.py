@@ -12,7 +12,7 @@ from karenina_core.models.ports import CallNotes, ErrorCategory, PortError
 
 T = TypeVar("T")
 
-BUDGETS: Final[Mapping[ErrorCategory, int]] = {
+DEFAULT_MAX_RETRIES: Final[Mapping[ErrorCategory, int]] = {
     ErrorCategory.CONNECTION: 2,
     ErrorCategory.TIMEOUT: 1,
     ErrorCategory.RATE_LIMIT: 8,
@@ -30,7 +30,7 @@ class RetryPolicy:
     would have to wait longer fails. So does every call to a server that has refused all calls for that long.
     """
 
-    budgets: Mapping[ErrorCategory, int] = field(default_factory=lambda: BUDGETS)
+    max_retries: Mapping[ErrorCategory, int] = field(default_factory=lambda: DEFAULT_MAX_RETRIES)
     base: float = 0.5
     cap: float = 30.0
     patience: float = 300.0
@@ -40,14 +40,14 @@ class RetryPolicy:
 
         `notes` say what it took so far.
         """
-        if not error.retriable or notes.retries.get(error.category, 0) >= self.budgets.get(error.category, 0):
+        if not error.retriable or notes.retries.get(error.category, 0) >= self.max_retries.get(error.category, 0):
             return None
         attempt = sum(notes.retries.values())
         full: float = min(self.cap, self.base * 2**attempt)
         waiting = max(full / 2 + full / 2 * draw(), error.retry_after or 0.0)
         return waiting if notes.waited + waiting <= self.patience else None
 
-    def waiting(self, error: PortError, notes: CallNotes, refusing: float = 0.0) -> float:
+    def next_delay(self, error: PortError, notes: CallNotes, refusing: float = 0.0) -> float:
         """Seconds to wait before the call is made again, as `notes` now say. Raises `error` if it failed for good.
 
         `refusing` are the seconds for which the server has refused all calls.
@@ -81,5 +81,5 @@ class RetryPolicy:
             try:
                 return await call()
             except PortError as error:
-                waiting = self.waiting(error, notes)
+                waiting = self.next_delay(error, notes)
             await asyncio.sleep(waiting)

@@ -46,7 +46,7 @@ class ToolSessions:
 
         What could not be opened is opened anew when it is asked for again.
         """
-        sources = [source for source in tool_sources(self.plugins) if source.applies_to(model)]
+        sources = [source for source in list_tool_sources(self.plugins) if source.applies_to(model)]
         found = [await self._session(source, model, workspace) for source in sources]
         return tuple(tool for tools in found for tool in tools)
 
@@ -131,20 +131,20 @@ class _Session:
         self.tools.exception()  # somebody who was cancelled meanwhile does not fetch it
 
 
-def tool_sources(plugins: Plugins) -> list[ToolSource]:
+def list_tool_sources(plugins: Plugins) -> list[ToolSource]:
     """Return the sources of tools for agents, sorted by name and distribution."""
     offers = sorted(plugins.offers(karenina_tool_sources), key=lambda one: (one.value.name, one.distribution))
     return [offer.value for offer in offers]
 
 
-def tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
+def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
     """What would keep the model from having the tools that it is configured to have. Starts nothing."""
     if spec.recorded or spec.starts_tools:
         return
     stated = [name for name in _OWN_FIELDS[1:] if getattr(model, name)]
     if stated and not model.mcp_urls_dict:
         yield f"{stated[0]} is set, and there are no servers that it is about: set mcp_urls_dict, or remove it"
-    wanted = [source for source in tool_sources(plugins) if source.applies_to(model)]
+    wanted = [source for source in list_tool_sources(plugins) if source.applies_to(model)]
     if model.mcp_urls_dict and not wanted:
         yield _missing(plugins)
     if (wanted or model.mcp_urls_dict) and spec.agent is None:

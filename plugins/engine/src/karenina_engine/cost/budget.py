@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.errors import ItemInterrupt
 from karenina_core.models.ports import Usage
 from karenina_engine.calls.call_size import FRAME
-from karenina_engine.cost.price_source import in_words
+from karenina_engine.cost.price_source import format_cost
 
 if TYPE_CHECKING:
     from karenina_engine.calls.call import CallRecord
@@ -63,7 +63,7 @@ class Budget:
     _queue: list[tuple[int, int, int, bool, asyncio.Future[None]]] = field(default_factory=list)
     _serial: int = 0
 
-    async def take(self, call: CallRecord) -> int:
+    async def reserve(self, call: CallRecord) -> int:
         """Reserve the most that the call may cost, and return it. Waits while calls under way may leave enough.
 
         Raises `OverBudget`.
@@ -92,7 +92,7 @@ class Budget:
         seen = self._of(call)
         seen.replies += 1
         seen.output = max(seen.output, usage.output_tokens)
-        seen.density = max(seen.density, usage.input_tokens / max(1, call.bulk.characters))
+        seen.density = max(seen.density, usage.input_tokens / max(1, call.size.characters))
 
     def release(self, reserved: int) -> None:
         """Give back what was reserved for a call that has ended, after what it did cost was counted."""
@@ -107,26 +107,26 @@ class Budget:
 
     def most(self, call: CallRecord) -> int:
         """The most that the call may cost: by its length and `max_tokens`, or by what calls of its line have shown."""
-        tariff = self.ledger.prices.of(call.target.model).tariff
+        tariff = self.ledger.prices.price(call.endpoint.model).tariff
         if tariff is None:
             return 0
         seen = self._of(call)
         known = seen.replies >= _SEEN
-        allowed = call.target.model.max_tokens
+        allowed = call.endpoint.model.max_tokens
         output = int(seen.output * _MARGIN) + FRAME if known else allowed or OUTPUT
         if allowed is not None:
             output = min(output, allowed)
-        size, density, turns = call.bulk
+        size, density, turns = call.size
         prompt = int(size * (seen.density * _MARGIN if known and seen.density else density)) + FRAME
         written = prompt if tariff.rates.cache_write > tariff.rates.input else 0
         return tariff.cost(Usage(prompt, output, calls=1, cache_write_tokens=written)) * (1 if known else turns)
 
-    def in_words(self) -> str:
+    def describe_exhaustion(self) -> str:
         """Why the run stopped, as one says it."""
-        lost = f", {in_words(self.lost)} was reserved for calls that were cut off" if self.lost else ""
+        lost = f", {format_cost(self.lost)} was reserved for calls that were cut off" if self.lost else ""
         return (
-            f"its budget of {in_words(self.limit)} is used up: {in_words(self.spent)} was spent{lost}, and the next "
-            f"call may cost {in_words(self.refused)}"
+            f"its budget of {format_cost(self.limit)} is used up: {format_cost(self.spent)} was spent{lost}, and "
+            f"the next call may cost {format_cost(self.refused)}"
         )
 
     def _covers(self, amount: int) -> bool:
@@ -178,7 +178,7 @@ class Budget:
 
     def _earlier(self, line: LedgerLine) -> _Seen:
         """What earlier runs of the journal have shown of such calls: of their output twice the mean."""
-        same = [one.made for one in self.ledger.before if one.names[:4] == line.names[:4]]
+        same = [one.spent for one in self.ledger.before if one.names[:4] == line.names[:4]]
         calls = sum(count.calls for count in same)
         if calls < _SEEN:
             return _Seen()

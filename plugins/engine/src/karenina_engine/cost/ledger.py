@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_engine.cost.price_source import dollars, in_words
+from karenina_engine.cost.price_source import format_cost, to_dollars
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Usage
@@ -58,17 +58,17 @@ class SpendCounts:
         """Whether the whole cost is known."""
         return not self.unpriced
 
-    def in_words(self) -> str:
+    def format_cost(self) -> str:
         """The cost as people read it: `at least` where a part of it is not known, `unknown` where all of it is."""
         if self.known:
-            return in_words(self.cost)
-        return f"at least {in_words(self.cost)}" if self.unpriced < self.calls or self.cost else UNKNOWN_COST
+            return format_cost(self.cost)
+        return f"at least {format_cost(self.cost)}" if self.unpriced < self.calls or self.cost else UNKNOWN_COST
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values: `cost_usd` is null where all of it is unknown, and a lower bound where a part of it is."""
         values: dict[str, Any] = {name: getattr(self, name) for name in COUNTED if name != "cost"}
         nothing = self.unpriced and self.unpriced >= self.calls and not self.cost
-        return {**values, "cost_usd": None if nothing else float(dollars(self.cost))}
+        return {**values, "cost_usd": None if nothing else float(to_dollars(self.cost))}
 
 
 COUNTED: Final = tuple(one.name for one in fields(SpendCounts))
@@ -88,8 +88,8 @@ class LedgerLine:
     model_name: str
     stage: str
     judge: str
-    made: SpendCounts = field(default_factory=SpendCounts)
-    kept: SpendCounts = field(default_factory=SpendCounts)
+    spent: SpendCounts = field(default_factory=SpendCounts)
+    cached: SpendCounts = field(default_factory=SpendCounts)
 
     @property
     def names(self) -> tuple[str, str, str, str, str]:
@@ -108,21 +108,21 @@ class Ledger:
     _lines: dict[tuple[int, str, str], LedgerLine] = field(default_factory=dict)
     _by_names: dict[tuple[str, str, str, str, str], LedgerLine] = field(default_factory=dict)
 
-    def made(self, call: CallRecord, usage: Usage) -> int | None:
+    def record_call(self, call: CallRecord, usage: Usage) -> int | None:
         """Count a call that was made; its cost in picodollars, None where it is not known."""
         line = self.line(call)
         cost = self.cost(call, usage)
-        line.made.add(usage, cost)
+        line.spent.add(usage, cost)
         self.changed[id(line)] = line
         return cost
 
-    def kept(self, call: CallRecord, usage: Usage) -> None:
+    def record_cached(self, call: CallRecord, usage: Usage) -> None:
         """Count a reply that was kept."""
-        self.line(call).kept.add(usage, self.cost(call, usage))
+        self.line(call).cached.add(usage, self.cost(call, usage))
 
     def cost(self, call: CallRecord, usage: Usage) -> int | None:
         """What such a call costs; None where nobody says its price, or the server did not count its tokens."""
-        tariff = self.prices.of(call.target.model).tariff
+        tariff = self.prices.price(call.endpoint.model).tariff
         if tariff is None:
             return None
         cost = tariff.cost(usage)
@@ -132,16 +132,16 @@ class Ledger:
 
     def line(self, call: CallRecord) -> LedgerLine:
         """The line that the call is counted in."""
-        model, info = call.target.model, call.info
+        model, info = call.endpoint.model, call.info
         key = (id(model), info.stage, info.judge)
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = self._named((model.id, model.interface, model.model_name, *key[1:]))
         return line
 
-    def spare(self, names: tuple[str, str, str, str, str], kept: SpendCounts) -> None:
+    def add_cached(self, names: tuple[str, str, str, str, str], kept: SpendCounts) -> None:
         """Count replies that another process has taken from the journal, for the line of these names."""
-        self._named(names).kept.merge(kept)
+        self._named(names).cached.merge(kept)
 
     def clear(self) -> None:
         """Forget all calls and replies that were counted."""
@@ -162,23 +162,23 @@ class Ledger:
 
     def total(self) -> SpendCounts:
         """What was spent now."""
-        return sum_counts(line.made for line in self._by_names.values())
+        return sum_counts(line.spent for line in self._by_names.values())
 
     @property
     def earlier(self) -> SpendCounts:
         """What earlier runs with the same journal have spent."""
-        return sum_counts(line.made for line in self.before)
+        return sum_counts(line.spent for line in self.before)
 
-    def spared(self) -> SpendCounts:
+    def cached_total(self) -> SpendCounts:
         """What was kept, and not spent now."""
-        return sum_counts(line.kept for line in self._by_names.values())
+        return sum_counts(line.cached for line in self._by_names.values())
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values, with sums by model, stage and judge."""
         return {
             **make_spending_report(self.lines),
             "earlier": self.earlier.to_dict(),
-            "kept": self.spared().to_dict(),
+            "kept": self.cached_total().to_dict(),
             "prices": self.prices.snapshot(),
         }
 
@@ -187,7 +187,7 @@ def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
     """Lines of a ledger as JSON values, with their sum, and sums by model, stage and judge."""
     return {
         "currency": "USD",
-        "spent": sum_counts(line.made for line in lines).to_dict(),
+        "spent": sum_counts(line.spent for line in lines).to_dict(),
         "lines": [
             {
                 "model": line.model,
@@ -195,7 +195,7 @@ def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
                 "model_name": line.model_name,
                 "stage": line.stage,
                 "judge": line.judge or None,
-                **line.made.to_dict(),
+                **line.spent.to_dict(),
             }
             for line in lines
         ],
@@ -216,7 +216,7 @@ def sum_counts(counts: Iterable[SpendCounts]) -> SpendCounts:
 def _grouped(lines: Iterable[LedgerLine], name: str) -> list[dict[str, Any]]:
     found: dict[str, SpendCounts] = {}
     for line in lines:
-        found.setdefault(getattr(line, name), SpendCounts()).merge(line.made)
+        found.setdefault(getattr(line, name), SpendCounts()).merge(line.spent)
     return [{name: key, **count.to_dict()} for key, count in found.items()]
 
 

@@ -23,21 +23,21 @@ PICODOLLARS: Final = 10**12
 _MILLION: Final = 10**6
 
 
-def picodollars(dollars: Decimal) -> int:
+def to_picodollars(dollars: Decimal) -> int:
     """A sum in dollars as whole picodollars; half of one goes to the even neighbour."""
     return int((dollars * PICODOLLARS).to_integral_value(ROUND_HALF_EVEN))
 
 
-def dollars(picodollars: int) -> Decimal:
+def to_dollars(picodollars: int) -> Decimal:
     """A sum in picodollars as dollars, exactly."""
     return Decimal(picodollars).scaleb(-12)
 
 
-def in_words(picodollars: int) -> str:
+def format_cost(picodollars: int) -> str:
     """A sum as people read it: with more digits where it is small. `$0` is exactly that."""
     if not picodollars:
         return "$0"
-    amount = dollars(picodollars)
+    amount = to_dollars(picodollars)
     digits = 2 if abs(amount) >= 100 else 4 if abs(amount) >= Decimal("0.01") else 6
     smallest = Decimal(1).scaleb(-digits)
     if abs(amount) < smallest:
@@ -73,7 +73,7 @@ class Rates:
         """Rates in dollars for a million tokens, as providers print them."""
 
         def one(price: Decimal | None, otherwise: Decimal) -> int:
-            return picodollars((otherwise if price is None else price) / _MILLION)
+            return to_picodollars((otherwise if price is None else price) / _MILLION)
 
         return cls(
             one(input, input),

@@ -30,7 +30,7 @@ class Price:
     assumed: bool = False
 
 
-def price_sources(plugins: Plugins) -> list[PriceSource]:
+def list_price_sources(plugins: Plugins) -> list[PriceSource]:
     """Return the lists of prices, sorted by name."""
     return sorted(plugins.call(karenina_prices), key=lambda one: one.name)
 
@@ -50,7 +50,7 @@ class PriceTable:
     _editions: dict[str, str] = field(default_factory=dict)
     _found: dict[int, tuple[ModelConfig, Price]] = field(default_factory=dict)
 
-    def of(self, model: ModelConfig) -> Price:
+    def price(self, model: ModelConfig) -> Price:
         """The price of the model."""
         known = self._found.get(id(model))
         if known is None:
@@ -90,7 +90,7 @@ class PriceTable:
         told = model.endpoint_base_url or model.model_provider
         server = spec.served_by(model) if spec.served_by is not None else told
         if self._sources is None:
-            self._sources = price_sources(self.plugins)
+            self._sources = list_price_sources(self.plugins)
         for source in self._sources:
             found = source.tariff(model.model_name, server)
             if found is not None:

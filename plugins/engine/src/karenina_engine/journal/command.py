@@ -18,8 +18,8 @@ from pydantic_core import to_jsonable_python
 
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY, ModelConfig
-from karenina_engine.calls.reply_json import as_bytes
-from karenina_engine.journal.fingerprint import question_digest
+from karenina_engine.calls.reply_json import dump_json_bytes
+from karenina_engine.journal.fingerprint import digest_question
 from karenina_toolkit.urls import MASK, redact_url
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from karenina_engine.journal.request import RunRequest
 
 LEFT_OUT: Final = "(left out of the journal: it is or may hold a secret)"
-"""What stands for a secret of the command; `with_secrets` takes the whole entry from the user's own file again."""
+"""What stands for a secret of the command; `restore_secrets` takes the whole entry from the user's own file again."""
 
 MODEL_ROLES: Final = ("answering_models", "parsing_models")
 _URL: Final = "endpoint_base_url"
 _SECRET_NAME: Final = re.compile(r"key|token|secret|password|authorization|credential", re.IGNORECASE)
 
 
-def command_of(request: RunRequest) -> dict[str, Any]:
+def make_command(request: RunRequest) -> dict[str, Any]:
     """Return the command of a run, as JSON values without secrets: two that are equal ask for the same."""
     benchmark, config_file, output = request.benchmark, request.config_file, request.output
     chosen = list(request.question_ids) if request.question_ids is not None else None
@@ -43,19 +43,19 @@ def command_of(request: RunRequest) -> dict[str, Any]:
         "folder": str(Path.cwd()),
         "benchmark": str(benchmark.path.absolute()) if benchmark.path is not None else None,
         "columns": dict(request.columns),
-        "content": content_digest(benchmark),
+        "content": digest_content(benchmark),
         "config_file": str(config_file.absolute()) if config_file is not None else None,
         "config": _plain_config(request.config),
         "questions": None if chosen == list(benchmark.ids) else chosen,
         "output": str(output.absolute()) if output is not None else None,
         "trust_all": request.trusts_all,
-        "trusted": trusted_content(benchmark) if request.trusts_all else None,
+        "trusted": digest_trusted_content(benchmark) if request.trusts_all else None,
         "benchmark_config": _digest(benchmark.run_config),
         "skip_broken": request.skip_broken,
     }
 
 
-def same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def is_same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two commands ask for the same results: what is no part of the request may differ.
 
     That is settings on which no result depends, such as a budget, and the versions of what is installed.
@@ -73,37 +73,37 @@ def _asked(command: Mapping[str, Any]) -> dict[str, Any]:
     return {**kept, "config": {name: value for name, value in asked.items() if name not in of_no_result}}
 
 
-def content_digest(benchmark: QuestionSource) -> str:
+def digest_content(benchmark: QuestionSource) -> str:
     """A digest of the benchmark's file, or of its questions where it has none."""
     if benchmark.path is not None and benchmark.path.is_file():
         with benchmark.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     digest = hashlib.sha256()
     for question in benchmark:
-        digest.update(question_digest(question))
+        digest.update(digest_question(question))
     return digest.hexdigest()
 
 
-def trusted_content(benchmark: QuestionSource) -> str:
+def digest_trusted_content(benchmark: QuestionSource) -> str:
     """Return a digest of all that `--trust-all` lets take effect, as it was loaded."""
     digest = hashlib.sha256(_digest(benchmark.run_config).encode())
     for rubric in (benchmark.global_rubric, benchmark.dynamic_rubric):
-        digest.update(as_bytes(rubric.model_dump() if rubric is not None else None, str))
+        digest.update(dump_json_bytes(rubric.model_dump() if rubric is not None else None, str))
     for question in benchmark:
-        digest.update(question_digest(question))
+        digest.update(digest_question(question))
     return digest.hexdigest()
 
 
-def same_benchmark_config(benchmark: QuestionSource, command: Mapping[str, Any]) -> bool:
+def has_same_benchmark_config(benchmark: QuestionSource, command: Mapping[str, Any]) -> bool:
     """Return whether the benchmark's own configuration is that which the command was given with."""
     return _digest(benchmark.run_config) == command.get("benchmark_config")
 
 
 def _digest(value: Any) -> str:
-    return hashlib.sha256(as_bytes(to_jsonable_python(value, fallback=str), str)).hexdigest()
+    return hashlib.sha256(dump_json_bytes(to_jsonable_python(value, fallback=str), str)).hexdigest()
 
 
-def with_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the names of a stored configuration, with its secrets taken from `given`: the user's own files, now.
 
     A model is found there by its id. If it is the stored one, but for its secrets, the whole entry of the user's file

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karenina_core.errors import RunError
-from karenina_engine.journal.schema import APPLICATION, FORMAT, make, what_is_foreign
+from karenina_engine.journal.schema import APPLICATION, FORMAT, create_tables, find_foreign_object
 from karenina_engine.results.result_file import free_name
 from karenina_toolkit.bounded_files import MAX_BYTES, max_file_bytes
 
@@ -38,7 +38,7 @@ _BESIDE: Final = ("-wal", "-shm", "-journal", ".lock")
 """The endings of the files beside a journal: SQLite's own, and the one on which the lock lies."""
 _ROLLBACK_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
 """The last bytes of a rollback file that names another file. SQLite deletes that file, whatever it is."""
-REFUSED: Final = (
+ROW_ERRORS: Final = (
     *(OverflowError, TypeError, ValueError, sqlite3.DataError, sqlite3.IntegrityError),
     *(sqlite3.InterfaceError, sqlite3.ProgrammingError),
 )
@@ -76,7 +76,7 @@ class JournalInUse(JournalError):
 
 
 @contextmanager
-def telling(path: Path, doing: str = "read") -> Iterator[None]:
+def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
     """Turn errors of SQLite and of the system about the file at `path` into a `JournalError` with a cure."""
     try:
         yield
@@ -109,7 +109,7 @@ def _forbidden_by_its_header(error: sqlite3.Error, path: Path) -> bool:
     return forbidden and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
-def can_be_written(database: sqlite3.Connection) -> bool:
+def is_writable(database: sqlite3.Connection) -> bool:
     """Return whether SQLite writes to the journal: a version in its header can forbid that. Changes nothing."""
     try:
         database.execute("DELETE FROM meta WHERE FALSE")
@@ -124,14 +124,14 @@ def _has_code(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", None) is not None
 
 
-def put_aside(path: Path) -> None:
+def rename_existing(path: Path) -> None:
     """Keep an earlier journal under another name. Its last changes stand in files beside it, which go with it.
 
     Raises `JournalError`.
     """
     if not path.exists():
         return
-    with telling(path, "kept under another name"):
+    with journal_errors(path, "kept under another name"):
         other = free_name(path)
         for ending in ("-wal", "-shm", "-journal"):
             beside = path.with_name(path.name + ending)
@@ -142,19 +142,19 @@ def put_aside(path: Path) -> None:
 
 
 def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
-    """Open the journal at `path`, which is made if there is none. The caller holds it already (`hold`).
+    """Open the journal at `path`, which is made if there is none. The caller holds it already (`lock_journal`).
 
     With `sync="full"` each commit waits until the disk has it, so that a power failure loses none.
     """
-    look_before_opening(path, writing=True)
-    with telling(path, "opened"):
+    check_before_opening(path, writing=True)
+    with journal_errors(path, "opened"):
         path.parent.mkdir(parents=True, exist_ok=True)
         new = not path.exists() or path.stat().st_size == 0
         if not new:
             _look_at_head(path)
-        database = connected(str(path))
+        database = connect(str(path))
     try:
-        with telling(path, "opened"):
+        with journal_errors(path, "opened"):
             new = new or _is_empty(database)
             if not new:
                 _check(path, database)
@@ -162,7 +162,7 @@ def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
             database.execute(f"PRAGMA synchronous = {'FULL' if sync == 'full' else 'NORMAL'}")
             database.execute("PRAGMA busy_timeout = 5000")
             if new:
-                make(database)
+                create_tables(database)
     except BaseException:
         database.close()
         raise
@@ -171,13 +171,13 @@ def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
 
 def open_to_read(path: Path) -> sqlite3.Connection:
     """Open the journal at `path` to look at, also while another process writes to it, and on a read-only disk."""
-    look_before_opening(path, writing=False)
+    check_before_opening(path, writing=False)
     if not path.is_file():
         raise JournalError(f"there is no journal {path}: `karenina run` makes one beside its results")
-    with telling(path, "read"):
+    with journal_errors(path, "read"):
         _look_at_head(path)
         for mode in ("mode=ro", "immutable=1"):
-            database = connected(f"{path.absolute().as_uri()}?{mode}", uri=True)
+            database = connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
             try:
                 _check(path, database)
             except sqlite3.OperationalError:
@@ -192,7 +192,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     raise AssertionError("unreachable")
 
 
-def connected(name: str, *, uri: bool = False) -> sqlite3.Connection:
+def connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
     """Open a database that may come from a stranger: its schema calls no function, it reaches no other file, and the
     length of a row has a bound."""
     database = sqlite3.connect(name, uri=uri, isolation_level=None, check_same_thread=False, cached_statements=64)
@@ -203,14 +203,14 @@ def connected(name: str, *, uri: bool = False) -> sqlite3.Connection:
     return database
 
 
-def look_before_opening(path: Path, *, writing: bool) -> None:
+def check_before_opening(path: Path, *, writing: bool) -> None:
     """Refuse a journal, or a file beside it, through which SQLite would change or wait for some other file.
 
     Raises `JournalError` for links, pipes, devices and folders, and for a rollback file that names another file.
     """
     for ending in ("", *_BESIDE):
         beside = path.with_name(path.name + ending) if ending else path
-        with telling(path, "opened"):
+        with journal_errors(path, "opened"):
             try:
                 found = beside.lstat()
             except (FileNotFoundError, NotADirectoryError):
@@ -246,7 +246,7 @@ def _names_another_file(rollback: Path) -> bool:
         return file.read() == _ROLLBACK_MAGIC and file.tell() > len(_ROLLBACK_MAGIC)
 
 
-def first_row(database: sqlite3.Connection, query: str, values: Sequence[Any]) -> tuple[Any, ...] | None:
+def read_first_row(database: sqlite3.Connection, query: str, values: Sequence[Any]) -> tuple[Any, ...] | None:
     """Return the first row of a query, None if there is none, or `()` if it holds a text that is not UTF-8."""
     try:
         row: tuple[Any, ...] | None = database.execute(query, values).fetchone()
@@ -257,12 +257,12 @@ def first_row(database: sqlite3.Connection, query: str, values: Sequence[Any]) -
     return row
 
 
-def repaired_beside(path: Path) -> Path:
+def repaired_path(path: Path) -> Path:
     """Return the name of the repaired journal that is about to take the place of the one at `path`."""
     return path.with_name(path.name + ".repaired")
 
 
-def hold(path: Path, *, repairing: bool = False) -> BaseFileLock:
+def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
     """Take the journal at `path` for this process alone, until the lock is released or the process ends.
 
     The lock is the system's, on the file `<path>.lock`, so that none is left by a process that was killed. Raises
@@ -270,16 +270,16 @@ def hold(path: Path, *, repairing: bool = False) -> BaseFileLock:
     """
     from filelock import FileLock, Timeout
 
-    look_before_opening(path, writing=True)
-    if not repairing and repaired_beside(path).exists():
+    check_before_opening(path, writing=True)
+    if not repairing and repaired_path(path).exists():
         raise JournalError(f"a repair of the journal {path} was cut off: `karenina journal repair {path}` ends it")
-    with telling(path, "opened"):
+    with journal_errors(path, "opened"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(lock_file(path))
+        lock = FileLock(lock_path(path))
         try:
             lock.acquire(timeout=_PATIENCE, poll_interval=0.05)
         except Timeout:
-            pid = worker(path)
+            pid = read_owner(path)
             who = f"process {pid}" if pid is not None else "another process"
             raise JournalInUse(
                 f"{who} is working on the journal {path}: wait until it has ended, or give --journal another name",
@@ -288,12 +288,12 @@ def hold(path: Path, *, repairing: bool = False) -> BaseFileLock:
     return lock
 
 
-def lock_file(path: Path) -> Path:
+def lock_path(path: Path) -> Path:
     """The file on which the lock of the journal at `path` lies."""
     return path.with_name(path.name + ".lock")
 
 
-def worker(path: Path) -> int | None:
+def read_owner(path: Path) -> int | None:
     """The process that holds the journal now, as the journal names it; None where nobody does or it is not known."""
     try:
         database = open_to_read(path)
@@ -311,13 +311,13 @@ def worker(path: Path) -> int | None:
         return None
 
 
-def is_held(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Whether a process works on the journal now. Changes nothing, also where the folder cannot be written."""
     from filelock import FileLock, Timeout
 
-    if not lock_file(path).exists():
+    if not lock_path(path).exists():
         return False
-    lock = FileLock(lock_file(path))
+    lock = FileLock(lock_path(path))
     try:
         lock.acquire(timeout=0)
     except Timeout:
@@ -328,13 +328,13 @@ def is_held(path: Path) -> bool:
     return False
 
 
-def note_worker(database: sqlite3.Connection) -> None:
+def write_owner(database: sqlite3.Connection) -> None:
     """Write down which process works on the journal."""
     facts = {"pid": os.getpid(), "host": socket.gethostname()}
     database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", facts.items())
 
 
-def forget_worker(database: sqlite3.Connection) -> None:
+def clear_owner(database: sqlite3.Connection) -> None:
     """Write down that no process works on the journal any more."""
     database.execute("DELETE FROM meta WHERE name IN ('pid', 'host')")
 
@@ -372,7 +372,7 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
             f"the journal {path} has format {version}, of an earlier version of Karenina: `karenina journal repair "
             f"{path}` brings it to format {FORMAT} and keeps the old file under another name"
         )
-    foreign = what_is_foreign(database)
+    foreign = find_foreign_object(database)
     if foreign is not None:
         raise JournalError(
             f"{path} is not a journal of Karenina: {foreign}; nothing in it was used. If it was one of your own, "

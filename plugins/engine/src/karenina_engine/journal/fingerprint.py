@@ -9,8 +9,8 @@ from anyio import to_thread
 
 from karenina_core.config import all_settings, find_adapter
 from karenina_core.version import __version__
-from karenina_engine.calls.digests import json_digest, recordings_digest
-from karenina_engine.calls.reply_json import as_bytes
+from karenina_engine.calls.digests import digest_json, digest_recordings
+from karenina_engine.calls.reply_json import dump_json_bytes
 from karenina_toolkit.source_digest import digest_folders
 
 if TYPE_CHECKING:
@@ -52,18 +52,18 @@ class Fingerprints:
         self._plugins = plugins
         self._trust = trust
         self._settings_of = config
-        self._config = json_digest(_settings(config))
+        self._config = digest_json(_settings(config))
         self._models: dict[int, bytes] = {}
         self._common: dict[tuple[int, int, int], tuple[object, bytes]] = {}
         self._questions: dict[tuple[int, int], tuple[Question, bytes]] = {}
 
     async def look(self, question: Question, plan: Plan) -> None:
-        """Read the folders of a question, where it has some, so that `of` does not hold up the event loop with them."""
+        """Read the folders of a question, if it has any, so that `compute` does not block the event loop."""
         folders = plan.source_folders(self._settings_of, question)
         if folders and (id(question), id(plan)) not in self._questions:
             self._note(question, plan, await to_thread.run_sync(digest_folders, folders))
 
-    def of(self, question: Question, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
+    def compute(self, question: Question, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
         """The fingerprint of the item."""
         return hashlib.sha256(self._question(question, plan) + self._others(plan, answering, judge)).digest()
 
@@ -73,7 +73,7 @@ class Fingerprints:
         known = self._common.get(at)
         if known is None:
             models = self._model(answering) + (self._model(judge) if judge is not None else b"")
-            stages = json_digest([[one.name, one.distribution, one.version] for one in plan.stages])
+            stages = digest_json([[one.name, one.distribution, one.version] for one in plan.stages])
             known = self._common[at] = (plan, answering, judge), self._config + stages + models
         return known[1]
 
@@ -87,7 +87,7 @@ class Fingerprints:
     def _note(self, question: Question, plan: Plan, files: str) -> bytes:
         if len(self._questions) >= _AT_ONCE:
             del self._questions[next(iter(self._questions))]
-        digest = question_digest(question) + self._trusted(question) + files.encode()
+        digest = digest_question(question) + self._trusted(question) + files.encode()
         self._questions[id(question), id(plan)] = question, digest
         return digest
 
@@ -107,11 +107,11 @@ class Fingerprints:
             identity = model.model_dump(mode="json", exclude=_OF_NO_RESULT, exclude_none=True)
             if offered.spec.extra is not None:
                 identity["extra"] = offered.spec.extra.model_validate(model.extra).model_dump(mode="json")
-            self._models[id(model)] = json_digest([identity, offered.version, recordings_digest(model)])
+            self._models[id(model)] = digest_json([identity, offered.version, digest_recordings(model)])
         return self._models[id(model)]
 
 
-def question_digest(question: Question) -> bytes:
+def digest_question(question: Question) -> bytes:
     """A digest of all that a question says, but of when it was written."""
     said = {name: value for name, value in question.__dict__.items() if name not in _OF_NO_JUDGEMENT}
     for name in _RUBRICS:
@@ -122,7 +122,7 @@ def question_digest(question: Question) -> bytes:
 
         template = template_of(question)
         said["answer_template"] = template.template_id if template is not None else None
-    return hashlib.sha256(as_bytes([__version__, said], str)).digest()
+    return hashlib.sha256(dump_json_bytes([__version__, said], str)).digest()
 
 
 def _settings(config: VerificationConfig) -> dict[str, Any]:

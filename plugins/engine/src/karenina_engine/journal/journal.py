@@ -23,21 +23,21 @@ from karenina_engine.calls.call import CallOutcome
 from karenina_engine.journal import file as journal_file
 from karenina_engine.journal import user_state
 from karenina_engine.journal.bloom_filter import BloomFilter
-from karenina_engine.journal.command import same_run
-from karenina_engine.journal.file import REFUSED, JournalError, Sync, telling
+from karenina_engine.journal.command import is_same_run
+from karenina_engine.journal.file import ROW_ERRORS, JournalError, Sync, journal_errors
 from karenina_engine.journal.rows import (
     ItemId,
     StoredReply,
     StoredRun,
     UnstorableRow,
-    kept_reply,
-    reply_row,
-    result_row,
-    run_in,
-    spent_row,
-    summed_lines,
+    make_reply_row,
+    make_result_row,
+    make_spent_row,
+    read_reply_row,
+    read_run_row,
+    sum_ledger_lines,
 )
-from karenina_engine.journal.schema import LAST_RUN, is_intact, sealed
+from karenina_engine.journal.schema import LAST_RUN, is_intact, with_digest
 from karenina_engine.journal.writer import GATHERING, JournalWriter
 from karenina_engine.results.header import is_header
 
@@ -121,7 +121,7 @@ class Journal:
         self._session: tuple[Any, ...] = ()
         self._sync: Sync = "normal"
         self._warned = False
-        with telling(path, "read"):
+        with journal_errors(path, "read"):
             self._had_results = database.execute("SELECT 1 FROM results LIMIT 1").fetchone() is not None
             self._had_replies = database.execute("SELECT 1 FROM replies LIMIT 1").fetchone() is not None
         self._marks = BloomFilter() if not replaying else None
@@ -155,14 +155,14 @@ class Journal:
         file = Path(path)
         if replaying:
             return cls(file, journal_file.open_to_read(file), None, replaying=True)
-        lock = journal_file.hold(file)
+        lock = journal_file.lock_journal(file)
         try:
             if fresh:
-                journal_file.put_aside(file)
+                journal_file.rename_existing(file)
             database = journal_file.open_to_write(file, sync)
             try:
-                with telling(file, "written"):
-                    journal_file.note_worker(database)
+                with journal_errors(file, "written"):
+                    journal_file.write_owner(database)
             except BaseException:
                 database.close()
                 raise
@@ -195,8 +195,8 @@ class Journal:
         try:
             self._writer.broken = None  # there may be room again
             self.flush()
-            with telling(self.path, "written"):
-                journal_file.forget_worker(self._database)
+            with journal_errors(self.path, "written"):
+                journal_file.clear_owner(self._database)
         finally:
             self._database.close()
             lock.release()
@@ -226,21 +226,21 @@ class Journal:
         """
         last, written = self._last_run(), json.dumps(command, sort_keys=True)
         with self._writer.transaction():
-            if last is not None and same_run(last.command, command):
+            if last is not None and is_same_run(last.command, command):
                 self.run_id, began = last.id, last.began
             else:
                 self.run_id, began = (last.id if last is not None else 0) + 1, time.time()
-            self._database.execute(_RUN, sealed("runs", (self.run_id, began, None, items, None, written)))
+            self._database.execute(_RUN, with_digest("runs", (self.run_id, began, None, items, None, written)))
             if ledger is not None:
                 self._begin_session(ledger)
             id = self._own_id()
         if command.get("benchmark") is not None:
-            user_state.keep_command(id, self.path, command)
+            user_state.store_command(id, self.path, command)
 
     def _own_id(self) -> str:
         """Return the journal's random id; a journal without one, and a copy of another journal, get a new one."""
         row = self._row("SELECT value FROM meta WHERE name = 'id'")
-        if row and user_state.is_id(row[0]) and not user_state.is_of_another(row[0], self.path):
+        if row and user_state.is_id(row[0]) and not user_state.belongs_to_other_journal(row[0], self.path):
             return str(row[0])
         id = user_state.new_id()
         self._database.execute("INSERT OR REPLACE INTO meta VALUES ('id', ?)", (id,))
@@ -258,7 +258,7 @@ class Journal:
 
     def targets(self) -> dict[tuple[str, str], list[bytes]]:
         """Return what `note_targets` has noted. What is not of its form is left out."""
-        with telling(self.path, "read"):
+        with journal_errors(self.path, "read"):
             query = "SELECT name, value FROM meta WHERE name GLOB ?"
             rows = self._database.execute(query, (f"{_TARGET}*",)).fetchall()
         found = {}
@@ -270,11 +270,13 @@ class Journal:
         return found
 
     def _begin_session(self, ledger: Ledger) -> None:
-        ledger.before = summed_lines(self.path, self._database.execute("SELECT * FROM spent").fetchall())
+        ledger.before = sum_ledger_lines(self.path, self._database.execute("SELECT * FROM spent").fetchall())
         (last,) = self._database.execute("SELECT max(id) FROM sessions").fetchone()
         self.session = (last or 0) + 1
         self._session = (self.session, self.run_id, time.time())
-        self._database.execute(_SESSION, sealed("sessions", (*self._session, json.dumps(ledger.prices.snapshot()))))
+        self._database.execute(
+            _SESSION, with_digest("sessions", (*self._session, json.dumps(ledger.prices.snapshot())))
+        )
         self._ledger = ledger
 
     def last_command(self) -> Mapping[str, Any] | None:
@@ -283,24 +285,24 @@ class Journal:
         return last.command if last is not None else None
 
     def _last_run(self) -> StoredRun | None:
-        with telling(self.path, "read"):
-            return run_in(self.path, self._database.execute(LAST_RUN).fetchone())
+        with journal_errors(self.path, "read"):
+            return read_run_row(self.path, self._database.execute(LAST_RUN).fetchone())
 
     def end(self, tally: CallCounts, *, finished: bool) -> None:
         """Store that the run has ended, or was stopped, after those calls."""
-        counts = {"made": tally.made, "kept": tally.kept, "failed": tally.failed}
+        counts = {"made": tally.made, "kept": tally.cached, "failed": tally.failed}
         tokens = {"input_tokens": tally.used.input_tokens, "output_tokens": tally.used.output_tokens}
         self.flush()
         ledger, self._ledger = self._ledger, None
         with self._writer.transaction():
             if ledger is not None:  # a stage may have brought a model of its own
                 prices = json.dumps(ledger.prices.snapshot())
-                self._database.execute(_SESSION, sealed("sessions", (*self._session, prices)))
+                self._database.execute(_SESSION, with_digest("sessions", (*self._session, prices)))
             (row,) = self._database.execute("SELECT * FROM runs WHERE id = ?", (self.run_id,)).fetchall()
             id, began, _, items, _, command, _ = row
             ended = time.time() if finished else None
             tallied = json.dumps({**counts, **tokens})
-            self._database.execute(_RUN, sealed("runs", (id, began, ended, items, tallied, command)))
+            self._database.execute(_RUN, with_digest("runs", (id, began, ended, items, tallied, command)))
 
     # ---- replies
 
@@ -334,10 +336,10 @@ class Journal:
         if call.key in self._keys:
             self.flush()
         row = self._row("SELECT * FROM replies WHERE key = ?", call.key)
-        kept = kept_reply(row, call.key) if row else None
+        kept = read_reply_row(row, call.key) if row else None
         damaged = row is not None and kept is None
         if damaged:
-            self.warn_of_damage(f"a reply of {call.target.model.id!r} for question {call.info.question_id!r}")
+            self.warn_of_damage(f"a reply of {call.endpoint.model.id!r} for question {call.info.question_id!r}")
         return kept, damaged
 
     async def store(self, call: CallRecord, made: CallOutcome) -> None:
@@ -346,23 +348,24 @@ class Journal:
         Raises `PortError` if no journal can hold the reply: then only its item has no reply.
         """
         try:
-            stored = self._writer.write(_REPLY, reply_row(call, made))
+            stored = self._writer.write(_REPLY, make_reply_row(call, made))
             self._keys.add(call.key)
             if self._marks is not None:
                 self._marks.add(call.key)
             await stored
-        except (UnstorableRow, *REFUSED) as error:
+        except (UnstorableRow, *ROW_ERRORS) as error:
+            model = call.endpoint.model
             raise PortError(
-                f"the reply of {call.target.model.id!r} ({call.target.model.display_string}) cannot be stored in the "
-                f"journal {self.path}, and is not used: {describe_error(error)}; this is an error of the server or of "
-                f"the adapter for {call.target.model.interface!r}",
+                f"the reply of {model.id!r} ({model.display_string}) cannot be stored in the journal {self.path}, and "
+                f"is not used: {describe_error(error)}; this is an error of the server or of the adapter for "
+                f"{model.interface!r}",
                 category=ErrorCategory.PERMANENT,
             ) from error
 
     def _row(self, query: str, *values: Any) -> tuple[Any, ...] | None:
         """Return the first row of a query; None if there is none, or `()` if a text is not UTF-8."""
-        with telling(self.path, "read"):
-            return journal_file.first_row(self._database, query, values)
+        with journal_errors(self.path, "read"):
+            return journal_file.read_first_row(self._database, query, values)
 
     def warn_of_damage(self, what: str) -> None:
         """Log that something in the file is damaged; the first time as a warning."""
@@ -377,12 +380,12 @@ class Journal:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """One look at the file while the block lasts, which costs half of one for each reply. Nothing is written."""
-        with telling(self.path, "read"):
+        with journal_errors(self.path, "read"):
             self._database.execute("BEGIN")
         try:
             yield
         finally:
-            with telling(self.path, "read"):
+            with journal_errors(self.path, "read"):
                 self._database.execute("COMMIT")
 
     def leave(self, call: CallRecord) -> None:
@@ -417,7 +420,7 @@ class Journal:
 
     def wrote(self, file: Path) -> bool:
         """Return whether all lines of `file` but its header are results of the last run, so that none is lost."""
-        with telling(self.path, "read"):
+        with journal_errors(self.path, "read"):
             rows = self._database.execute("SELECT result FROM results WHERE run = (SELECT max(id) FROM runs)")
             known = {_digest(text.encode("utf-8", "replace")) for (text,) in rows if isinstance(text, str)}
         cut_off = b""
@@ -447,15 +450,15 @@ class Journal:
         Raises `UnstorableRow`, also when it is awaited, and `JournalError`.
         """
         try:
-            row = result_row(self.run_id, place, item, fingerprint, outcome, text, again)
-        except REFUSED as error:
+            row = make_result_row(self.run_id, place, item, fingerprint, outcome, text, again)
+        except ROW_ERRORS as error:
             raise UnstorableRow(f"the journal {self.path} cannot hold it: {describe_error(error)}") from error
         return self._writer.write(_RESULT, row)
 
     def add(self, finished: FinishedItem) -> None:
         """Keep a result that another process has found out. It is in the file after the next `flush`."""
         one = finished
-        row = result_row(self.run_id, one.place, one.item, one.fingerprint, one.outcome, one.text, one.again)
+        row = make_result_row(self.run_id, one.place, one.item, one.fingerprint, one.outcome, one.text, one.again)
         self._writer.add(_RESULT, row)
 
     def seen(self, place: int, kept: StoredResult) -> None:
@@ -472,7 +475,7 @@ class Journal:
     def _spent_rows(self) -> tuple[str, list[tuple[Any, ...]]] | None:
         if self._ledger is None or not self._ledger.changed:
             return None
-        return _SPENT, [spent_row(self.session, line) for line in self._ledger.changed.values()]
+        return _SPENT, [make_spent_row(self.session, line) for line in self._ledger.changed.values()]
 
     def _committed(self) -> None:
         self._keys.clear()
@@ -485,9 +488,9 @@ def _digest(line: bytes) -> bytes:
 
 
 def _missing(path: Path, call: CallRecord, *, damaged: bool) -> NoRecordedReply:
-    info, model = call.info, call.target.model
+    info, model = call.info, call.endpoint.model
     stage = f" of stage {info.stage}" if info.stage else ""
-    who = f"{model.id!r} ({model.display_string})" if call.of_model else f"the service {model.id!r}"
+    who = f"{model.id!r} ({model.display_string})" if call.is_model_call else f"the service {model.id!r}"
     whose = f"{f' ({info.task})' if info.task else ''} for question {info.question_id!r}, replicate {info.replicate}"
     if damaged:
         return NoRecordedReply(

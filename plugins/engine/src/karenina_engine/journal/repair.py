@@ -19,15 +19,22 @@ from typing import Any, Final
 from karenina_core.data.result import VerificationResult
 from karenina_engine.journal.file import (
     JournalError,
-    can_be_written,
-    connected,
-    hold,
-    look_before_opening,
-    repaired_beside,
-    telling,
+    check_before_opening,
+    connect,
+    is_writable,
+    journal_errors,
+    lock_journal,
+    repaired_path,
 )
-from karenina_engine.journal.rows import UNREADABLE, kept_reply, run_in
-from karenina_engine.journal.schema import APPLICATION, FORMAT, is_intact, make, sealed, what_is_foreign
+from karenina_engine.journal.rows import DECODE_ERRORS, read_reply_row, read_run_row
+from karenina_engine.journal.schema import (
+    APPLICATION,
+    FORMAT,
+    create_tables,
+    find_foreign_object,
+    is_intact,
+    with_digest,
+)
 from karenina_engine.results.result_file import free_name
 
 TABLES: Final = ("replies", "results", "runs", "sessions", "spent")
@@ -68,19 +75,19 @@ def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
     on it.
     """
     file = Path(path)
-    lock = hold(file, repairing=True)
+    lock = lock_journal(file, repairing=True)
     try:
-        with telling(file, "repaired"):
+        with journal_errors(file, "repaired"):
             return _repair(file, Path(output) if output is not None else None)
     finally:
         lock.release()
 
 
 def _repair(path: Path, output: Path | None) -> RepairReport:
-    ready = repaired_beside(path)
+    ready = repaired_path(path)
     copy, new = (path.with_name(f".{path.name}.{name}") for name in ("reading", "repairing"))
     if output is None and ready.exists():
-        look_before_opening(ready, writing=True)
+        check_before_opening(ready, writing=True)
         _put_in_place(ready, path)
         _remove(copy)
         return RepairReport(path, path, None)
@@ -153,9 +160,9 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
             _copy(beside, copy.with_name(copy.name + ending))
     found, whole = _opened(copy)
     kept, lost = {}, {}
-    with contextlib.closing(found), contextlib.closing(connected(str(new))) as made:
+    with contextlib.closing(found), contextlib.closing(connect(str(new))) as made:
         made.execute("PRAGMA journal_mode = WAL")
-        make(made)
+        create_tables(made)
         sealed_already = _version(found) == FORMAT
         made.execute("BEGIN")
         _copy_facts(found, made)
@@ -170,12 +177,12 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
 def _opened(copy: Path) -> tuple[sqlite3.Connection, bool]:
     """Open the copy; where its first page cannot be used, with that of a new journal, whose tables lie where its own
     do. Return whether it is whole, too."""
-    database = connected(str(copy))
+    database = connect(str(copy))
     try:
         if _version(database) == 1 and _application(database) == APPLICATION and _has_tables(database):
             return database, False
-        if _version(database) == FORMAT and what_is_foreign(database) is None:
-            whole = _application(database) == APPLICATION and can_be_written(database)
+        if _version(database) == FORMAT and find_foreign_object(database) is None:
+            whole = _application(database) == APPLICATION and is_writable(database)
             return database, whole and database.execute("PRAGMA integrity_check(1)").fetchone() == ("ok",)
     except _UNREADABLE_FILE:
         pass
@@ -184,7 +191,7 @@ def _opened(copy: Path) -> tuple[sqlite3.Connection, bool]:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         database.close()
         _replace_first_page(copy)
-        database = connected(str(copy))
+        database = connect(str(copy))
     return database, False
 
 
@@ -206,9 +213,9 @@ def _replace_first_page(file: Path) -> None:
     template = file.with_name(f"{file.name}-page")
     _remove(template)
     try:
-        with contextlib.closing(connected(str(template))) as database:
+        with contextlib.closing(connect(str(template))) as database:
             database.execute("PRAGMA journal_mode = WAL")
-            make(database)
+            create_tables(database)
         page = bytearray(template.read_bytes()[:_PAGE])
     finally:
         _remove(template)
@@ -251,8 +258,8 @@ def _copy_rows(
 
 def _sealed(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
     try:
-        return sealed(table, row)
-    except UNREADABLE:
+        return with_digest(table, row)
+    except DECODE_ERRORS:
         return None
 
 
@@ -328,13 +335,13 @@ def _is_right(path: Path, table: str, row: Sequence[Any]) -> bool:
         return False
     try:
         if table == "replies":
-            return isinstance(row[0], bytes) and len(row[0]) == _KEY and kept_reply(row, row[0]) is not None
+            return isinstance(row[0], bytes) and len(row[0]) == _KEY and read_reply_row(row, row[0]) is not None
         if table == "results":
             result = VerificationResult.model_validate_json(row[10])
             counted = all(type(number) is int and number >= 0 for number in row[:2])
             return counted and (*result.item, result.outcome.value) == (*row[2:6], row[7])
         if table == "runs":
-            return run_in(path, row) is not None
-    except (JournalError, *UNREADABLE):
+            return read_run_row(path, row) is not None
+    except (JournalError, *DECODE_ERRORS):
         return False
     return all(type(number) is int for number in (row[:2] if table == "sessions" else (row[0], *row[6:-1])))

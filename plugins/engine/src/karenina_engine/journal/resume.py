@@ -147,7 +147,7 @@ class ResumeState:
         return result
 
     def _fingerprint(self, task: AnswerTask, judge: int, plan: Plan) -> bytes:
-        return self.fingerprints.of(task.question, plan, task.answering_model, task.judges[judge])
+        return self.fingerprints.compute(task.question, plan, task.answering_model, task.judges[judge])
 
 
 def runs_again(result: VerificationResult) -> bool:

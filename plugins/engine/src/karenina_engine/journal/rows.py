@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
 from karenina_core.errors import KareninaError
 from karenina_core.models.ports import CallNotes
 from karenina_engine.calls.call import CallOutcome
-from karenina_engine.calls.reply_json import error_of, error_text, reply_of, reply_text, usable_again
+from karenina_engine.calls.reply_json import dump_error, dump_reply, is_reusable, load_error, load_reply
 from karenina_engine.cost.ledger import COUNTED, LedgerLine, SpendCounts
 from karenina_engine.journal.file import JournalDamaged
-from karenina_engine.journal.schema import is_intact, sealed
+from karenina_engine.journal.schema import is_intact, with_digest
 
 if TYPE_CHECKING:
     from karenina_engine.calls.call import CallRecord
@@ -51,59 +51,61 @@ class StoredRun:
     command: dict[str, Any]
 
 
-def reply_row(call: CallRecord, made: CallOutcome) -> tuple[Any, ...]:
+def make_reply_row(call: CallRecord, made: CallOutcome) -> tuple[Any, ...]:
     """Return the row for what became of a call. Raises `TypeError` or `ValueError` for what cannot be stored."""
     reply, notes = made.reply, made.notes
-    info, model = call.info, call.target.model
+    info, model = call.info, call.endpoint.model
     if reply is not None:
-        usage, text, finish = reply.usage, reply_text(reply), reply.finish_reason
-        reusable = call.lasting and usable_again(reply)
-        spent = (0, 0, 0) if call.parts else (usage.input_tokens, usage.output_tokens, usage.calls)
+        usage, text, finish = reply.usage, dump_reply(reply), reply.finish_reason
+        reusable = call.self_contained and is_reusable(reply)
+        spent = (0, 0, 0) if call.composite else (usage.input_tokens, usage.output_tokens, usage.calls)
         if not all(type(count) is int for count in spent):
             raise TypeError(f"its usage is not made of whole numbers: {spent}")
     else:
         assert made.error is not None
-        text, finish, reusable, spent = error_text(made.error), None, False, (0, 0, 0)
+        text, finish, reusable, spent = dump_error(made.error), None, False, (0, 0, 0)
     row = (
-        *(call.key, call.target.port, model.id, model.interface, model.model_name),
+        *(call.key, call.endpoint.port, model.id, model.interface, model.model_name),
         *(info.stage, info.task, info.question_id, info.replicate),
         *(int(reply is None), int(reusable), finish, *spent, float(notes.seconds)),
         *(json.dumps(notes.retries) if notes.retries else _NO_RETRIES, float(notes.waited), time.time(), text),
     )
-    return sealed("replies", row)
+    return with_digest("replies", row)
 
 
-def result_row(
+def make_result_row(
     run: int, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, again: bool
 ) -> tuple[Any, ...]:
     """Return the row for the result of an item. Raises `ValueError` for a text that cannot be stored."""
-    return sealed("results", (run, place, *item, fingerprint, outcome, int(again), time.time(), text))
+    return with_digest("results", (run, place, *item, fingerprint, outcome, int(again), time.time(), text))
 
 
-def spent_row(session: int, line: LedgerLine) -> tuple[Any, ...]:
+def make_spent_row(session: int, line: LedgerLine) -> tuple[Any, ...]:
     """Return the row for a line of the ledger; a sum that no journal can hold is stored as the greatest that can."""
-    counts = (max(0, min(int(getattr(line.made, name)), _MOST)) for name in COUNTED)
-    return sealed("spent", (session, *line.names, *counts))
+    counts = (max(0, min(int(getattr(line.spent, name)), _MOST)) for name in COUNTED)
+    return with_digest("spent", (session, *line.names, *counts))
 
 
-def kept_reply(row: Sequence[Any], key: bytes) -> StoredReply | None:
+def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
     """Return what a row of `replies` holds for the call with this key; None if the row is damaged."""
     if row[0] != key or not is_intact("replies", row):
         return None
     port, failed, reusable, seconds, retries, waited, text = (row[at] for at in (1, 9, 10, 15, 16, 17, 19))
     try:
         notes = CallNotes(_counts(retries) if retries != _NO_RETRIES else {}, float(waited), float(seconds))
-        made = CallOutcome(None, error_of(text), notes) if failed else CallOutcome(reply_of(port, text), None, notes)
-    except UNREADABLE:
+        made = (
+            CallOutcome(None, load_error(text), notes) if failed else CallOutcome(load_reply(port, text), None, notes)
+        )
+    except DECODE_ERRORS:
         return None
     return StoredReply(made, bool(reusable))
 
 
-UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+DECODE_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What reading a value from a journal raises if the value is not what this version, or any, has written."""
 
 
-def summed_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLine]:
+def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLine]:
     """Return what all sessions have spent, by model, stage and judge, from all rows of `spent`.
 
     Raises `JournalDamaged`.
@@ -111,26 +113,26 @@ def summed_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLine]:
     found: dict[tuple[str, ...], LedgerLine] = {}
     for row in rows:
         if not is_intact("spent", row) or not all(type(count) is int for count in row[6:-1]):
-            damaged(path, "spent", f"the row of session {row[0]} and model {row[1]!r}")
+            raise_damaged(path, "spent", f"the row of session {row[0]} and model {row[1]!r}")
         model, interface, model_name, stage, judge = (str(name) for name in row[1:6])
         line = LedgerLine(model, interface, model_name, stage, judge)
-        found.setdefault(line.names, line).made.merge(SpendCounts(*row[6:-1]))
+        found.setdefault(line.names, line).spent.merge(SpendCounts(*row[6:-1]))
     return [found[names] for names in sorted(found, key=lambda one: (one[0], one[3], one[4]))]
 
 
-def run_in(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
+def read_run_row(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
     """Return what a row of `runs` holds; None without a row. Raises `JournalDamaged`."""
     if row is None:
         return None
     id, began, ended, items, _, text, _ = row
     try:
         command = json.loads(text) if is_intact("runs", row) else None
-    except UNREADABLE:
+    except DECODE_ERRORS:
         command = None
     times = [began] if ended is None else [began, ended]
     in_time = all(isinstance(one, float) and 0 <= one < _END_OF_TIME for one in times)
     if not (_is_command(command) and type(items) is int and 0 <= items <= _MOST and in_time):
-        damaged(path, "runs", f"row {id}")
+        raise_damaged(path, "runs", f"row {id}")
     return StoredRun(id, began, ended, items, command)
 
 
@@ -156,7 +158,7 @@ def _is_model(model: object) -> bool:
     return isinstance(model, dict) and isinstance(model.get("id"), str)
 
 
-def damaged(path: Path, table: str, where: str) -> NoReturn:
+def raise_damaged(path: Path, table: str, where: str) -> NoReturn:
     """Raise `JournalDamaged` for a row of a table."""
     raise JournalDamaged(path, f"{where} of its table {table!r} is not as it was written")
 

@@ -90,7 +90,7 @@ _NOT_COVERED: Final = {"results": 2}
 _LONGEST_NAME: Final = 60
 
 
-def make(database: sqlite3.Connection) -> None:
+def create_tables(database: sqlite3.Connection) -> None:
     """Make the tables of a journal in an empty database."""
     from karenina_core.version import __version__
 
@@ -114,7 +114,7 @@ def row_digest(table: str, values: Sequence[Any]) -> bytes:
     return digest.digest()[:16]
 
 
-def sealed(table: str, values: Sequence[Any]) -> tuple[Any, ...]:
+def with_digest(table: str, values: Sequence[Any]) -> tuple[Any, ...]:
     """Return the values of a row with their digest."""
     return (*values, row_digest(table, values))
 
@@ -127,7 +127,7 @@ def is_intact(table: str, row: Sequence[Any]) -> bool:
         return False
 
 
-def what_is_foreign(database: sqlite3.Connection) -> str | None:
+def find_foreign_object(database: sqlite3.Connection) -> str | None:
     """Return what makes the schema of a database another one than a journal's, in words; None if nothing does."""
     ours, found = _objects_of_a_journal(), _objects(database)
     for name, (kind, _, sql) in found.items():

@@ -21,16 +21,16 @@ class TrustFileError(KareninaError, ValueError):
     """The user's file of trusted digests cannot be read or written."""
 
 
-def stored_trust() -> Trust:
+def load_trust() -> Trust:
     """Return what the user has trusted on this machine with `karenina trust`; nothing if there is no such file yet.
 
     Raises `TrustFileError` for a file that is broken or that another user could have written: it is never taken for an
     empty one.
     """
-    return Trust(frozenset(_read(trust_file())))
+    return Trust(frozenset(_read(trust_path())))
 
 
-def trust_file() -> Path:
+def trust_path() -> Path:
     """Where the trusted digests are kept.
 
     The folder is `KARENINA_CONFIG_HOME`, else `karenina` in `XDG_CONFIG_HOME`, else `~/.config/karenina`.
@@ -52,7 +52,7 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
     for digest in wanted:
         if not _is_digest(digest):
             raise ValueError(f"{digest!r} is no SHA-256 digest: 64 characters of 0-9 and a-f")
-    path = trust_file()
+    path = trust_path()
     now = datetime.now(UTC).isoformat(timespec="seconds")
     try:
         with locked(path):  # two commands at once would lose what one of them stores

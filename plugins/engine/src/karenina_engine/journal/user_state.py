@@ -76,7 +76,7 @@ def runs_folder() -> Path:
     return state_folder() / "runs"
 
 
-def keep_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
+def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
     """Store the command of the run that works on `journal`, and remove those whose journal is gone.
 
     A folder that cannot be written costs `karenina resume` and not the run: it is logged as a warning.
@@ -93,7 +93,7 @@ def keep_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
         logger.warning("the command of this run is not kept, so that `karenina resume` cannot give it again: %s", why)
 
 
-def own_command(id: object, journal: Path) -> dict[str, Any] | None:
+def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
     """Return the command that a run of this user on `journal` was given; None if there was no such run.
 
     Raises `UserStateError` if there is a file that others may have written, or that is broken.
@@ -107,7 +107,7 @@ def own_command(id: object, journal: Path) -> dict[str, Any] | None:
     return dict(found["command"])
 
 
-def is_of_another(id: object, journal: Path) -> bool:
+def belongs_to_other_journal(id: object, journal: Path) -> bool:
     """Return whether this user ran a journal of this id at another place, so that `journal` is a copy of it."""
     if not is_id(id):
         return False

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.data.outcome import Outcome
-from karenina_engine.calls.reply_json import error_of
-from karenina_engine.journal.file import is_held, open_to_read, telling, worker
-from karenina_engine.journal.rows import UNREADABLE, ItemId, damaged, run_in, summed_lines
+from karenina_engine.calls.reply_json import load_error
+from karenina_engine.journal.file import is_locked, journal_errors, open_to_read, read_owner
+from karenina_engine.journal.rows import DECODE_ERRORS, ItemId, raise_damaged, read_run_row, sum_ledger_lines
 from karenina_engine.journal.schema import LAST_RUN, is_intact
 from karenina_engine.results.recordings import recorded_answer
 from karenina_engine.results.table_columns import CALLS
@@ -83,7 +83,7 @@ class JournalView:
 
         It is a label and nothing more: anybody may have written it. Raises `JournalDamaged`, as all methods do.
         """
-        run = run_in(self.path, self._one(LAST_RUN))
+        run = read_run_row(self.path, self._one(LAST_RUN))
         return run.command if run is not None else None
 
     def id(self) -> object:
@@ -93,7 +93,7 @@ class JournalView:
 
     def status(self) -> Status:
         """Return how far the last run is."""
-        run = run_in(self.path, self._one(LAST_RUN))
+        run = read_run_row(self.path, self._one(LAST_RUN))
         with self._damage("replies"):
             return self._status(run)
 
@@ -123,7 +123,7 @@ class JournalView:
             output_tokens=int(spent[4]),
             began=run.began if run is not None else None,
             ended=run.ended if run is not None else None,
-            pid=(worker(self.path) or 0) if is_held(self.path) else None,
+            pid=(read_owner(self.path) or 0) if is_locked(self.path) else None,
             version=str(version[0]) if version is not None else "",
             distributions=_distributions(run.command) if run is not None else {},
             spent=self.spent(),
@@ -134,12 +134,12 @@ class JournalView:
         found: Counter[str] = Counter()
         for row in self._rows("replies", "SELECT rowid FROM replies WHERE failed"):
             with self._damage("replies", row):
-                found[error_of(row[19]).category.value] += 1
+                found[load_error(row[19]).category.value] += 1
         return dict(found)
 
     def spent(self) -> list[LedgerLine]:
         """Return what all runs together have spent, by model, stage and judge."""
-        return summed_lines(self.path, self._all("SELECT * FROM spent"))
+        return sum_ledger_lines(self.path, self._all("SELECT * FROM spent"))
 
     def kept_calls(self, answers: Set[tuple[str, int]]) -> dict[tuple[str, str], int]:
         """How many calls for these answers (question and replicate) have a reply that may be used again.
@@ -174,7 +174,7 @@ class JournalView:
                 *(id, run[0] if run is not None else None),
             ):
                 if not is_intact("results", row):
-                    damaged(self.path, "results", f"a result of question {id!r}")
+                    raise_damaged(self.path, "results", f"a result of question {id!r}")
                 yield (row[2], row[3], row[4], row[5]), row[10]
 
     def asked(self) -> Counter[str]:
@@ -249,7 +249,7 @@ class JournalView:
             row = self._one(_ONE_ROW[table], id)
             if row is not None:
                 if not is_intact(table, row):
-                    damaged(self.path, table, f"row {id}")
+                    raise_damaged(self.path, table, f"row {id}")
                 yield row
 
     @contextmanager
@@ -257,16 +257,16 @@ class JournalView:
         """Turn what reading a value raises into `JournalDamaged`."""
         try:
             yield
-        except UNREADABLE:
-            damaged(self.path, table, f"a row of question {row[7]!r}" if row else "a row")
+        except DECODE_ERRORS:
+            raise_damaged(self.path, table, f"a row of question {row[7]!r}" if row else "a row")
 
     def _one(self, query: str, *values: Any) -> tuple[Any, ...] | None:
-        with telling(self.path, "read"):
+        with journal_errors(self.path, "read"):
             found: tuple[Any, ...] | None = self._database.execute(query, values).fetchone()
             return found
 
     def _all(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        with telling(self.path, "read"):
+        with journal_errors(self.path, "read"):
             return self._database.execute(query, values).fetchall()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.errors import describe_error
-from karenina_engine.journal.file import REFUSED, JournalError, JournalNotWritten, telling
+from karenina_engine.journal.file import ROW_ERRORS, JournalError, JournalNotWritten, journal_errors
 from karenina_engine.journal.rows import UnstorableRow
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class JournalWriter:
     def transaction(self) -> Iterator[None]:
         """Write all that the block writes, or nothing. Raises `JournalError` for errors of SQLite and the system."""
         database = self.database
-        with telling(self.path, "written"):
+        with journal_errors(self.path, "written"):
             try:
                 if database.in_transaction:  # Ctrl-C came between the beginning and what was to be written
                     database.execute("ROLLBACK")
@@ -140,10 +140,10 @@ class JournalWriter:
                     self.database.executemany(statement, values)
                 if more is not None:
                     self.database.executemany(*more)
-        except REFUSED:
+        except ROW_ERRORS:
             return self._commit_one_by_one(rows, more)
         except JournalError as error:
-            if not isinstance(error.__cause__, REFUSED):
+            if not isinstance(error.__cause__, ROW_ERRORS):
                 raise
             return self._commit_one_by_one(rows, more)
         return {}
@@ -157,7 +157,7 @@ class JournalWriter:
             for row in rows:
                 try:
                     self.database.execute(row.statement, row.values)
-                except REFUSED as error:
+                except ROW_ERRORS as error:
                     refused[id(row)] = UnstorableRow(f"the journal {self.path} cannot hold it: {describe_error(error)}")
                     if row.stored is None:
                         logger.warning("the journal %s cannot hold a result: %s", self.path, describe_error(error))

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karenina_core.models.ports import Usage
-from karenina_engine.cost.price_source import dollars, in_words
+from karenina_engine.cost.price_source import format_cost, to_dollars
 from karenina_engine.offline.prompt_preview import Prompt, preview_prompts
 from karenina_engine.offline.schema_example import example_for_schema
 from karenina_engine.scheduling.matrix import Matrix
@@ -128,9 +128,9 @@ class Estimate:
         """Whether all prices are known."""
         return all(line.cost is not None for line in self.lines)
 
-    def in_words(self) -> str:
+    def format_cost(self) -> str:
         """The cost as people read it."""
-        least, typical, most = (in_words(round(one)) for one in self.cost)
+        least, typical, most = (format_cost(round(one)) for one in self.cost)
         if not self.known and not any(self.cost):
             return "unknown"
         return ("" if self.known else "at least ") + (typical if least == most else f"{typical} ({least} to {most})")
@@ -145,7 +145,7 @@ class Estimate:
             "calls": [round(one, 2) for one in self.calls],
             "cost_usd": _dollars(self.cost) if self.known or any(self.cost) else None,
             "complete": self.known,
-            "spent_earlier_usd": float(dollars(self.spent)),
+            "spent_earlier_usd": float(to_dollars(self.spent)),
             "lines": [
                 {
                     "model": line.model,
@@ -209,7 +209,7 @@ def _done(
             plan = planner.plan(task.question)
             for judge, model in enumerate(task.judges):
                 result = kept.result(
-                    task.item(judge), fingerprints.of(task.question, plan, task.answering_model, model)
+                    task.item(judge), fingerprints.compute(task.question, plan, task.answering_model, model)
                 )
                 if result is not None and not result.again:
                     places[task.place(judge)] = True
@@ -290,7 +290,7 @@ async def _estimated(
     found.unsaid = {stage: why for stage, why in found.unsaid.items() if stage not in said | found.failed.keys()}
     if view is not None:
         found.kept = lines.spare(view.kept_calls(counted.answered))
-        found.spent = sum(line.made.cost for line in view.spent())
+        found.spent = sum(line.spent.cost for line in view.spent())
     found.lines = lines.priced()
     found.prices = prices.snapshot()
     return found
@@ -306,7 +306,7 @@ class _Lines:
         self._measured: dict[_Key, tuple[float, float]] = {}
         sums: dict[_Key, list[int]] = {}
         for line in view.spent() if view is not None else ():
-            made = line.made
+            made = line.spent
             total = sums.setdefault((line.model, line.interface, line.model_name, line.stage), [0, 0, 0])
             for at, count in enumerate((made.calls, made.input_tokens, made.output_tokens)):
                 total[at] += count
@@ -350,7 +350,7 @@ class _Lines:
     def priced(self) -> list[EstimatedLine]:
         """The lines with their cost, those without a call left out."""
         for key, line in self._found.items():
-            tariff = self._prices.of(self._models[key]).tariff
+            tariff = self._prices.price(self._models[key]).tariff
             if tariff is None:
                 line.cost = None
                 continue
@@ -402,4 +402,4 @@ def _sum(spans: Iterable[Span]) -> Span:
 
 
 def _dollars(span: Span) -> list[float]:
-    return [float(dollars(round(one))) for one in span]
+    return [float(to_dollars(round(one))) for one in span]

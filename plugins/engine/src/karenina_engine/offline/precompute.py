@@ -60,10 +60,10 @@ class Counted:
 
     def add(self, tally: CallCounts, ledger: Ledger, kept: int, again: int) -> None:
         """Count an answer."""
-        self.tally.kept += tally.kept
-        self.tally.spared += tally.spared
+        self.tally.cached += tally.cached
+        self.tally.saved += tally.saved
         for line in ledger.lines:
-            self.lines.setdefault(line.names, SpendCounts()).merge(line.kept)
+            self.lines.setdefault(line.names, SpendCounts()).merge(line.cached)
         self.kept += kept
         self.again += again
 
@@ -139,7 +139,7 @@ class PrecomputedResults:
             self._journal.flush()
         run.tally.add(counted.tally)
         for names, count in counted.lines.items():
-            run.ledger.spare(names, count)
+            run.ledger.add_cached(names, count)
         assert run.result_store is not None
         run.result_store.count(counted.kept, counted.again)
 
@@ -262,7 +262,7 @@ class _RecordingJournal:
         """
         if self.replaying:
             return await self._journal.find(call)
-        self.asked_agent = self.asked_agent or call.target.port == "agent"
+        self.asked_agent = self.asked_agent or call.endpoint.port == "agent"
         kept = self._journal.reply(call) if not self.asked_agent else None
         if kept is None or not kept.reusable:
             self.missed = True

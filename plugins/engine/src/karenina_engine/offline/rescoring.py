@@ -26,7 +26,7 @@ from karenina_core.models.ports import ErrorCategory, NoRecordedReply, PortError
 from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.journal.journal import Journal
 from karenina_engine.journal.request import RunRequest
-from karenina_engine.journal.rows import damaged
+from karenina_engine.journal.rows import raise_damaged
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.aggregate import OutcomeTally, Summary
 from karenina_engine.results.header import header_line
@@ -271,7 +271,7 @@ def _earlier(journal: Path, item: ItemId, text: str) -> _Earlier:
     try:
         return _Earlier.model_validate_json(text)
     except ValueError:
-        damaged(journal, "results", f"the result of question {item[0]!r}")
+        raise_damaged(journal, "results", f"the result of question {item[0]!r}")
 
 
 @dataclass(slots=True)
@@ -299,7 +299,7 @@ class _Replies:
         if kept is None and not self._may_ask(call):
             self.missed.add((info.question_id, info.replicate, info.stage))
             raise PortError(
-                f"the journal {self.journal.path} holds no reply of {call.target.model.id!r} to this call of stage "
+                f"the journal {self.journal.path} holds no reply of {call.endpoint.model.id!r} to this call of stage "
                 f"{info.stage}, and when a run is scored again only prompts that show a changed truth may be sent",
                 category=ErrorCategory.PERMANENT,
             )
@@ -325,8 +325,8 @@ class _Replies:
 
     def _as_noted(self, call: CallRecord) -> list[CallRecord]:
         """Return the call as the models of this id made it in the run."""
-        digests = self.noted.get((call.target.port, call.target.model.id), ())
-        return [call.as_noted(digest) for digest in digests] or [call]
+        digests = self.noted.get((call.endpoint.port, call.endpoint.model.id), ())
+        return [call.with_endpoint_digest(digest) for digest in digests] or [call]
 
     async def store(self, call: CallRecord, made: CallOutcome) -> None:
         """Store what became of a call, as one of the run's model of that id."""
@@ -338,7 +338,7 @@ class _Replies:
     def _may_ask(self, call: CallRecord) -> bool:
         info = call.info
         renewed = (info.question_id, info.replicate) in self.renewed
-        return (info.shows_truth or renewed) and not isinstance(call.target.model, ModelLabel)
+        return (info.shows_truth or renewed) and not isinstance(call.endpoint.model, ModelLabel)
 
 
 @dataclass(slots=True)

@@ -38,7 +38,7 @@ class ItemRunner:
     """Gets answers and puts them before their judges, any number at once, in one event loop. It has an end: `aclose`.
 
     A run has one; an executor that works in other processes makes one in each. `concurrency` are the places that this
-    one may take at the models' servers; `offline` says that no model may be asked, since the `keeper` has all replies.
+    one may take at the models' servers; `offline` says that no model may be called: the `reply_store` has all replies.
     `observers` hear of what is done here. `planner` has the plans of these observers, if some were made before.
     `ledger` counts the calls, and `budget` covers them.
     """
@@ -50,7 +50,7 @@ class ItemRunner:
         *,
         trust: Trust,
         policy: RetryPolicy | None = None,
-        keeper: ReplyStore | None = None,
+        reply_store: ReplyStore | None = None,
         offline: bool = False,
         concurrency: Concurrency | None = None,
         observers: Observers = NO_OBSERVERS,
@@ -66,7 +66,7 @@ class ItemRunner:
             plugins,
             core.request_timeout,
             policy or settings.retry_policy(),
-            keeper,
+            reply_store,
             offline=offline,
             concurrency=concurrency or settings.concurrency(),
             observers=observers,

@@ -87,7 +87,7 @@ def _prepare_with_executor(request: RunRequest, *, offline: bool, trust_checked:
 @contextmanager
 def _open_journal(request: RunRequest) -> Iterator[tuple[Journal | None, Mapping[str, Any]]]:
     """Hold the journal of a run inside the `with` block; yield it with what it stores of the command."""
-    from karenina_engine.journal.command import command_of
+    from karenina_engine.journal.command import make_command
     from karenina_engine.journal.journal import Journal
 
     if request.journal is None:
@@ -95,4 +95,4 @@ def _open_journal(request: RunRequest) -> Iterator[tuple[Journal | None, Mapping
         return
     sync = request.config.section(EngineSettings).journal_sync
     with Journal.open(request.journal, fresh=request.fresh, replaying=request.replay, sync=sync) as journal:
-        yield journal, command_of(request)
+        yield journal, make_command(request)

@@ -25,7 +25,7 @@ from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.from_files import FromFiles, is_plain_name, mark_of, restricted_fields, stays_below
 from karenina_core.models.model import SECRECY, ModelConfig
 from karenina_core.stages.stage import registered_stages
-from karenina_engine.journal.trust_store import stored_trust
+from karenina_engine.journal.trust_store import load_trust
 from karenina_template.question_template import primitive_kinds, primitives_in
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def require_trust(benchmark: QuestionSource, config: VerificationConfig, trust: 
 def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
     """Return the trust that the argument of a run stands for: None is what `karenina trust` has stored."""
     if trust is None:
-        return stored_trust()
+        return load_trust()
     return Trust.all() if trust == "all" else trust
 
 
@@ -123,7 +123,7 @@ def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> None:
     values = paths_outside(file, names)
     if not values:
         return
-    chosen = trust if trust is not None else stored_trust()
+    chosen = trust if trust is not None else load_trust()
     if not (chosen.everything or chosen.covers_values(file, names_and_values(values))):
         raise RestrictedValues(file, values)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from karenina_core.config import find_adapter, registered_adapters
 from karenina_core.errors import ConfigError
 from karenina_engine.calls.port_factory import check_models
-from karenina_engine.cost.price_source import picodollars
+from karenina_engine.cost.price_source import to_picodollars
 from karenina_engine.cost.price_table import PriceTable
 from karenina_engine.scheduling.executor import AsyncioExecutor
 from karenina_engine.scheduling.executor_selection import select_executor
@@ -94,13 +94,13 @@ def make_prepared_run(
 
 def _budget(settings: EngineSettings, prices: PriceTable, models: Sequence[ModelConfig]) -> int | None:
     """Look up what the models cost, and return the budget, if there is one. Raises `ConfigError`."""
-    found = {model.id: prices.of(model) for model in models}
+    found = {model.id: prices.price(model) for model in models}
     unknown = {id: price.why for id, price in found.items() if price.tariff is None or price.assumed}
     if settings.budget is None:
         return None
     if unknown:
         raise ConfigError([f"a budget needs the price of {id!r}, which is {why}" for id, why in unknown.items()])
-    return picodollars(settings.budget)
+    return to_picodollars(settings.budget)
 
 
 def _warn_of_traits(config: VerificationConfig, questions: int, with_traits: int) -> None:

@@ -92,7 +92,7 @@ class RunSession:
             prepared.plugins,
             trust=prepared.trust,
             policy=prepared.policy,
-            keeper=self.reply_store,
+            reply_store=self.reply_store,
             offline=prepared.offline,
             observers=prepared.observers,
             planner=prepared.planner,
@@ -109,7 +109,7 @@ class RunSession:
 
     def _is_spent(self) -> None:
         assert self.budget is not None
-        self._stopped = self._stopped or self.budget.in_words()
+        self._stopped = self._stopped or self.budget.describe_exhaustion()
 
     @property
     def tally(self) -> CallCounts:
@@ -158,7 +158,7 @@ class RunSession:
         end = loop.time() + grace
 
         def look() -> None:
-            if self.runner.calls.under_way == 0 or loop.time() >= end:
+            if self.runner.calls.in_flight == 0 or loop.time() >= end:
                 loop.call_later(_LAST_STEPS, crew.cancel)
             else:
                 loop.call_later(_LAST_STEPS, look)
@@ -270,7 +270,7 @@ class RunSession:
             ready.put_nowait(placed)
 
         def wanted() -> int:
-            could = limits.could_be_under_way()  # and some more, since answers also compute and wait for the journal
+            could = limits.capacity()  # and some more, since answers also compute and wait for the journal
             return min(could + max(2, could // 2), MOST_ANSWERS)
 
         if computed is not None:

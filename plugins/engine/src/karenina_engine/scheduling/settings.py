@@ -123,10 +123,10 @@ class EngineSettings(BaseModel):
 
     def retry_policy(self) -> RetryPolicy:
         """Return how calls are repeated (`retry_connection` and the others)."""
-        budgets = {
+        max_retries = {
             ErrorCategory.CONNECTION: self.retry_connection,
             ErrorCategory.TIMEOUT: self.retry_timeout,
             ErrorCategory.RATE_LIMIT: self.retry_rate_limit,
             ErrorCategory.SERVER: self.retry_server,
         }
-        return RetryPolicy(budgets=budgets, patience=self.retry_patience)
+        return RetryPolicy(max_retries=max_retries, patience=self.retry_patience)
