@@ -164,7 +164,7 @@ def test_a_slot_for_one_takes_the_included_stage_of_the_highest_precedence_else_
 def test_two_claims_of_one_precedence_are_a_problem_that_names_the_line() -> None:
     keys = {"produces": frozenset({ArtifactKeys.PARSED_ANSWER}), "included": lambda *_: True, "precedence": 5}
     told = problems([*skeleton(), stage("One", Slot.PARSE_TEMPLATE, **keys), stage("Two", Slot.PARSE_TEMPLATE, **keys)])
-    assert "One and Two have the same claim" in told
+    assert "One and Two have the same precedence" in told
     assert '[slots] parse_template = "..."' in told
 
 
@@ -235,7 +235,9 @@ def test_a_cycle_is_told_with_the_reason_of_every_edge() -> None:
 def test_an_empty_slot_names_what_is_installed_for_it() -> None:
     shy = stage("Shy", Slot.PARSE_TEMPLATE, produces=frozenset({ArtifactKeys.PARSED_ANSWER}))
     told = problems([*skeleton(Slot.PARSE_TEMPLATE), shy])
-    assert "slot parse_template needs a stage and none stands there: installed for it: Shy; choose by [slots]" in told
+    assert (
+        "slot parse_template needs a stage, but none is selected: installed for it: Shy; choose one by [slots]" in told
+    )
 
 
 def test_an_empty_slot_with_nothing_installed_names_the_distribution_to_install() -> None:
@@ -272,7 +274,7 @@ def test_all_problems_come_at_once() -> None:
 
 def test_an_answer_stage_cannot_wait_for_an_item_stage() -> None:
     told = problems([*skeleton(), stage("Item", produces={A}), stage("Answer", requires={A}, scope="answer")])
-    assert "Answer runs once for all judges of an answer and cannot stand after Item" in told
+    assert "Answer runs once for all judges of an answer and cannot come after Item" in told
 
 
 def test_answer_stages_come_first() -> None:
@@ -285,7 +287,7 @@ def test_a_stage_that_fails_when_asked_for_its_place_is_a_problem_that_names_its
         raise KeyError("oops")
 
     told = problems([*skeleton(), stage("Broken", included=broken)])
-    assert "Broken of test-plugin 1.0 cannot say whether it belongs into the plan: KeyError" in told
+    assert "Broken of test-plugin 1.0 failed in included(): KeyError" in told
 
 
 def test_a_stage_that_refuses_the_configuration_speaks_for_itself() -> None:

@@ -331,7 +331,7 @@ def test_picking_who_does_not_offer_it_loses_nothing_in_silence(places: Places) 
     plugins = places.discover(pick={"Early": "onne"})
 
     assert the_plan_says(plugins) == (
-        "[plugins.pick] Early names 'onne', which does not offer this stage; name one of those that do: one, two"
+        "[plugins.pick] Early names 'onne', which does not offer this stage; name one that does: one, two"
     )
 
 
@@ -358,7 +358,7 @@ def the_plan_says(plugins: Plugins) -> str:
     [
         (ABSENT, "No module named 'a_module_that_nobody_has'"),
         ("no_object_of_this_name", "no_object_of_this_name"),
-        ("from_tomorrow", "version 2 of the plugin interface; this core has version 1"),
+        ("from_tomorrow", "version 2 of the plugin interface, but this core has version 1"),
         ("misspelt", "unknown hook 'karenina_extra_stage'"),
         ("in_the_wrong_slot", "Early is offered through karenina_parse_template, but declares slot = None"),
         ("late_stage", "named 'Early', but test_plugins:late_stage offers Late"),
@@ -545,7 +545,7 @@ def test_an_implementation_that_does_not_fit_the_specification_is_refused(places
     [
         ("import a_module_that_nobody_has", "No module named 'a_module_that_nobody_has'"),
         ("raise SystemExit('no')", "no"),
-        ("karenina_api = 2" + SPECIFIES, "version 2 of the plugin interface; this core has version 1"),
+        ("karenina_api = 2" + SPECIFIES, "version 2 of the plugin interface, but this core has version 1"),
         ("", "specifies no hook"),
     ],
 )
@@ -659,5 +659,5 @@ def test_a_selection_that_names_no_installed_plugin_is_warned_about(
     with caplog.at_level("WARNING", "karenina"):
         places.discover(block=["Erly", "pack-a"])
     assert [record.getMessage() for record in caplog.records] == [
-        "the plugin selection names 'Erly', and no installed plugin is called so; did you mean 'Early'?"
+        "the plugin selection names 'Erly', but no installed plugin has that name; did you mean 'Early'?"
     ]

@@ -272,7 +272,7 @@ def test_a_plan_that_cannot_be_made_says_how_to_mend_it() -> None:
     done = karenina("plan", plugins=asking())
 
     assert done.code == 2
-    assert "slot parse_template needs a stage and none stands there" in done.err
+    assert "slot parse_template needs a stage, but none is selected" in done.err
     assert done.out == ""
 
 

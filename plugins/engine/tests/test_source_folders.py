@@ -164,5 +164,5 @@ def test_a_stage_that_cannot_name_its_folders_ends_the_run_and_the_error_says_wh
             plugins.register(Plugin(), distribution="reads", version="1")
             return plugins
 
-    with pytest.raises(RunError, match=r"Investigate of reads 1 cannot say which folders .*'one'.*root"):
+    with pytest.raises(RunError, match=r"Investigate of reads 1 failed to name the folders .*'one'.*root"):
         Lost().run(words("one"), journal=tmp_path / "run.journal")

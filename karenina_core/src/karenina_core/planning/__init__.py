@@ -1,1 +1,1 @@
-"""Which stages run, in which order, and why."""
+"""The plan of a run: which stages run, in which order, and why."""

@@ -1,4 +1,4 @@
-"""Order nodes by their relations; ranks and names break ties, so that the same input always gives the same order."""
+"""Order stages by their relations; ranks and names break ties, so that the same input always gives the same order."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from itertools import pairwise
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A stage, seen from the plan. `rank` is its slot's, or None for one that is placed by its relations alone.
+    """A stage as a node of the graph.
 
-    `lowest` is the rank that a node without one has at least: that of the slots that it stands after, empty or not.
+    `rank` is that of its slot, or None for a stage that only its relations place. Such a stage takes at least the rank
+    `lowest`: that of the slots that it comes after, whether they are empty or not.
     """
 
     name: str
@@ -24,7 +25,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """`first` stands before `second`, because of `artifact` (None for a mere order) and for the reason `why`."""
+    """The relation that `first` comes before `second`, with its reason, and the artifact that it is about, if any."""
 
     first: str
     second: str
@@ -37,14 +38,14 @@ class Edge:
 
 
 def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str], list[str]]:
-    """The names in order, and the problems (a cycle with its reasons; an answer-scope node that waits for an item's).
+    """Return the names in order, and the problems: a cycle, or an answer-scope stage that waits for an item's.
 
-    Among the nodes whose predecessors are placed comes first the one of answer scope, then of the lowest rank, then of
-    the first name. A node without a rank takes the highest rank among those that it waits for, and stands behind them.
+    Of the nodes with all predecessors placed, those of answer scope come first, then the lowest rank, then the first
+    name. A node without a rank takes the highest rank among those that it waits for, and comes after them.
     """
     by_name = {node.name: node for node in nodes}
     problems = [
-        f"{edge.second} runs once for all judges of an answer and cannot stand after {edge.first}, which runs for each "
+        f"{edge.second} runs once for all judges of an answer and cannot come after {edge.first}, which runs for each "
         f"item ({edge.why}{' ' + edge.artifact if edge.artifact else ''}): "
         f'change the relation, or give {edge.second} scope = "item"'
         for edge in edges
@@ -77,7 +78,7 @@ def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str],
 
 
 def _describe_cycle(cycle: Sequence[str], edges: Sequence[Edge]) -> str:
-    """The cycle as the reasons of its edges. graphlib lists it so that each node stands before the next one."""
+    """Return the reasons of the edges of a cycle, which graphlib lists so that each node comes before the next."""
     steps = []
     for first, second in pairwise(cycle):
         steps.append(" and ".join(sorted(str(edge) for edge in edges if (edge.first, edge.second) == (first, second))))

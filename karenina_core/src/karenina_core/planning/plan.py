@@ -1,4 +1,4 @@
-"""The plan: which stages, in which order, and why. Pure: it asks the stages and reads what they declare."""
+"""The plan: the stages of a question in their order, with the reasons. Planning has no side effects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class PlanError(KareninaError):
-    """All problems of a plan at once; each says what is wrong and which configuration line mends it."""
+    """All problems of a plan; each message says what is wrong and which configuration line fixes it."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("no plan can be made:\n" + "\n".join(f"- {problem}" for problem in problems))
@@ -32,7 +32,7 @@ class PlanError(KareninaError):
 
 @dataclass(frozen=True, slots=True)
 class WaitsFor:
-    """One reason why a stage stands after another: the artifact (None for `after` and `before`), and the relation."""
+    """One reason why a stage comes after another: the artifact (None for `after` and `before`), and the relation."""
 
     artifact: str | None
     stage: str
@@ -41,7 +41,7 @@ class WaitsFor:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A stage that is installed and not in the plan."""
+    """An installed stage that is not in the plan, and why."""
 
     name: str
     why: str
@@ -49,7 +49,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class PlannedStage:
-    """A stage with its place: what the pipeline needs to run it and to hold it to its declarations."""
+    """A stage of a plan, with what the pipeline needs to run it and to enforce its declarations."""
 
     stage: Stage
     distribution: str
@@ -73,11 +73,11 @@ class PlannedStage:
 
     @cached_property
     def usage_key(self) -> str:
-        """Under which its model calls are counted."""
+        """The name under which its model calls are counted."""
         return self.stage.usage_key or self.stage.name
 
     def reads_setting(self, name: str) -> bool:
-        """Whether it may read the configuration name: the core's, its own, and what it lists in `reads`."""
+        """Return whether it may read the setting: one of the core, its own, or one that it lists in `reads`."""
         return name in self._readable
 
     @cached_property
@@ -92,42 +92,42 @@ class PlannedStage:
 
 @dataclass(frozen=True)
 class Plan:
-    """The stages in the order in which they run, answer-scope ones first, and what was left out."""
+    """The stages in the order in which they run, answer-scope ones first, and those that were left out."""
 
     stages: tuple[PlannedStage, ...]
     left_out: tuple[LeftOut, ...] = ()
 
     def names(self) -> list[str]:
-        """The stages' names in order."""
+        """Return the names of the stages in order."""
         return [planned.name for planned in self.stages]
 
     def of_scope(self, scope: str) -> tuple[PlannedStage, ...]:
-        """The stages of one scope, in order."""
+        """Return the stages of one scope, in order."""
         return tuple(planned for planned in self.stages if planned.stage.scope == scope)
 
     def source_folders(self, config: VerificationConfig, question: Question) -> tuple[SourceFolder, ...]:
-        """The folders outside of the benchmark on whose files the result of `question` depends, as its stages say.
+        """Return the folders outside of the benchmark on which the result of `question` depends.
 
-        Raises `RunError` where one cannot say it: without it nobody knows whether a kept result still holds.
+        Raises `RunError` if a stage fails to name its folders: stored results could not be checked without them.
         """
         found: list[SourceFolder] = []
-        for planned in self._sourced:
+        for planned in self._with_source_folders:
             try:
                 found += planned.stage.source_folders(config, question)
             except Exception as error:
                 raise RunError(
-                    f"{planned.name} of {planned.distribution} {planned.version} cannot say which folders decide the "
-                    f"result of question {question.id!r}: {describe_error(error)}"
+                    f"{planned.name} of {planned.distribution} {planned.version} failed to name the folders on which "
+                    f"the result of question {question.id!r} depends: {describe_error(error)}"
                 ) from error
         return tuple(found)
 
     @cached_property
-    def _sourced(self) -> tuple[PlannedStage, ...]:
+    def _with_source_folders(self) -> tuple[PlannedStage, ...]:
         own = Stage.source_folders
         return tuple(planned for planned in self.stages if type(planned.stage).source_folders is not own)
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as `karenina plan --json` prints it."""
+        """Return the plan as `karenina plan --json` prints it."""
         return {
             "stages": [
                 {
@@ -154,12 +154,12 @@ def make_plan(
     conflicts: Iterable[str] = (),
     known: dict[frozenset[tuple[str, str]], Plan] | None = None,
 ) -> Plan:
-    """The plan of `question` under `config`.
+    """Return the plan of `question` under `config`.
 
-    `failures` are names of plugins with the reason why they are not used; they are left out, and a problem only where
-    a stage of that name is needed. `conflicts` are names that several distributions offer, and always a problem. The
-    result depends on what is offered, not on the order in which it comes. `known` holds the plans so far, by the names
-    and distributions of their stages, so that questions with the same stages share one. Raises `PlanError`.
+    `failures` are the names of plugins that are not used, with the reasons; they are a problem only if a stage of that
+    name is needed. `conflicts` are problems with names that several distributions offer. The order of `offered` has no
+    effect. `known` is a cache of plans by the names and distributions of their stages, which questions share. Raises
+    `PlanError` with all problems.
     """
     selection = select(offered, config, question, dict(failures), conflicts)
     if selection.problems:
@@ -178,9 +178,9 @@ def order_stages(
     left_out: Sequence[tuple[str, str]] = (),
     ranks: Mapping[str, int] | None = None,
 ) -> Plan:
-    """The plan of stages that are already selected: their order and its reasons. Raises `PlanError` for a cycle.
+    """Return the plan of the selected stages: their order and its reasons. Raises `PlanError` for a cycle.
 
-    `ranks` replaces the slots' ranks by stage name; they break ties only, and tests permute them to prove it.
+    `ranks` replaces the ranks of slots, by stage name. Ranks only break ties; tests permute them to prove it.
     """
     nodes = [_node(one, ranks) for one in selected]
     edges, producers = make_edges(selected, ranks)
@@ -189,7 +189,7 @@ def order_stages(
         raise PlanError(problems)
     by_name = {one.stage.name: one for one in selected}
     return Plan(
-        tuple(_planned(by_name[name], edges, producers) for name in placed),
+        tuple(_make_planned_stage(by_name[name], edges, producers) for name in placed),
         tuple(LeftOut(name, why) for name, why in sorted(left_out)),
     )
 
@@ -200,7 +200,7 @@ def _node(one: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
     lowest = max((slot.value for slot in one.stage.after if isinstance(slot, Slot)), default=0)
     last = Slot.FINALIZE_RESULT.value
     highest = min((slot.value for slot in one.stage.before if isinstance(slot, Slot)), default=last)
-    if rank is not None:  # a relation to a slot counts although the slot is empty
+    if rank is not None:  # a relation to a slot counts even if the slot is empty
         rank = min(max(rank, lowest), highest)
     return Node(one.stage.name, rank, one.stage.scope, lowest)
 
@@ -208,7 +208,7 @@ def _node(one: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
 def make_edges(
     selected: Sequence[SelectedStage], ranks: Mapping[str, int] | None = None
 ) -> tuple[list[Edge], dict[str, str]]:
-    """Every relation between the stages as an edge with its reason, and who produces which artifact."""
+    """Return all relations between the stages as edges, and the producer of each artifact by name."""
     producers = {key.name: one.stage.name for one in selected for key in one.stage.produces}
     edges: list[Edge] = []
     for one in selected:
@@ -218,7 +218,7 @@ def make_edges(
 
 
 def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Iterable[Edge]:
-    """The edges of `after` and `before`."""
+    """Yield the edges of `after` and `before`."""
     for other in selected:
         if other is one:
             continue
@@ -230,7 +230,7 @@ def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Itera
 
 
 def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], producers: dict[str, str]) -> Iterable[Edge]:
-    """The edges from who produces or revises an artifact to who reads it."""
+    """Yield the edges from producers and revisers of artifacts to their readers."""
     stage = one.stage
     if stage.optional is ANY:
         for other in selected:
@@ -254,7 +254,7 @@ def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], produ
 def _chain_revisers(
     selected: Sequence[SelectedStage], edges: list[Edge], ranks: Mapping[str, int] | None
 ) -> list[Edge]:
-    """`edges` with the revisers of each artifact one after another, as the other relations, rank and name have them."""
+    """Return `edges` with more that chain the revisers of each artifact, in the order that the others give them."""
     revised = sorted({key.name for one in selected for key in one.stage.revises})
     for name in revised:
         revisers = [one for one in selected if any(key.name == name for key in one.stage.revises)]
@@ -269,7 +269,7 @@ def _chain_revisers(
     return edges
 
 
-def _planned(one: SelectedStage, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
+def _make_planned_stage(one: SelectedStage, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
     stage = one.stage
     waits = {WaitsFor(edge.artifact, edge.first, edge.why): None for edge in edges if edge.second == stage.name}
     everything = stage.optional is ANY

@@ -1,4 +1,4 @@
-"""Which of the offered stages a question's plan takes, and why the others are left out."""
+"""Selection of the stages of a question's plan, with the reasons why the others are left out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SelectedStage:
-    """One stage object of the plan, and whose it is."""
+    """One stage object of the plan, with its distribution."""
 
     stage: Stage
     distribution: str
@@ -29,7 +29,7 @@ class SelectedStage:
 
 @dataclass(slots=True)
 class StageSelection:
-    """What was selected, what was not, and what is wrong."""
+    """The selected stages, those left out with the reasons, the problems, and the slots that stay empty."""
 
     stages: list[SelectedStage] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
@@ -44,13 +44,13 @@ def select(
     failures: Mapping[str, str],
     conflicts: Iterable[str] = (),
 ) -> StageSelection:
-    """Choose the stages: by evaluation mode, by `[slots]`, by what the stages say, and by who meets whose needs.
+    """Choose the stages by evaluation mode, `[slots]`, the stages' own conditions, and the artifacts that they need.
 
-    `failures` say by name why a plugin is not used, and are problems only where its stage is needed; `conflicts` are
-    names that several distributions offer, and always matter: nobody can know which of them was meant.
+    `failures` tell by name why a plugin is not used; they are problems only if its stage is needed. `conflicts` are
+    problems with names that several distributions offer: it is unknown which of them the user meant.
     """
     found = StageSelection()
-    candidates = _unique(offered, found)
+    candidates = _make_candidates(offered, found)
     there = {one.stage.name for one in candidates}
     found.left_out += [(name, f"its plugin is not used: {why}") for name, why in failures.items() if name not in there]
     found.problems += sorted(set(conflicts))
@@ -68,15 +68,15 @@ def select(
         else:
             _take_included(here, config, question, found)
             if rule.scores_rubric:
-                _hold_to_rubric(slot, here, question, failures, found)
+                _check_traits_have_stages(slot, here, question, failures, found)
     _take_included([one for one in candidates if one.stage.slot is None], config, question, found)
-    _check_products(found)
-    _settle_needs(found, candidates, {name for names in named.values() for name in names}, failures)
+    _check_artifacts(found)
+    _drop_unmet_stages(found, candidates, {name for names in named.values() for name in names}, failures)
     return found
 
 
-def _unique(offered: Iterable[RegisteredStage], found: StageSelection) -> list[SelectedStage]:
-    """One object for each offered class, sorted by name; two of one name are a problem."""
+def _make_candidates(offered: Iterable[RegisteredStage], found: StageSelection) -> list[SelectedStage]:
+    """Return one object of each class, sorted by name. Two classes of one name are a problem."""
     by_name: dict[str, list[RegisteredStage]] = {}
     for one in offered:
         by_name.setdefault(one.stage.name, []).append(one)
@@ -104,7 +104,7 @@ def _take_named(
 ) -> None:
     line = f"[slots] {slot.config_name}"
     if SLOT_RULES[slot].single and len(names) != 1:
-        found.problems.append(f"{line} names {len(names)} stages, and the slot takes exactly one: name one")
+        found.problems.append(f"{line} names {len(names)} stages, but the slot takes exactly one: name only one")
     by_name = {one.stage.name: one for one in here}
     for name in dict.fromkeys(names):
         if name in by_name:
@@ -114,13 +114,13 @@ def _take_named(
             place = other.stage.slot.config_name if other.stage.slot is not None else "no slot"
             found.problems.append(f"{line} names {name}, which is a stage for {place}: name a stage for this slot")
         else:
-            found.problems.append(f"{line} names {name}: {_absent(name, failures, by_name)}")
+            found.problems.append(f"{line} names {name}: {_describe_missing_stage(name, failures, by_name)}")
             found.empty.add(slot)
     found.left_out += [(one.stage.name, f"{line} names others") for one in here if one.stage.name not in names]
 
 
-def _absent(name: str, failures: Mapping[str, str], installed: Iterable[str]) -> str:
-    """Why there is no stage `name`, and what to do."""
+def _describe_missing_stage(name: str, failures: Mapping[str, str], installed: Iterable[str]) -> str:
+    """Return why there is no stage `name`, with the cure."""
     if name in failures:
         return f"its plugin cannot be used: {failures[name]}"
     owner = read_catalog()["stages"].get(name)
@@ -137,7 +137,7 @@ def _take_one(
     failures: Mapping[str, str],
     found: StageSelection,
 ) -> None:
-    answers = {one.stage.name: _ask(one, config, question, found) for one in here}
+    answers = {one.stage.name: _is_included(one, config, question, found) for one in here}
     wanted = [one for one in here if answers[one.stage.name]] or [one for one in here if one.stage.fallback]
     top = max((one.stage.precedence for one in wanted), default=0)
     best = [one for one in wanted if one.stage.precedence == top]
@@ -154,7 +154,7 @@ def _take_one(
     if best:
         names = " and ".join(one.stage.name for one in best)
         found.problems.append(
-            f"slot {slot.config_name} takes one stage and {names} have the same claim: choose by {line}"
+            f"slot {slot.config_name} takes one stage, and {names} have the same precedence: choose one by {line}"
         )
         return
     broken = [f"{name} ({why})" for name, why in sorted(failures.items()) if _fills(name, slot)]
@@ -162,19 +162,19 @@ def _take_one(
     if broken:
         cure = f"a plugin for it cannot be used: {'; '.join(broken)}"
     elif have:
-        cure = f"installed for it: {have}; choose by {line}"
+        cure = f"installed for it: {have}; choose one by {line}"
     else:
-        cure = _who_fills(slot)
-    found.problems.append(f"slot {slot.config_name} needs a stage and none stands there: {cure}")
+        cure = _install_commands(slot)
+    found.problems.append(f"slot {slot.config_name} needs a stage, but none is selected: {cure}")
 
 
 def _fills(name: str, slot: Slot) -> bool:
-    """Whether a stage of this project's, installed or not, is for `slot`."""
+    """Return whether a stage of this project, installed or not, is for `slot`."""
     return read_catalog()["stage_slots"].get(name) == slot.config_name
 
 
-def _who_fills(slot: Slot, present: Collection[str] = ()) -> str:
-    """The command that installs a stage for `slot`, where this project has one that is not `present`."""
+def _install_commands(slot: Slot, present: Collection[str] = ()) -> str:
+    """Return the commands that install stages for `slot`, except from distributions that are `present`."""
     owners = sorted({owner for name, owner in read_catalog()["stages"].items() if _fills(name, slot)} - set(present))
     return " or ".join(dict.fromkeys(map(install_command, owners))) or "install a plugin that offers one"
 
@@ -183,37 +183,39 @@ def _take_included(
     here: Iterable[SelectedStage], config: VerificationConfig, question: Question, found: StageSelection
 ) -> None:
     for one in here:
-        answer = _ask(one, config, question, found)
+        answer = _is_included(one, config, question, found)
         if answer:
             found.stages.append(one)
         else:
             found.left_out.append((one.stage.name, _why_not(answer)))
 
 
-def _hold_to_rubric(
+def _check_traits_have_stages(
     slot: Slot, here: list[SelectedStage], question: Question, failures: Mapping[str, str], found: StageSelection
 ) -> None:
-    """Rubric traits that no stage would score are a problem: they must not drop out in silence."""
-    standing = [one for one in here if one in found.stages]
+    """Add a problem if a rubric trait of the question would be scored by no stage."""
+    selected = [one for one in here if one in found.stages]
     traits = [
         trait.name
         for rubric in (question.rubric, question.dynamic_rubric)
         for trait in (rubric.traits if rubric is not None else ())
-        if not any(one.stage.scores(trait) for one in standing)
+        if not any(one.stage.scores(trait) for one in selected)
     ]
     if not traits:
         return
     broken = [f"{name} cannot be used ({why})" for name, why in sorted(failures.items()) if _fills(name, slot)]
-    absent = _who_fills(slot, {one.distribution for one in here})
-    cure = "; ".join(broken) or f'{absent}, or set evaluation_mode = "template_only"'
+    commands = _install_commands(slot, {one.distribution for one in here})
+    cure = "; ".join(broken) or f'{commands}, or set evaluation_mode = "template_only"'
     found.problems.append(
-        f"question {question.id} has rubric traits ({', '.join(traits[:5])}) and no stage in slot {slot.config_name} "
+        f"question {question.id} has rubric traits ({', '.join(traits[:5])}), but no stage in slot {slot.config_name} "
         f"scores them: {cure}"
     )
 
 
-def _ask(one: SelectedStage, config: VerificationConfig, question: Question, found: StageSelection) -> bool | Skip:
-    """What the stage says about its place; one that raises is a problem of the plan, not a crash."""
+def _is_included(
+    one: SelectedStage, config: VerificationConfig, question: Question, found: StageSelection
+) -> bool | Skip:
+    """Return whether the stage belongs to the plan. An exception that it raises becomes a problem of the plan."""
     try:
         return one.stage.included(config, question)
     except ConfigError as error:
@@ -221,7 +223,7 @@ def _ask(one: SelectedStage, config: VerificationConfig, question: Question, fou
         return False
     except Exception as error:
         problem = (
-            f"stage {one.stage.name} of {one.distribution} {one.version} cannot say whether it belongs into the plan: "
+            f"stage {one.stage.name} of {one.distribution} {one.version} failed in included(): "
             f'{type(error).__name__}: {error}; block it: [plugins] block = ["{one.stage.name}"]'
         )
         if problem not in found.problems:
@@ -230,11 +232,11 @@ def _ask(one: SelectedStage, config: VerificationConfig, question: Question, fou
 
 
 def _why_not(answer: object) -> str:
-    return getattr(answer, "why", None) or "it says that it does not belong into this plan"
+    return getattr(answer, "why", None) or "it is not included for this configuration and question"
 
 
-def _check_products(found: StageSelection) -> None:
-    """Each artifact has one producer and one type, and a slot's stage produces what the slot asks for."""
+def _check_artifacts(found: StageSelection) -> None:
+    """Check that each artifact has one producer and one type, and that stages produce what their slots require."""
     producers: dict[str, list[str]] = {}
     types: dict[str, dict[str, list[str]]] = {}
     for one in found.stages:
@@ -249,13 +251,13 @@ def _check_products(found: StageSelection) -> None:
             if missing:
                 found.problems.append(
                     f"stage {stage.name} of {one.distribution} fills slot {stage.slot.config_name} without producing "
-                    f"{', '.join(missing)}: choose another stage for the slot, or mend the plugin"
+                    f"{', '.join(missing)}: choose another stage for the slot, or fix the plugin"
                 )
     for name, stages in sorted(producers.items()):
         if len(stages) > 1:
             found.problems.append(
-                f"the artifact {name!r} is produced by {' and '.join(sorted(stages))}; exactly one may: block one of "
-                f'them: [plugins] block = ["{sorted(stages)[-1]}"]'
+                f"the artifact {name!r} is produced by {' and '.join(sorted(stages))}, but only one stage may produce "
+                f'it; block one of them: [plugins] block = ["{sorted(stages)[-1]}"]'
             )
     for name, by_type in sorted(types.items()):
         if len(by_type) > 1:
@@ -263,42 +265,43 @@ def _check_products(found: StageSelection) -> None:
             found.problems.append(f"the artifact {name!r} has several types: {views}; block one of these plugins")
 
 
-def _settle_needs(
+def _drop_unmet_stages(
     found: StageSelection, candidates: list[SelectedStage], named: set[str], failures: Mapping[str, str]
 ) -> None:
-    """Leave out, stage by stage, whose hard needs nobody in the plan meets; report those that must stand.
+    """Leave out stages that require artifacts which no selected stage produces, or report them as problems.
 
-    A stage whose producer is installed and was left out is left out too, with that reason. Nobody at all to meet the
-    need is a problem, and so is a need of a stage that the configuration names or that alone fills its slot.
+    A stage is left out if the producer of its artifact is installed but left out. It is a problem if no stage produces
+    the artifact at all, and if the configuration names the stage or its slot must have one.
     """
     reasons = dict(found.left_out)
-    told = {key for slot in found.empty for key in SLOT_RULES[slot].produces}
+    reported = {key for slot in found.empty for key in SLOT_RULES[slot].produces}
     changed = True
     while changed:
         changed = False
         produced = {key for one in found.stages for key in one.stage.produces}
         for one in list(found.stages):
-            for key in sorted(one.stage.requires - produced - told, key=lambda key: key.name):
-                makers = [other.stage.name for other in candidates if key in other.stage.produces]
-                outside = [name for name in makers if name in reasons]
+            for key in sorted(one.stage.requires - produced - reported, key=lambda key: key.name):
+                producers = [other.stage.name for other in candidates if key in other.stage.produces]
+                left_out = [name for name in producers if name in reasons]
                 stage = one.stage
-                must_stand = stage.name in named or (stage.slot is not None and SLOT_RULES[stage.slot].single)
-                if outside and not must_stand:
-                    why = f"needs {key.name} of {outside[0]}, which is left out: {reasons[outside[0]]}"
+                must_run = stage.name in named or (stage.slot is not None and SLOT_RULES[stage.slot].single)
+                if left_out and not must_run:
+                    why = f"needs {key.name} of {left_out[0]}, which is left out: {reasons[left_out[0]]}"
                     found.stages.remove(one)
                     found.left_out.append((stage.name, why))
                     reasons[stage.name] = why
                     changed = True
                     break
-                problem = f"stage {stage.name} needs the artifact {key.name!r}, {_nobody(key, outside, failures)}"
+                cure = _describe_missing_producer(key, left_out, failures)
+                problem = f"stage {stage.name} needs the artifact {key.name!r}, {cure}"
                 if problem not in found.problems:
                     found.problems.append(problem)
 
 
-def _nobody(key: AnyKey, outside: list[str], failures: Mapping[str, str]) -> str:
-    """Who could meet a need that nobody in the plan meets."""
-    if outside:
-        return f"and {outside[0]}, which produces it, is not in the plan: choose it under [slots]"
+def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mapping[str, str]) -> str:
+    """Return why no selected stage produces an artifact, with the cure."""
+    if left_out:
+        return f"but {left_out[0]}, which produces it, is not in the plan: choose it under [slots]"
     owner = read_catalog()["artifacts"].get(key.name)
     broken = [f"{name} cannot be used: {why}" for name, why in sorted(failures.items())]
     if owner is not None and not any(read_catalog()["stages"].get(name) == owner for name in failures):

@@ -1,6 +1,6 @@
-"""Find, select, load and register plugins, and relay the hooks. stevedore and pluggy live here and nowhere else.
+"""Discovery, selection, loading and registration of plugins. Nothing else uses stevedore and pluggy.
 
-Failures are data: a plugin that cannot be loaded is listed with its reason, and stops only those who need it.
+Failures are data: a plugin that cannot be loaded is listed with the reason, and affects only runs that need it.
 """
 
 from karenina_core.plugins.active import active_plugins, command_plugins, installed_plugins, use_plugins

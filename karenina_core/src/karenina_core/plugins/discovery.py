@@ -1,4 +1,4 @@
-"""Which entry points are installed, and which of them may be loaded: names are read, and nothing is imported."""
+"""Entry points of plugins: which of the installed ones may be loaded, and how one is loaded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GROUPS: Final[dict[str, Kind]] = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class PluginInfo:
-    """One entry point, and what became of it."""
+    """One entry point and its state."""
 
     name: str
     kind: Kind
@@ -35,21 +35,24 @@ class PluginInfo:
     state: State = "found"
     failure: str | None = None
     ignored: tuple[str, ...] = ()
-    """Hooks that it implements without effect, each with the reason."""
+    """Implemented hooks that have no effect, each with the reason."""
 
     def is_named_in(self, names: Iterable[str]) -> bool:
-        """Return whether one of `names` is its own, or its distribution's in any spelling."""
+        """Return whether `names` contains its name, or that of its distribution in any spelling."""
         return any(name == self.name or canonical(name) == self.distribution for name in names)
 
     def with_failure(self, state: State, failure: str) -> PluginInfo:
-        """Return it as one that is not used, with the reason."""
+        """Return a copy for a plugin that is not used, with the reason."""
         return replace(self, state=state, failure=failure)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which plugins may be loaded: `only` these, none of `block`, and by `pick` whose offer stands for a name that two
-    distributions offer. Names are those of entry points or of distributions."""
+    """A selection of plugins by the names of entry points or distributions.
+
+    Plugins in `block` are not loaded; if `only` is not empty, no others are. `pick` chooses the distribution for names
+    that two distributions offer.
+    """
 
     block: frozenset[str] = frozenset()
     only: frozenset[str] = frozenset()
@@ -59,9 +62,9 @@ class Selection:
     def of(
         cls, block: Iterable[str] = (), only: Iterable[str] = (), pick: Mapping[str, str] | None = None
     ) -> Selection:
-        """A selection from the values of a `[plugins]` table, with `KARENINA_PLUGINS` on top.
+        """Return a selection from the values of a `[plugins]` table and the variable `KARENINA_PLUGINS`.
 
-        The variable is a comma-separated list: `-name` blocks, and other names are the only ones.
+        The variable is a comma-separated list: `-name` is added to `block`, any other name to `only`.
         """
         words = [word.strip() for word in os.environ.get("KARENINA_PLUGINS", "").split(",") if word.strip()]
         return cls(
@@ -71,9 +74,9 @@ class Selection:
         )
 
     def allows(self, info: PluginInfo) -> bool:
-        """Whether the entry point may be loaded. `only` never leaves out the core's own: no plan could do without.
+        """Return whether the entry point may be loaded.
 
-        Nor does it leave out specifications of hooks: without plugins they have no effect.
+        `only` never excludes the core, which every plan needs, nor specifications of hooks, which have no effect alone.
         """
         always = info.distribution == CORE or info.kind == "hooks"
         return not info.is_named_in(self.block) and (not self.only or always or info.is_named_in(self.only))
@@ -82,10 +85,10 @@ class Selection:
 def filter_entry_points(
     points: Iterable[EntryPoint], kind: Kind, selection: Selection
 ) -> Iterator[tuple[PluginInfo, EntryPoint]]:
-    """Yield the entry points of one group, each with whether it may be loaded: its state is then `found`.
+    """Yield the entry points of one group with their states; those with the state `found` may be loaded.
 
-    A name that several distributions offer and nobody picked is usable from none of them: which one stands must not
-    depend on which is found first. Neither is a name whose pick does not offer it. The order of `points` has no effect.
+    If several distributions offer one name, none of them is used unless `pick` names one that offers it: the choice
+    must not depend on which is found first. The order of `points` has no effect.
     """
     allowed: dict[str, dict[str, tuple[PluginInfo, EntryPoint]]] = {}
     for info, point in sorted((_make_info(point, kind), point) for point in points):
@@ -103,9 +106,9 @@ def filter_entry_points(
 def load_entry_points(
     points: Iterable[EntryPoint], kind: Kind, selection: Selection, accept: Callable[[object, PluginInfo], T]
 ) -> Iterator[tuple[PluginInfo, T | None]]:
-    """Import what the entry points of one group name, and yield what `accept` makes of it.
+    """Load the entry points of one group, and yield what `accept` returns for each object.
 
-    None for those that may not be loaded, that cannot be loaded, and that `accept` refuses by raising an error.
+    Yield None for entry points that may not be loaded, that fail to load, or for which `accept` raises.
     """
     for info, point in filter_entry_points(points, kind, selection):
         try:
@@ -116,11 +119,10 @@ def load_entry_points(
 
 
 def load_entry_point(point: EntryPoint) -> object:
-    """Return what an entry point names. Raises what importing it raises.
+    """Import and return the object that an entry point names. Raises what importing it raises.
 
-    stevedore loads it, because the project loads plugins the way other Python projects do. It finds entry points in a
-    cache on disk, and takes one of several with the same name; both are decided before, so its list is replaced by
-    the one entry point that was chosen.
+    stevedore does the loading, as in other Python projects. It would find entry points in a cache on disk and take any
+    one of several with the same name; therefore its list is replaced by the one entry point that was chosen here.
     """
     from stevedore import ExtensionManager, NamedExtensionManager
 
@@ -135,12 +137,12 @@ def load_entry_point(point: EntryPoint) -> object:
 
 
 def canonical(distribution: str) -> str:
-    """Return the name of a distribution as package indexes compare it."""
+    """Return the normalized name of a distribution, as package indexes compare names."""
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | None) -> PluginInfo:
-    """Return `info` if its offer stands among those of its name, else with the reason why it does not."""
+    """Return `info` if it is the one to use for its name, else a copy with the reason why it is not."""
     owners = [one.distribution for one in rivals]
     if picked == info.distribution or (picked is None and len(rivals) == 1):
         return info
@@ -150,7 +152,7 @@ def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | Non
         return info.with_failure(
             "conflict",
             f"[plugins.pick] {info.name} names {picked!r}, which does not offer this {info.kind}; "
-            f"name one of those that do: {', '.join(owners)}",
+            f"name one that does: {', '.join(owners)}",
         )
     both = " and ".join(f"{one.distribution} {one.version}" for one in rivals)
     return info.with_failure(

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_adapters() -> Sequence[AdapterSpec]:
-    """Offer adapters: ways to reach models, each under an interface name."""
+    """Offer adapters, which connect to models, each under an interface name."""
 
 
 @hookspec
 def karenina_prompt_instructions(task: str, interface: str) -> str | None:
-    """Add instructions to the prompt of `task` for judges of `interface`; None adds nothing. Asked for every prompt."""
+    """Return instructions to add to the prompt of `task` for judges of `interface`, or None. Called for each prompt."""
 
 
 @hookspec
 def karenina_settings() -> Sequence[type[BaseModel]]:
-    """Offer settings models for configuration names that no stage owns; each name has one owner."""
+    """Offer settings models for settings that no stage owns; each setting has one owner."""

@@ -1,6 +1,6 @@
-"""`Plugins`: what is loaded or registered, and what it offers, hook by hook.
+"""`Plugins`: the registry of loaded and registered plugins, and of the objects that they offer through hooks.
 
-A failure is data: it is listed, and stops only who needs it.
+A failure is data: it is listed, and affects only runs that need the plugin.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _HOOKS_OF_KIND: Final[dict[Kind, tuple[Iterable[str], Callable[[Any, str, object
     "stage": (STAGE_HOOKS, name_of_stage),
     "adapter": (["karenina_adapters"], lambda spec, *_: str(spec.interface)),
 }
-"""For a kind: the hooks through which plugins offer what its entry points name, and the name of one offer."""
+"""For each kind of entry point: the hooks through which its plugins offer objects, and the name of such an object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer(Generic[T_co]):
-    """One object that a plugin offers, or its implementation of a hook, with the distribution that it comes from."""
+    """An object that a plugin offers, or its implementation of a hook, with the plugin's distribution."""
 
     value: T_co
     distribution: str
@@ -51,13 +51,14 @@ class Offer(Generic[T_co]):
 class Plugins:
     """The plugins of one process: those found through entry points, and those registered by hand.
 
-    `discover()` makes the usual one; `Plugins()` is empty, for tests and for programs that choose for themselves.
+    `Plugins.discover()` loads the installed plugins; `Plugins()` is empty, for tests and programs that register their
+    own.
     """
 
     def __init__(self, specifications: Specifications | None = None) -> None:
         self.specifications = specifications if specifications is not None else installed_specifications(Selection())
         self.settings: dict[type[BaseModel], str] = {}
-        """Settings models that owners of hooks have found in offers, each with its distribution."""
+        """Settings models that owners of hooks found among the offered objects, each with its distribution."""
         self._manager = self.specifications.manager()
         self._infos: dict[tuple[Kind, str, str], PluginInfo] = {}
         self._plugins: dict[int, tuple[object, str, str]] = {}
@@ -72,10 +73,10 @@ class Plugins:
         found: Sequence[EntryPoint] | None = None,
         kinds: Collection[Kind] | None = None,
     ) -> Plugins:
-        """Find what is installed, read the names, and load what the selection allows.
+        """Return the installed plugins that the selection allows.
 
-        `found` replaces the installed entry points (for tests). The order in which they come has no effect. With
-        `kinds` only plugins of these are found, and templates and benchmarks learn nothing from them.
+        `found` replaces the installed entry points, for tests; its order has no effect. With `kinds`, only plugins of
+        these kinds are loaded, and owners of hooks do not index what they offer.
         """
         chosen = selection if selection is not None else Selection.of()
         specified = [point for point in found or () if point.group == GROUP]
@@ -90,7 +91,7 @@ class Plugins:
         return plugins
 
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
-        """Add a plugin that no entry point names. Raises `PluginError` where it does not fit the specifications."""
+        """Add a plugin that has no entry point. Raises `PluginError` if it does not match the hook specifications."""
         failure = self._register(plugin, distribution, version)
         if failure is not None:
             raise PluginError(f"the plugin {plugin!r} cannot be registered: {failure}")
@@ -99,20 +100,20 @@ class Plugins:
         self._index(plugin)
 
     def describe(self) -> list[PluginInfo]:
-        """Every entry point with its state, sorted by kind and name."""
+        """Return every entry point with its state, sorted by kind and name."""
         return sorted(self._infos.values(), key=lambda info: (info.kind, info.name, info.distribution))
 
     def why_absent(self, distribution: str) -> str:
-        """Return why what `distribution` offers is not there, with the cure."""
+        """Return why the plugins of `distribution` are missing, with the cure."""
         for info in self.describe():
             if info.distribution == distribution and info.failure is not None:
                 return f"{distribution} {info.version} cannot be used: {info.failure}"
         return f"{distribution} is not installed: {install_command(distribution)}"
 
     def implementations(self, hook: Callable[P, R]) -> list[Offer[Callable[P, R]]]:
-        """Return what implements `hook`, which is named by its specification. None is called; arguments have names.
+        """Return the implementations of `hook`, given as its specification, without calling them.
 
-        Raises `PluginError` if `hook` is not specified, with the cure.
+        They take keyword arguments only. Raises `PluginError`, with the cure, if `hook` is not specified.
         """
         caller: pluggy.HookCaller | None = getattr(self._manager.hook, hook.__name__, None)
         if caller is None or not caller.has_spec():
@@ -126,7 +127,7 @@ class Plugins:
         ]
 
     def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[Offer[R]]:
-        """Call `hook` of each plugin and yield what it returns. One that raises is listed as failed and left out."""
+        """Call `hook` of each plugin and yield what it returns. A plugin that raises is listed as failed."""
         for found in self.implementations(hook):
             try:
                 result = found.value(*args, **kwargs)
@@ -136,9 +137,9 @@ class Plugins:
                 yield Offer(result, found.distribution, found.version, found.plugin)
 
     def offers(self, hook: Callable[[], Sequence[T]]) -> list[Offer[T]]:
-        """Return what plugins offer through `hook`, which takes no arguments, each with its distribution.
+        """Return the objects that plugins offer through `hook`, which takes no arguments, with their distributions.
 
-        The hook is called once, and again after a plugin was registered.
+        The hook is called once, and again after another plugin is registered.
         """
         if hook.__name__ not in self._offered:
             self._offered[hook.__name__] = [
@@ -149,20 +150,20 @@ class Plugins:
         return self._offered[hook.__name__]
 
     def call(self, hook: Callable[[], Sequence[T]]) -> list[T]:
-        """Return what plugins offer through `hook`, which takes no arguments, in one list."""
+        """Return the objects that plugins offer through `hook`, which takes no arguments, in one list."""
         return [offer.value for offer in self.offers(hook)]
 
     def reject(self, offer: Offer[object], error: Exception) -> None:
-        """List the plugin of an offer that cannot be used as failed."""
+        """List the plugin of an offered object as failed, because the object cannot be used."""
         for info in self.describe():
             if info.distribution == offer.distribution and info.state == "loaded":
                 self._record(info.with_failure("failed", type_and_message(error)))
 
     def of_kind(self, kind: Kind) -> list[Offer[Any]]:
-        """Return what is offered and can be named by entry points of `kind`, sorted by name and distribution.
+        """Return the offered objects of a kind of entry point, sorted by name and distribution.
 
-        Left out is what has an entry point that was blocked or is in conflict. Raises `PluginError` for a stage that
-        is offered for the wrong slot.
+        Objects with a blocked or conflicting entry point are left out. Raises `PluginError` for a stage that is
+        offered for the wrong slot.
         """
         if kind not in self._offered:
             hooks, name_of = _HOOKS_OF_KIND[kind]
@@ -187,7 +188,7 @@ class Plugins:
             self._admit(plugin, kind, infos)
 
     def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> None:
-        """Register an object that one or several entry points name, and hold each name to what is offered."""
+        """Register the object of one or several entry points, and check that it offers something of each name."""
         fresh = id(plugin) not in self._plugins
         failure = self._register(plugin, infos[0].distribution, infos[0].version)
         named = offered = {info.name for info in infos}
@@ -208,19 +209,19 @@ class Plugins:
             else:
                 what = ", ".join(sorted(offered)) or "nothing"
                 problem = f"the entry point is named {info.name!r}, but {info.target} offers {what}"
-                self._record(info.with_failure("failed", f"{problem}: name it after the {kind} that it offers"))
+                self._record(info.with_failure("failed", f"{problem}: give it the name of the {kind} that it offers"))
 
     def _warn_about_unknown_names(self, selection: Selection) -> None:
-        """Warn of names in the selection that no installed plugin and no distribution has."""
+        """Warn about names in the selection that are not those of an installed plugin or distribution."""
         infos = [*self.describe(), *(owner.info for owner in self.specifications.owners)]
         installed_names = {name for info in infos for name in (info.name, info.distribution)}
         for name in sorted(selection.block | selection.only):
             if not {name, canonical(name)} & installed_names:
                 hint = did_you_mean(name, installed_names)
-                logger.warning("the plugin selection names %r, and no installed plugin is called so%s", name, hint)
+                logger.warning("the plugin selection names %r, but no installed plugin has that name%s", name, hint)
 
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
-        """Register with pluggy; the reason where that is refused."""
+        """Register a plugin with pluggy. Return the reason if it is rejected."""
         hashing: object = plugin.__hash__
         failure = "it is not hashable; give its class eq=False" if hashing is None else version_mismatch(plugin)
         if failure is not None or id(plugin) in self._plugins:
@@ -242,14 +243,14 @@ class Plugins:
         return results[0] if results else None
 
     def _record_loaded(self, info: PluginInfo, plugin: object) -> None:
-        """List it as loaded, with the hooks of this project that it implements and no owner specifies."""
+        """List a plugin as loaded, with the hooks that it implements but no installed distribution specifies."""
         names = [one.name for one in self._manager.get_hookcallers(plugin) or () if not one.has_spec()]
         why = self.specifications.why_missing
         ignored = tuple(f"{name} is ignored: {why(name)}" for name in names if name in read_catalog()["hooks"])
         self._record(replace(info, state="loaded", ignored=ignored))
 
     def _index(self, plugin: object = None) -> None:
-        """Let the owners of hooks index what is offered: all owners, or those whose hooks `plugin` implements."""
+        """Call `offered` of the owners of hooks: of all of them, or of those with hooks that `plugin` implements."""
         hooks = None if plugin is None else {one.name for one in self._manager.get_hookcallers(plugin) or ()}
         for owner in self.specifications.owners:
             offered = getattr(owner.module, "offered", None)

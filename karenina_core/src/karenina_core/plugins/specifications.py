@@ -1,4 +1,4 @@
-"""Which hooks there are: those of the core, and those that distributions specify for extension points of their own."""
+"""Hook specifications: those of the core, and those of distributions with extension points of their own."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ GROUP: Final = "karenina.hookspecs"
 
 _CORE: Final = PluginInfo("core", "hooks", CORE, __version__, "", "loaded")
 _CORE_MODULES: Final = ("karenina_core.stages.hookspecs", "karenina_core.plugins.hookspecs")
-"""Loaded by name like those of others, so that the rooms that open extension points can stand above this one."""
+"""Imported by name, because these modules belong to higher layers than this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One hook: its name, whose it is, and the documentation of its specification."""
+    """One hook: its name, its owner, and the documentation of its specification."""
 
     name: str
     distribution: str
@@ -37,28 +37,28 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class HookOwner:
-    """A module of hook specifications, and the entry point that names it."""
+    """A module of hook specifications, and its entry point."""
 
     module: ModuleType
     info: PluginInfo
 
     @property
     def hooks(self) -> list[str]:
-        """The names of its hooks, in the order of the module."""
+        """The names of the hooks, in the order of the module."""
         parse = pluggy.PluginManager(PROJECT).parse_hookspec_opts
         return [name for name in vars(self.module) if parse(self.module, name) is not None]
 
 
 @dataclass(frozen=True, slots=True)
 class Specifications:
-    """The hooks that plugins may implement. `problems` are the entry points whose hooks are not among them."""
+    """The hooks that plugins may implement. `problems` are entry points with specifications that cannot be used."""
 
     owners: tuple[HookOwner, ...]
     problems: tuple[PluginInfo, ...]
 
     @classmethod
     def load(cls, points: Iterable[EntryPoint], selection: Selection) -> Specifications:
-        """Import the modules that `points` name. A hook that two of them specify takes both out, except the core's."""
+        """Import the modules of `points`. If two of them specify one hook, neither is used, except the core's own."""
         loaded = list(load_entry_points(points, "hooks", selection, _owner))
         problems = [info for info, owner in loaded if owner is None]
         found = [owner for _, owner in loaded if owner is not None]
@@ -73,7 +73,7 @@ class Specifications:
         return cls(tuple(accepted), tuple(problems))
 
     def hooks(self) -> list[Hook]:
-        """All hooks, those of the core first, each module's in its order."""
+        """Return all hooks, those of the core first, in the order of their modules."""
         return [
             Hook(name, owner.info.distribution, owner.info.version, inspect.getdoc(getattr(owner.module, name)) or "")
             for owner in self.owners
@@ -81,14 +81,14 @@ class Specifications:
         ]
 
     def manager(self) -> pluggy.PluginManager:
-        """Return a manager that holds plugins to the specifications."""
+        """Return a plugin manager that checks implementations against the specifications."""
         manager = _Manager(PROJECT)
         for owner in self.owners:
             manager.add_hookspecs(owner.module)
         return manager
 
     def why_missing(self, hook: str) -> str:
-        """Return why a hook is not among them, with the cure."""
+        """Return why a hook is not specified, with the cure."""
         owner = read_catalog()["hooks"].get(hook)
         for info in self.problems:
             if info.distribution == owner:
@@ -102,20 +102,20 @@ class Specifications:
 
 @cache
 def installed_specifications(selection: Selection, *more: EntryPoint) -> Specifications:
-    """Return the specifications of what is installed, found once a process. `selection` may block some of them."""
+    """Return the installed specifications, loaded once per process. `selection` may block some of them."""
     return Specifications.load([*entry_points(group=GROUP), *more], selection)
 
 
 def version_mismatch(thing: object) -> str | None:
-    """Return why a plugin or a module of specifications does not fit this version of the interface; None if it does."""
+    """Return why a plugin or module is made for another version of the plugin interface; None if it is not."""
     wanted = getattr(thing, "karenina_api", API_VERSION)
     if wanted == API_VERSION:
         return None
-    return f"it is built for version {wanted} of the plugin interface; this core has version {API_VERSION}"
+    return f"it is made for version {wanted} of the plugin interface, but this core has version {API_VERSION}"
 
 
 class _Manager(pluggy.PluginManager):
-    """Ignores implementations of hooks of this project whose owner is not there, instead of refusing the plugin."""
+    """A plugin manager that ignores hooks of this project with a missing owner, instead of rejecting the plugin."""
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
         options = super().parse_hookimpl_opts(plugin, name)
@@ -127,7 +127,7 @@ class _Manager(pluggy.PluginManager):
 
 
 def _owner(module: object, info: PluginInfo) -> HookOwner:
-    """Return the owner. Raises `TypeError` or `ImportError` for what does not specify hooks as this core needs it."""
+    """Return the owner for a module. Raises `TypeError` or `ImportError` if it does not specify hooks for this core."""
     if not isinstance(module, ModuleType):
         raise TypeError(f"{info.target} is not a module")
     failure = version_mismatch(module)
