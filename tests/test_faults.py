@@ -187,8 +187,6 @@ def test_every_failed_call_is_retried_once(adapter: str) -> None:
     patient = RetryPolicy(
         max_retries=dict.fromkeys(ErrorCategory, 8) | {ErrorCategory.PERMANENT: 0}, base=0.01, cap=0.02
     )
-        max_retries=dict.fromkeys(ErrorCategory, 8) | {ErrorCategory.PERMANENT: 0}, base=0.01, cap=0.02
-    )
     seen = run(adapter, patient)
 
     assert {id: result.outcome for id, result in seen.results.items()} == {
