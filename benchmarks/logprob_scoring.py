@@ -43,7 +43,7 @@ from pydantic import SecretStr
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Message
 from karenina_local.server import POOL, ServerSettings
-from karenina_local.store import find
+from karenina_local.store import find_model
 from karenina_openai.client import Client
 from karenina_openai.conversion import to_wire
 from karenina_template.parsing_stage import EXTRACTION, parsing_request
@@ -110,7 +110,7 @@ class Judge:
     """A model on this machine that fills forms, and tells how likely each option was."""
 
     def __init__(self, name: str) -> None:
-        self._server = POOL.acquire(ServerSettings(find(name), slots=SLOTS, context=2048))
+        self._server = POOL.acquire(ServerSettings(find_model(name), slots=SLOTS, context=2048))
         address = self._server.address()
         model = ModelConfig(
             id="judge",

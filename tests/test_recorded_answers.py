@@ -33,7 +33,7 @@ def test_templates_without_a_judge_beat_string_matching_on_evouna() -> None:
 
 
 def test_a_local_judge_extracts_and_a_program_compares() -> None:
-    from karenina_local.pulling import pull
+    from karenina_local.download import pull
 
     pull("qwen2.5-coder-0.5b", "index")
     report, methods = agreement("nq301_openqa_eval", "--rows", "12")

@@ -121,13 +121,13 @@ class _LocalAgent:
         self._client = Client(model)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        from karenina_local.agent import SmallTalk
+        from karenina_local.agent import TextCallConversation
         from karenina_openai.agent import ChatConversation
 
         async def client() -> Any:
             return self._client
 
-        return await run_tool_loop(SmallTalk(ChatConversation(self._client, messages), client), options)
+        return await run_tool_loop(TextCallConversation(ChatConversation(self._client, messages), client), options)
 
     async def aclose(self) -> None:
         await self._client.aclose()

@@ -18,7 +18,7 @@ import pytest
 from claude_agent_sdk import CLIConnectionError
 from servers import recording_server
 
-from karenina_claude_agent_sdk.process import CLIProcess
+from karenina_claude_agent_sdk.cli_process import CLIProcess
 from karenina_core.models.ports import AgentOptions, Message, PortError, Tool, ToolCall, Turn
 from karenina_testing.contracts import MessagesAPI, Reply, ScriptedServer
 from karenina_toolkit.tool_loop import MOST_OF_A_TRACE, run_tool_loop

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_claude_agent_sdk.conversion import results_in, turn_of
-from karenina_claude_agent_sdk.events import PING, ServersError, events_of, read_reply
+from karenina_claude_agent_sdk.event_stream import PING, ServerReportedError, events_of, read_reply
 from karenina_core.models.ports import Message, ToolCall, Usage
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -76,7 +76,7 @@ def test_a_stream_may_be_late_and_come_in_parts() -> None:
     ],
 )
 def test_an_error_inside_a_good_reply_is_told_by_its_kind(raw: str) -> None:
-    with pytest.raises(ServersError, match="later") as caught:
+    with pytest.raises(ServerReportedError, match="later") as caught:
         read_reply(raw.encode())
     assert caught.value.kind == "overloaded_error"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_local.pulling import pull
+from karenina_local.download import pull
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from karenina_core.models.ports import (
     ToolCall,
     Usage,
 )
-from karenina_local.agent import LocalAgent, SmallTalk
+from karenina_local.agent import LocalAgent, TextCallConversation
 from karenina_openai.agent import ChatConversation
 from karenina_openai.client import Client
 from karenina_testing.contracts import AgentContract, Request
@@ -37,7 +37,9 @@ class Elsewhere:
         self._client = Client(model)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        return await run_tool_loop(SmallTalk(ChatConversation(self._client, messages), self._running), options)
+        return await run_tool_loop(
+            TextCallConversation(ChatConversation(self._client, messages), self._running), options
+        )
 
     async def aclose(self) -> None:
         await self._client.aclose()

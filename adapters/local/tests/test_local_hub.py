@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 import trustme
-from test_local_pull import MODEL, WHOLE, index
+from test_local_download import MODEL, WHOLE, index
 
 from karenina_local import hub
 from karenina_local.catalogue import CATALOGUE, CatalogueModel, HubFile
+from karenina_local.download import PullProgress, pull
 from karenina_local.errors import DigestMismatch, PullError
-from karenina_local.pulling import PullProgress, pull
 
 __all__ = ["index"]
 

@@ -7,7 +7,7 @@ import pytest
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_local.catalogue import CATALOGUE, model_named
 from karenina_local.errors import ModelMissing, UnknownModel
-from karenina_local.store import find, list_models, path_of, remove
+from karenina_local.store import find_model, list_models, path_of, remove
 
 
 def sparse(path: Path, size: int) -> None:
@@ -33,26 +33,26 @@ def test_parts_are_in_their_order() -> None:
 
 def test_a_missing_model_names_the_command_that_pulls_it(empty_folder: Path) -> None:
     with pytest.raises(ModelMissing, match=r"`karenina model pull qwen2\.5-coder-0\.5b`") as caught:
-        find("qwen2.5-coder-0.5b")
+        find_model("qwen2.5-coder-0.5b")
     assert isinstance(caught.value, AdapterConfigError)
 
 
 def test_an_unknown_name_is_met_with_the_nearest_known_one(empty_folder: Path) -> None:
     with pytest.raises(UnknownModel, match=r"did you mean smollm2-135m\?"):
-        find("smollm-135m")
+        find_model("smollm-135m")
 
 
 def test_a_file_of_another_size_is_damaged_and_not_used(empty_folder: Path) -> None:
     sparse(path_of(model_named("smollm2-135m")), 1000)
     with pytest.raises(ModelMissing, match="has 1000 bytes where smollm2-135m has 98362432: it is damaged"):
-        find("smollm2-135m")
+        find_model("smollm2-135m")
 
 
 def test_an_installed_model_is_listed_found_and_removed(empty_folder: Path) -> None:
     model = model_named("smollm2-135m")
     sparse(path_of(model), model.size)
     assert [state.model.name for state in list_models() if state.installed] == ["smollm2-135m"]
-    assert find("smollm2-135m") == empty_folder / model.file
+    assert find_model("smollm2-135m") == empty_folder / model.file
     assert remove("smollm2-135m")
     assert not remove("smollm2-135m")
     assert not any(state.installed for state in list_models())
@@ -61,7 +61,7 @@ def test_an_installed_model_is_listed_found_and_removed(empty_folder: Path) -> N
 def test_any_gguf_file_is_found_by_its_path(tmp_path: Path) -> None:
     mine = tmp_path / "mine.gguf"
     mine.write_bytes(b"GGUF and more")
-    assert find(str(mine)) == mine
+    assert find_model(str(mine)) == mine
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_a_path_that_is_no_gguf_file_is_refused(tmp_path: Path, name: str, conte
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ModelMissing, match=message):
-        find(str(path))
+        find_model(str(path))

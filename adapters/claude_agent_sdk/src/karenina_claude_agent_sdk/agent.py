@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from claude_agent_sdk import ToolResultBlock, UserMessage
 
-from karenina_claude_agent_sdk.cli import Setting
+from karenina_claude_agent_sdk.cli import CLISettings
+from karenina_claude_agent_sdk.cli_runs import CLIRunner, refuse_end
 from karenina_claude_agent_sdk.conversion import Wire, reply_of, results_in, results_of, to_wire
-from karenina_claude_agent_sdk.runs import Runner, refuse_end
-from karenina_claude_agent_sdk.served import served
+from karenina_claude_agent_sdk.tool_server import make_tool_server
 from karenina_core.models.ports import (
     NO_INFO,
     AgentOptions,
@@ -45,24 +45,24 @@ class ClaudeAgent:
     guards_calls: ClassVar[bool] = True
 
     def __init__(self, model: ModelConfig) -> None:
-        self._runner = Runner(model)
+        self._runner = CLIRunner(model)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """Let the agent work until it answers or meets a bound. Raises `PortError`, with the trace as its `partial`."""
         runner = self._runner
         own = runner.extra.tools if options.workspace is not None else ()
-        brought = self._brought(options, own)
+        brought = self._collect_tools(options, own)
         system, wire = to_wire(messages, tuple(brought))
         time = AgentClock(runner.where, options)
-        work = _AgentWork(runner, messages, time.options, tuple(brought))
-        setting = Setting(
+        work = _AgentTask(runner, messages, time.options, tuple(brought))
+        setting = CLISettings(
             runner.model_name,
             runner.extra,
             system,
             runner.thinking,
             folder=options.workspace,
             tools=own,
-            server=served(brought, work.fail),
+            server=make_tool_server(brought, work.fail),
         )
         return await time.limit(runner.run(setting, wire, work), work.reply)
 
@@ -70,7 +70,7 @@ class ClaudeAgent:
         """Close what is open."""
         await self._runner.aclose()
 
-    def _brought(self, options: AgentOptions, own: Sequence[str]) -> dict[str, Tool]:
+    def _collect_tools(self, options: AgentOptions, own: Sequence[str]) -> dict[str, Tool]:
         found: dict[str, Tool] = {}
         if options.workspace is not None and not options.workspace.is_dir():
             raise self._refused(f"the workspace {options.workspace} is no folder")
@@ -83,18 +83,18 @@ class ClaudeAgent:
         return PortError(f"{self._runner.where}: {why}", category=ErrorCategory.PERMANENT)
 
 
-class _AgentWork:
+class _AgentTask:
     """What the agent has done so far: the model's turns as they came, and what the CLI says of its tools."""
 
     def __init__(
-        self, runner: Runner, prompt: Sequence[Message], options: AgentOptions, brought: Sequence[str]
+        self, runner: CLIRunner, prompt: Sequence[Message], options: AgentOptions, brought: Sequence[str]
     ) -> None:
         self.end: asyncio.Future[AgentReply] = asyncio.get_running_loop().create_future()
         self.usage = Usage()
         self._runner = runner
         self._prompt = prompt
         self._options = options
-        self._brought = brought
+        self._run_tools = brought
         self._said: list[Message] = []
         self._results: list[dict[str, tuple[str, bool]]] = []  # of each turn: servers may use an id again
         self._finish_reason: FinishReason = "other"
@@ -107,13 +107,13 @@ class _AgentWork:
             if self.end.done():
                 return None
             try:
-                turn = await self._asked(request, headers)
+                turn = await self._request_turn(request, headers)
             except PortError as error:
                 self.end.set_exception(error)
                 return None
-            self._take(turn)
+            self._record_turn(turn)
             if turn.message.tool_calls and len(self._said) < self._options.max_turns:
-                return reply_of(turn, self._brought)
+                return reply_of(turn, self._run_tools)
             self.end.set_result(self.reply(limit_reached=bool(turn.message.tool_calls)))
             return None
 
@@ -122,14 +122,14 @@ class _AgentWork:
         if not self.end.done():
             self.end.set_exception(error)
 
-    def heard(self, message: claude_agent_sdk.Message) -> None:
+    def on_message(self, message: claude_agent_sdk.Message) -> None:
         """Keep what a tool said, which the next request would tell, too: there may be none."""
         refuse_end(message)
         if isinstance(message, UserMessage) and message.parent_tool_use_id is None:
             blocks = [block for block in message.content if isinstance(block, ToolResultBlock)]
             for block in blocks:
                 told = {"type": "tool_result", "tool_use_id": block.tool_use_id, "content": block.content}
-                self._hear(results_of([{**told, "is_error": bool(block.is_error)}]))
+                self._record_results(results_of([{**told, "is_error": bool(block.is_error)}]))
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
         """All of it, each result after the turn that called for it."""
@@ -142,23 +142,23 @@ class _AgentWork:
                     trace.append(Message.tool(text, call, is_error=failed))
         return AgentReply(tuple(trace), self.usage, limit_reached, self._finish_reason, self._model)
 
-    async def _asked(self, request: Wire, headers: Mapping[str, str]) -> Turn:
-        self._hear(results_in(request))
+    async def _request_turn(self, request: Wire, headers: Mapping[str, str]) -> Turn:
+        self._record_results(results_in(request))
         size = TraceSize()
         for message in self.reply().trace:
             size.add(self._runner.where, message)
 
         async def ask() -> Turn:
-            return await self._runner.upstream.post(request, headers, self._prompt)
+            return await self._runner.messages_client.post(request, headers, self._prompt)
 
         guard = self._options.guard
         return await (guard(ask, self.reply().trace) if guard is not None else ask())
 
-    def _hear(self, results: Mapping[str, tuple[str, bool]]) -> None:
+    def _record_results(self, results: Mapping[str, tuple[str, bool]]) -> None:
         if self._results:
             self._results[-1].update(results)
 
-    def _take(self, turn: Turn) -> None:
+    def _record_turn(self, turn: Turn) -> None:
         self._said.append(turn.message)
         self._results.append({})
         self.usage += turn.usage

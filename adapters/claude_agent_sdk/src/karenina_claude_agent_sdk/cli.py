@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ClaudeSDKError, ResultMessage
 
+from karenina_claude_agent_sdk.cli_process import CLIProcess
 from karenina_claude_agent_sdk.conversion import SERVER, Wire
-from karenina_claude_agent_sdk.process import CLIProcess
 from karenina_claude_agent_sdk.settings import ClaudeAgentExtra, cli_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class CLIError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class CLISettings:
     """What a run of the CLI is given.
 
     `folder` is where it works (an empty one where it is None); `bare` leaves out what the CLI tells an agent of its
@@ -79,7 +79,7 @@ class CLI:
     client: ClaudeSDKClient
     process: CLIProcess
 
-    async def talk(self, wire: Sequence[Wire]) -> AsyncGenerator[Message, None]:
+    async def converse(self, wire: Sequence[Wire]) -> AsyncGenerator[Message, None]:
         """Tell the CLI the conversation so far, and give what it says to its last message. Raises `CLIError`.
 
         The CLI takes one message after the other: what came before is told as history, which it does not answer.
@@ -88,12 +88,12 @@ class CLI:
             said = self.client.receive_messages()
             for entry in wire[:-1]:
                 asks = entry["role"] == "user"
-                await self._tell({**_told(entry), **({"shouldQuery": False} if asks else {})})
+                await self._tell({**_to_entry(entry), **({"shouldQuery": False} if asks else {})})
                 if asks:
                     async for message in said:
                         if isinstance(message, ResultMessage):
                             break
-            await self._tell(_told(wire[-1]))
+            await self._tell(_to_entry(wire[-1]))
             async for message in said:
                 yield message
         except (ClaudeSDKError, OSError) as error:
@@ -108,7 +108,7 @@ class CLI:
 
 
 @asynccontextmanager
-async def started(setting: Setting, url: str) -> AsyncIterator[CLI]:
+async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
     """A CLI whose model is at `url`, in a home of its own that goes with it. Raises `CLIError`."""
     home = Path(tempfile.mkdtemp(prefix="karenina-"))  # not in a thread: one that is cancelled would leave it there
     try:
@@ -135,14 +135,14 @@ async def started(setting: Setting, url: str) -> AsyncIterator[CLI]:
 
 
 async def _why(error: str, process: CLIProcess) -> str:
-    return "; it said: ".join(part for part in (error, await process.last_words()) if part)
+    return "; it said: ".join(part for part in (error, await process.read_error_output()) if part)
 
 
-def _told(entry: Wire) -> Wire:
+def _to_entry(entry: Wire) -> Wire:
     return {"type": entry["role"], "message": entry, "parent_tool_use_id": None, "session_id": ""}
 
 
-def _command(setting: Setting, home: Path) -> list[str]:
+def _command(setting: CLISettings, home: Path) -> list[str]:
     cli = cli_of(setting.extra)
     if cli is None:
         raise CLIError("there is none; install claude-agent-sdk from its wheel, or set extra.cli_path", lasting=True)
@@ -173,7 +173,7 @@ def _rule(tool: str) -> str | None:
     return tool if tool == _SHELL else None
 
 
-def _environment(setting: Setting, home: Path, folder: Path, url: str) -> dict[str, str]:
+def _environment(setting: CLISettings, home: Path, folder: Path, url: str) -> dict[str, str]:
     passed = {name: os.environ[name] for name in (*_PASSED, *setting.extra.pass_env) if name in os.environ}
     return {
         **passed,

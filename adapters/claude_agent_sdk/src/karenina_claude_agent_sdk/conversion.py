@@ -53,7 +53,8 @@ def turn_of(reply: Wire) -> Turn:
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         raise ValueError("its content is no list of blocks")
     blocks = [
-        {**block, "name": plain(block["name"])} if isinstance(block.get("name"), str) else block for block in content
+        {**block, "name": plain_tool_name(block["name"])} if isinstance(block.get("name"), str) else block
+        for block in content
     ]
     try:
         found = list(read([{"role": "assistant", "content": blocks}]))
@@ -90,7 +91,7 @@ def results_of(blocks: Sequence[Wire]) -> dict[str, tuple[str, bool]]:
     }
 
 
-def plain(name: str) -> str:
+def plain_tool_name(name: str) -> str:
     """The name of a tool as it is called outside the CLI."""
     return name.removeprefix(_PREFIX)
 

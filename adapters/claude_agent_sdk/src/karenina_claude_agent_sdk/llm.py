@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_claude_agent_sdk.cli import Setting
+from karenina_claude_agent_sdk.cli import CLISettings
+from karenina_claude_agent_sdk.cli_runs import CLIRunner, SingleReply
 from karenina_claude_agent_sdk.conversion import to_wire
-from karenina_claude_agent_sdk.runs import OneReply, Runner
 from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ class ClaudeAgentLLM:
     """The LLM port. Each call is a run of the CLI, which is given no tools and ends with the model's first reply."""
 
     def __init__(self, model: ModelConfig) -> None:
-        self._runner = Runner(model)
+        self._runner = CLIRunner(model)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """The model's reply to `messages`. Raises `PortError`."""
         runner = self._runner
         system, wire = to_wire(messages)
-        setting = Setting(runner.model_name, runner.extra, system, runner.thinking, bare=True)
-        turn = await runner.run(setting, wire, OneReply(runner, messages, {}))
+        setting = CLISettings(runner.model_name, runner.extra, system, runner.thinking, bare=True)
+        turn = await runner.run(setting, wire, SingleReply(runner, messages, {}))
         said = turn.message
         return LLMReply(said.content, turn.usage, turn.finish_reason, turn.model, said.reasoning)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_claude_agent_sdk.cli import Setting
+from karenina_claude_agent_sdk.cli import CLISettings
+from karenina_claude_agent_sdk.cli_runs import CLIRunner, SingleReply
 from karenina_claude_agent_sdk.conversion import to_wire
-from karenina_claude_agent_sdk.runs import OneReply, Runner
 from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class ClaudeAgentParser:
     """
 
     def __init__(self, model: ModelConfig) -> None:
-        self._runner = Runner(model)
+        self._runner = CLIRunner(model)
 
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
@@ -36,10 +36,10 @@ class ClaudeAgentParser:
         """The model's JSON for `messages`. Raises `PortError`."""
         runner = self._runner
         system, wire = to_wire(messages)
-        setting = Setting(runner.model_name, runner.extra, system, thinking="disabled", bare=True, schema=_STAND_IN)
+        setting = CLISettings(runner.model_name, runner.extra, system, thinking="disabled", bare=True, schema=_STAND_IN)
         tool = {"name": _TOOL, "description": "Gives the answer.", "input_schema": dict(schema)}
         forced = {"tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
-        turn = await runner.run(setting, wire, OneReply(runner, messages, forced))
+        turn = await runner.run(setting, wire, SingleReply(runner, messages, forced))
         filled = [call.arguments for call in turn.message.tool_calls if call.name == _TOOL]
         text = json.dumps(filled[0], ensure_ascii=False) if filled else turn.message.content
         return ParserReply(text, "tool", turn.usage, "stop" if filled else turn.finish_reason, turn.model)

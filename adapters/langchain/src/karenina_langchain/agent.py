@@ -66,7 +66,7 @@ class _Chat:
         """One reply of the chat model."""
         chosen = first and bool(self._first)
         if chosen not in self._runnables:
-            self._runnables[chosen] = self._offering(tools, **(self._first if chosen else {}))
+            self._runnables[chosen] = self._bind_tools(tools, **(self._first if chosen else {}))
         said = await self._client.ask(self._runnables[chosen], self._messages, list(self._sent))
         reply = from_langchain(said)
         return Turn(reply.message, reply.usage, reply.finish_reason, reply.model, wire=message_to_dict(said))
@@ -82,11 +82,11 @@ class _Chat:
         self._messages += results
         self._sent += to_langchain(results)
 
-    def _offering(self, tools: Mapping[str, Tool], **choice: Any) -> Runnable[Any, Any]:
+    def _bind_tools(self, tools: Mapping[str, Tool], **choice: Any) -> Runnable[Any, Any]:
         if not tools:
             return self._client.chat
         try:
-            return self._client.chat.bind_tools([_offer(tool) for tool in tools.values()], **choice)
+            return self._client.chat.bind_tools([_tool_schema(tool) for tool in tools.values()], **choice)
         except NotImplementedError:
             raise PortError(
                 f"{self._client.where}: LangChain's chat model of this provider cannot call tools; choose another "
@@ -95,6 +95,6 @@ class _Chat:
             ) from None
 
 
-def _offer(tool: Tool) -> dict[str, Any]:
+def _tool_schema(tool: Tool) -> dict[str, Any]:
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
     return {"type": "function", "function": function}

@@ -29,7 +29,7 @@ _OWNERS_HEADERS = ("openai-organization", "openai-project")
 _HEADERS_VARIABLES = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 
 
-def make(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
+def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
     """The chat model, which neither repeats nor remembers calls, and what closes its connections.
 
     Nothing is sent to LangSmith, unless the user's environment turns that on. Raises `AdapterConfigError`.
@@ -39,14 +39,14 @@ def make(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None
     provider = provider_of(model)
     try:
         if provider is None:
-            return _any(model)
+            return _other(model)
         return _anthropic(model) if provider.name == "anthropic" else _openai(model)
     except ImportError as error:
         raise AdapterConfigError(f"model {model.id!r}: {error.msg}") from None
     except (TypeError, ValueError) as error:  # pydantic's errors show what they were given
         raise AdapterConfigError(
             f"model {model.id!r}: LangChain's chat model refused its arguments ({type(error).__name__}"
-            f"{_places(error)}); see extra.parameters"
+            f"{_error_locations(error)}); see extra.parameters"
         ) from None
 
 
@@ -93,7 +93,7 @@ def _anthropic(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitabl
     return chat, http.aclose
 
 
-def _any(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
+def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
     """A provider of which nothing is known here: it gets what chat models of LangChain have in common."""
     from langchain.chat_models import init_chat_model
 
@@ -131,7 +131,7 @@ def _common(model: ModelConfig) -> dict[str, Any]:
     return found
 
 
-def where_of(model: ModelConfig) -> str:
+def describe_server(model: ModelConfig) -> str:
     """Return how errors name the model and its server."""
     base_url = base_url_of(model)
     return f"{model.display_string} at {redact_url(base_url)}" if base_url else model.display_string
@@ -151,7 +151,7 @@ def _http_settings(model: ModelConfig) -> dict[str, Any]:
         for name in unwanted:
             request.headers.pop(name, None)
 
-    bound = make_bounding_hook(httpx2.AsyncByteStream, where_of(model), ReplyBounds.of(model))
+    bound = make_bounding_hook(httpx2.AsyncByteStream, describe_server(model), ReplyBounds.of(model))
     loopback = is_loopback(urlsplit(base_url_of(model) or "").hostname or "")
     return {
         "verify": _tls(),
@@ -190,7 +190,7 @@ def _timeout(model: ModelConfig) -> float:
     return model.request_timeout or DEFAULT_TIMEOUT
 
 
-def _places(error: Exception) -> str:
+def _error_locations(error: Exception) -> str:
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage
 
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_langchain.chat_models import make, where_of
-from karenina_langchain.failures import cut_reply, port_error
+from karenina_langchain.chat_models import describe_server, make_chat_model
 from karenina_langchain.providers import provider_of
+from karenina_langchain.sdk_errors import find_truncated_reply, port_error
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_toolkit.reply_bounds import find_port_error
 from karenina_toolkit.reply_sanitizer import check_tool_call_count
@@ -35,9 +35,9 @@ class Client:
         self.extra = extra_of(model)
         self.provider = provider_of(model)
         self.base_url = base_url
-        self.where = where_of(model)
+        self.where = describe_server(model)
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
-        self.chat, self._close = make(model)
+        self.chat, self._close = make_chat_model(model)
         values = [key_of(model) or "", *(value.get_secret_value() for value in self.extra.headers.values())]
         self._secrets = [value for value in (*values, *find_secret_parts(base_url)) if len(value) > 3]
         self._closed = False
@@ -65,10 +65,10 @@ class Client:
         except Exception as error:
             if (refused := find_port_error(error)) is not None:
                 raise refused from None
-            cut = cut_reply(error)
+            cut = find_truncated_reply(error)
             if cut is None:
                 raise port_error(self.where, error, self._secrets, messages) from None
-            return _rebuilt(cut)
+            return _rebuild_message(cut)
         raw = said["raw"] if isinstance(said, dict) else said
         if isinstance(raw, AIMessage):
             check_tool_call_count(self.where, [*raw.tool_calls, *raw.invalid_tool_calls])
@@ -78,7 +78,7 @@ class Client:
             )
         return raw
 
-    def lacking(self, way: str) -> str:
+    def explain_unsupported(self, way: str) -> str:
         """What is told of a chat model that cannot be asked for JSON in this way at all."""
         return f"{self.where}: LangChain's chat model has no {way}; set extra.structured to auto or prompt"
 
@@ -89,7 +89,7 @@ class Client:
             await self._close()
 
 
-def _rebuilt(completion: Any) -> AIMessage:
+def _rebuild_message(completion: Any) -> AIMessage:
     """The message of a completion that the SDK read, and then refused to hand out."""
     reply = from_wire(completion)
     usage = reply.usage

@@ -71,7 +71,7 @@ def from_langchain(said: AIMessage) -> ChatReply:
     return ChatReply(message, _usage(said), reason, model if isinstance(model, str) else None)
 
 
-def arguments_of(said: AIMessage) -> str:
+def call_arguments(said: AIMessage) -> str:
     """The arguments of the tool that the model called, as JSON; of several calls all, as the core refuses to choose.
 
     What it said, where it called none.
@@ -79,10 +79,10 @@ def arguments_of(said: AIMessage) -> str:
     reply = from_langchain(said)
     if not reply.message.tool_calls:
         return reply.message.content
-    return "\n".join(_written(call.arguments) for call in reply.message.tool_calls)
+    return "\n".join(_dump_arguments(call.arguments) for call in reply.message.tool_calls)
 
 
-def _written(arguments: Mapping[str, Any]) -> str:
+def _dump_arguments(arguments: Mapping[str, Any]) -> str:
     unreadable = arguments.get(UNREADABLE_ARGUMENTS)
     if len(arguments) == 1 and isinstance(unreadable, str):
         return unreadable
@@ -112,7 +112,7 @@ def _to_langchain(message: Message) -> BaseMessage:
                 "type": "invalid_tool_call",
                 "id": call.id,
                 "name": call.name,
-                "args": _written(call.arguments),
+                "args": _dump_arguments(call.arguments),
                 "error": None,
             }
             for call in message.tool_calls

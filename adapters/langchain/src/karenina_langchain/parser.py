@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from karenina_core.models.ports import NO_INFO, CallInfo, Message, ParserReply, StructuredMode
 from karenina_langchain.client import Client
-from karenina_langchain.conversion import arguments_of, from_langchain, to_langchain
+from karenina_langchain.conversion import call_arguments, from_langchain, to_langchain
 from karenina_toolkit.structured.strict_schema import is_official, schema_name, strict_schema
 from karenina_toolkit.structured.structured_modes import MODES, ModeUnsupported, append_schema, with_best_mode
 
@@ -45,7 +45,7 @@ class LangchainParser:
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
         )
         reply = from_langchain(said)
-        text = arguments_of(said) if mode == "tool" else reply.message.content
+        text = call_arguments(said) if mode == "tool" else reply.message.content
         return ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
 
     async def aclose(self) -> None:
@@ -59,7 +59,7 @@ class LangchainParser:
         try:
             runnable = self._structured(mode, schema)
         except NotImplementedError:
-            raise ModeUnsupported(self._client.lacking(mode)) from None
+            raise ModeUnsupported(self._client.explain_unsupported(mode)) from None
         return await self._client.ask(runnable, messages, to_langchain(messages))
 
     def _structured(self, mode: StructuredMode, schema: Mapping[str, Any]) -> Runnable[Any, Any]:

@@ -30,7 +30,7 @@ ANTHROPIC: Final = Provider(
 )
 OPENROUTER: Final = Provider("openai", "langchain_openai", "https://openrouter.ai/api/v1", None, "OPENROUTER_API_KEY")
 
-_OWN: Final = {"openai": OPENAI, "anthropic": ANTHROPIC}
+_KNOWN: Final = {"openai": OPENAI, "anthropic": ANTHROPIC}
 _BEGINNINGS: Final = {
     "claude": "anthropic",
     "gpt-": "openai",
@@ -84,14 +84,16 @@ def provider_name(model: ModelConfig) -> str:
 
 def provider_of(model: ModelConfig) -> Provider | None:
     """What is known about the provider; None for one that LangChain's `init_chat_model` serves."""
-    return OPENROUTER if model.interface == "openrouter" else _OWN.get(provider_name(model))
+    return OPENROUTER if model.interface == "openrouter" else _KNOWN.get(provider_name(model))
 
 
-def missing(name: str) -> str | None:
+def explain_missing_package(name: str) -> str | None:
     """What is not installed of that which the provider `name` needs, with the line that installs it."""
-    if name in _OWN:
-        if find_spec(_OWN[name].package) is None:
-            return f'{_dashed(_OWN[name].package)} is not installed: pip install "karenina-langchain[{name}]"'
+    if name in _KNOWN:
+        if find_spec(_KNOWN[name].package) is None:
+            return (
+                f'{_distribution_name(_KNOWN[name].package)} is not installed: pip install "karenina-langchain[{name}]"'
+            )
         return None
     known = name in _PACKAGES
     package = _PACKAGES.get(name, f"langchain_{name}")
@@ -100,16 +102,16 @@ def missing(name: str) -> str | None:
     if known:
         return (
             f"the provider {name!r} needs packages that are not installed: "
-            f'pip install "karenina-langchain[others]" {_dashed(package)}'
+            f'pip install "karenina-langchain[others]" {_distribution_name(package)}'
         )
-    return f"there is no provider {name!r}{did_you_mean(name, sorted({*_OWN, *_PACKAGES}))}"
+    return f"there is no provider {name!r}{did_you_mean(name, sorted({*_KNOWN, *_PACKAGES}))}"
 
 
 def unavailable(interface: str) -> str | None:
     """Why no model of `interface` can be used, with the line that mends it."""
     if interface != "langchain":
-        return missing("openai")
-    if find_spec("langchain") is not None or any(find_spec(own.package) is not None for own in _OWN.values()):
+        return explain_missing_package("openai")
+    if find_spec("langchain") is not None or any(find_spec(own.package) is not None for own in _KNOWN.values()):
         return None
     return (
         'no provider is installed: pip install "karenina-langchain[openai]" or "karenina-langchain[anthropic]", '
@@ -117,5 +119,5 @@ def unavailable(interface: str) -> str | None:
     )
 
 
-def _dashed(package: str) -> str:
+def _distribution_name(package: str) -> str:
     return package.replace("_", "-")

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from karenina_core.models import adapters
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.from_files import FromFiles
-from karenina_langchain.providers import missing, provider_name, provider_of
+from karenina_langchain.providers import explain_missing_package, provider_name, provider_of
 from karenina_toolkit import endpoints
 from karenina_toolkit.urls import is_loopback
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 DEFAULT_TIMEOUT = 120.0
-_OURS = frozenset(
+_RESERVED = frozenset(
     {
         "model",
         "model_name",
@@ -40,7 +40,7 @@ _OURS = frozenset(
         "default_headers",
     }
 )
-_OURS_WITH = ("api_key", "api_base", "api_url", "base_url", "organization", "proxy")
+_RESERVED_ENDINGS = ("api_key", "api_base", "api_url", "base_url", "organization", "proxy")
 
 
 class LangchainExtra(endpoints.ToolLoopExtra):
@@ -53,9 +53,9 @@ class LangchainExtra(endpoints.ToolLoopExtra):
 
     @field_validator("parameters")
     @classmethod
-    def _not_ours(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+    def _not_reserved(cls, parameters: dict[str, Any]) -> dict[str, Any]:
         for name in parameters:
-            if name in _OURS or name.endswith(_OURS_WITH):
+            if name in _RESERVED or name.endswith(_RESERVED_ENDINGS):
                 raise ValueError(
                     f"parameters.{name} is set by Karenina; remove it, or use the model's own field for it"
                 )
@@ -115,7 +115,7 @@ def check(model: ModelConfig) -> None:
     """Refuse what would fail every item: a missing package or key, a bad URL or unknown settings."""
     extra = extra_of(model)
     name = provider_name(model)
-    reason = missing(name)
+    reason = explain_missing_package(name)
     if reason is not None:
         raise AdapterConfigError(f"model {model.id!r}: {reason}")
     if model.interface == "openrouter" and model.endpoint_base_url is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.models.adapters import AdapterConfigError, AdapterSpec
 from karenina_local.settings import LocalSettings, settings_of
-from karenina_local.store import find, is_catalogued
+from karenina_local.store import find_model, is_catalogued
 from karenina_toolkit.lazy_ports import LazyPorts
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def check(model: ModelConfig) -> None:
                 f"model {model.id!r} sets {name}, which the interface local does not have: it starts its own "
                 "server. Remove it, or use the interface openai"
             )
-    find(model.model_name)
+    find_model(model.model_name)
 
 
 def unavailable() -> str | None:

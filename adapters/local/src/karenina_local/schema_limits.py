@@ -34,7 +34,7 @@ def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) 
                 name: limit_schema(one, max_items=max_items, max_length=max_length) if isinstance(one, Mapping) else one
                 for name, one in limited[key].items()
             }
-    types = _types(limited)
+    types = _schema_types(limited)
     if "array" in types and "maxItems" not in limited:
         limited["maxItems"] = max(max_items, limited.get("minItems", 0))
     if "string" in types and not any(key in limited for key in _SETTLED):
@@ -42,6 +42,6 @@ def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) 
     return limited
 
 
-def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
+def _schema_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
     found = schema.get("type", ())
     return (found,) if isinstance(found, str) else tuple(found)

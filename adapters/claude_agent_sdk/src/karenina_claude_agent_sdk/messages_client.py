@@ -10,7 +10,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 
 from karenina_claude_agent_sdk.conversion import Wire, turn_of
-from karenina_claude_agent_sdk.events import ServersError, read_reply
+from karenina_claude_agent_sdk.event_stream import ServerReportedError, read_reply
 from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
 from karenina_toolkit.error_cures import cure_for_tls_error, read_page_text
@@ -46,7 +46,7 @@ _CATEGORY_OF_KIND: Final = {
 _KEPT_HEADERS: Final = ("anthropic-version", "anthropic-beta", "user-agent", "x-app")
 
 
-class Upstream:
+class MessagesClient:
     """Posts requests of the CLI. Made without I/O; connections are opened by the first request."""
 
     def __init__(self, model: ModelConfig) -> None:
@@ -86,7 +86,7 @@ class Upstream:
             raise web_page_error(self.where, page, self._secrets, prompt, _PATH_CURE)
         try:
             return turn_of(read_reply(raw))
-        except ServersError as error:
+        except ServerReportedError as error:
             shown = redact_text(f"{error.kind}: {error}", self._secrets, prompt)
             category = _CATEGORY_OF_KIND.get(error.kind, ErrorCategory.SERVER)
             raise PortError(f"{self.where} passed on an error, {shown}", category=category) from None
@@ -103,7 +103,7 @@ class Upstream:
 
     async def _post(self, body: bytes, headers: Mapping[str, str], prompt: Sequence[Message]) -> bytes:
         try:
-            async with self._opened().post(
+            async with self._get_session().post(
                 self._url, data=body, headers=headers, params={"beta": "true"}, proxy=self._proxy, allow_redirects=False
             ) as response:
                 pieces = response.content.iter_any()
@@ -132,7 +132,7 @@ class Upstream:
         said = f"{self.where}: {what} ({shown}){f'; {cure}' if cure else ''}"
         return PortError(said, category=category)
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _get_session(self) -> aiohttp.ClientSession:
         if self._closed:
             raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
         if self._session is None:

@@ -41,7 +41,7 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
         return status_error(where, status, headers, body, secrets, prompt, _CURES)
     passed_on = error.args[0] if error.args else None
     if isinstance(error, ValueError) and isinstance(passed_on, Mapping):
-        return _passed_on(where, passed_on, secrets, prompt)
+        return _gateway_error(where, passed_on, secrets, prompt)
     shown = redact_text(str(error), secrets, prompt)
     reason = f"{type(error).__name__}{f': {shown}' if shown else ''}"
     category = _category(error)
@@ -66,7 +66,7 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
     return PortError(f"{where}: the call failed ({reason})", category=category or ErrorCategory.PERMANENT)
 
 
-def cut_reply(error: Exception) -> Mapping[str, Any] | None:
+def find_truncated_reply(error: Exception) -> Mapping[str, Any] | None:
     """The completion that the openai SDK threw away because the model was cut short or filtered; else None."""
     if type(error).__name__ not in ("LengthFinishReasonError", "ContentFilterFinishReasonError"):
         return None
@@ -80,7 +80,9 @@ def cut_reply(error: Exception) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _passed_on(where: str, error: Mapping[str, Any], secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
+def _gateway_error(
+    where: str, error: Mapping[str, Any], secrets: Sequence[str], prompt: Sequence[Message]
+) -> PortError:
     """Gateways pass on a provider's error as a reply of status 200, with the real status inside."""
     code = error.get("code")
     shown = redact_text(str(error.get("message") or dict(error)), secrets, prompt)

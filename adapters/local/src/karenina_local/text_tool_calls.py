@@ -36,53 +36,55 @@ _DECODER: Final = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ParsedText:
     """A message taken apart: the text around the calls, and the calls, in their order, most of them without an id."""
 
     text: str
     calls: tuple[ToolCall, ...]
 
 
-def read_calls(text: str, known: Collection[str]) -> Written:
+def parse_tool_calls(text: str, known: Collection[str]) -> ParsedText:
     """The calls of the tools `known` in `text`, and the rest of it; all of it where it holds none."""
     tagged = list(_TAGGED.finditer(text))
     if tagged:
-        several = [_calls(found["body"], known) or _broken(found["body"], known).calls for found in tagged]
+        several = [
+            _parse_calls(found["body"], known) or _parse_incomplete(found["body"], known).calls for found in tagged
+        ]
         calls = tuple(call for one in several for call in one)
-        return Written(_TAGGED.sub("", text).strip(), calls) if all(several) else Written(text, ())
-    fenced = _last_fence(text)
+        return ParsedText(_TAGGED.sub("", text).strip(), calls) if all(several) else ParsedText(text, ())
+    fenced = _find_last_fence(text)
     if fenced is not None:
-        calls = _calls(fenced["body"], known)
+        calls = _parse_calls(fenced["body"], known)
         if calls:
-            return Written(text[: fenced.start()].strip(), calls)
+            return ParsedText(text[: fenced.start()].strip(), calls)
     for start in _BARE.finditer(text):
         if text[: start.start()].rstrip().endswith(_GOES_ON):
             continue
-        calls = _calls(text[start.end() :], known)
+        calls = _parse_calls(text[start.end() :], known)
         if calls:
-            return Written(text[: start.start()].strip(), calls)
-    broken = _broken(_FENCE_MARKS.sub("", text), known)
-    return broken if broken.calls else Written(text, ())
+            return ParsedText(text[: start.start()].strip(), calls)
+    broken = _parse_incomplete(_FENCE_MARKS.sub("", text), known)
+    return broken if broken.calls else ParsedText(text, ())
 
 
-def _last_fence(text: str) -> re.Match[str] | None:
+def _find_last_fence(text: str) -> re.Match[str] | None:
     """The fence with which `text` ends. An earlier one, with something behind it, is part of an answer."""
     opened = [place.start() for place in re.finditer(r"^[ \t]*```", text, re.MULTILINE)]
     return _FENCED.match(text, opened[-2]) if len(opened) >= 2 else None
 
 
-def _calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
+def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
     """The calls that `text` is; none where something else stands there too."""
     found: list[ToolCall] = []
     try:
-        for value in _values(text):
-            found += [_call(one, known) for one in (value if isinstance(value, list) else [value])]
+        for value in _parse_values(text):
+            found += [_parse_call(one, known) for one in (value if isinstance(value, list) else [value])]
     except (ValueError, RecursionError):
         return ()
     return tuple(found)
 
 
-def _values(text: str) -> Iterator[Any]:
+def _parse_values(text: str) -> Iterator[Any]:
     """The JSON values that `text` consists of. Raises `ValueError` for anything else."""
     place = 0
     while match := _NEXT.match(text, place):
@@ -90,13 +92,13 @@ def _values(text: str) -> Iterator[Any]:
         yield value
 
 
-def _call(value: object, known: Collection[str]) -> ToolCall:
+def _parse_call(value: object, known: Collection[str]) -> ToolCall:
     """The call that `value` is. Raises `ValueError`."""
     if not isinstance(value, Mapping):
         raise ValueError("no object")  # noqa: TRY004 - it is data from outside
     inner = value.get("function")
     if isinstance(inner, Mapping) and set(value) <= {"type", "id", "function"}:
-        return _call(inner, known)
+        return _parse_call(inner, known)
     given = [value[key] for key in _ARGUMENTS if key in value]
     name = value.get("name")
     if len(given) != 1 or not isinstance(name, str) or name not in known or not set(value) <= _BESIDE:
@@ -108,7 +110,7 @@ def _call(value: object, known: Collection[str]) -> ToolCall:
     return ToolCall(id if isinstance(id, str) else "", name, dict(arguments))
 
 
-def _broken(text: str, known: Collection[str]) -> Written:
+def _parse_incomplete(text: str, known: Collection[str]) -> ParsedText:
     """The calls that `text` begins with, where it then breaks off, and what is left of it; none where it does not."""
     found: list[ToolCall] = []
     place = 0
@@ -119,11 +121,11 @@ def _broken(text: str, known: Collection[str]) -> Written:
         except (ValueError, RecursionError):
             break
         try:
-            found.append(_call(value, known))
+            found.append(_parse_call(value, known))
         except (ValueError, RecursionError):
-            return Written(text, ())
+            return ParsedText(text, ())
     rest = text[place:].strip()
     begun = _BEGUN.match(rest)
     if begun is not None and begun["name"] in known:
-        return Written("", (*found, ToolCall("", begun["name"], {UNREADABLE_ARGUMENTS: rest[begun.end() :]})))
-    return Written(rest, tuple(found)) if rest.startswith("{") else Written(text, ())
+        return ParsedText("", (*found, ToolCall("", begun["name"], {UNREADABLE_ARGUMENTS: rest[begun.end() :]})))
+    return ParsedText(rest, tuple(found)) if rest.startswith("{") else ParsedText(text, ())

@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from karenina_claude_agent_sdk.cli import CLIError, Setting, started
+from karenina_claude_agent_sdk.cli import CLIError, CLISettings, start_cli
 from karenina_claude_agent_sdk.conversion import Wire
-from karenina_claude_agent_sdk.relay import Relay
+from karenina_claude_agent_sdk.messages_client import MessagesClient
+from karenina_claude_agent_sdk.model_proxy import ModelProxy
 from karenina_claude_agent_sdk.settings import extra_of
-from karenina_claude_agent_sdk.upstream import Upstream
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Work(Protocol[T]):
+class CLITask(Protocol[T]):
     """What a port wants of a run of the CLI."""
 
     @property
@@ -32,23 +32,23 @@ class Work(Protocol[T]):
     async def answer(self, request: Wire, headers: Mapping[str, str]) -> Wire | None:
         """The reply to a request of the CLI; None where the run is over."""
 
-    def heard(self, message: claude_agent_sdk.Message) -> None:
+    def on_message(self, message: claude_agent_sdk.Message) -> None:
         """Take what the CLI tells of its work."""
 
 
-class Runner:
+class CLIRunner:
     """Runs the CLI for one model. Made without I/O."""
 
     def __init__(self, model: ModelConfig) -> None:
         self.extra = extra_of(model)
         self.model_name = model.model_name or ""
-        self.upstream = Upstream(model)
-        self.where = self.upstream.where
+        self.messages_client = MessagesClient(model)
+        self.where = self.messages_client.where
         # Sampling parameters are refused for a model that thinks.
         self.thinking = self.extra.thinking or ("disabled" if model.temperature is not None else None)
-        self._relay = Relay()
+        self._model_proxy = ModelProxy()
 
-    async def run(self, setting: Setting, wire: Sequence[Wire], work: Work[T]) -> T:
+    async def run(self, setting: CLISettings, wire: Sequence[Wire], work: CLITask[T]) -> T:
         """Let the CLI work on the conversation until `work.end`. Raises `PortError`."""
         if not wire or wire[-1]["role"] != "user":
             raise PortError(
@@ -56,10 +56,10 @@ class Runner:
                 category=ErrorCategory.PERMANENT,
             )
         try:
-            await self._relay.start()
-            with self._relay.answering(work.answer) as url:
-                async with started(setting, url) as cli:
-                    await _until_the_end(cli.talk(wire), work)
+            await self._model_proxy.start()
+            with self._model_proxy.answering(work.answer) as url:
+                async with start_cli(setting, url) as cli:
+                    await _run_until_done(cli.converse(wire), work)
         except CLIError as error:
             raise PortError(
                 f"{self.where}: the Claude CLI failed: {error}",
@@ -69,15 +69,15 @@ class Runner:
 
     async def aclose(self) -> None:
         """Close what is open."""
-        await self._relay.aclose()
-        await self.upstream.aclose()
+        await self._model_proxy.aclose()
+        await self.messages_client.aclose()
 
 
-async def _until_the_end(said: AsyncGenerator[claude_agent_sdk.Message, None], work: Work[T]) -> None:
+async def _run_until_done(said: AsyncGenerator[claude_agent_sdk.Message, None], work: CLITask[T]) -> None:
     async def listen() -> None:
         async with aclosing(said) as messages:
             async for message in messages:
-                work.heard(message)
+                work.on_message(message)
 
     listening = asyncio.create_task(listen())
     try:
@@ -90,10 +90,10 @@ async def _until_the_end(said: AsyncGenerator[claude_agent_sdk.Message, None], w
         await asyncio.wait([listening])
 
 
-class OneReply:
+class SingleReply:
     """The work of the ports that want one reply of the model and no more: the CLI is not given it."""
 
-    def __init__(self, runner: Runner, prompt: Sequence[Message], fields: Wire) -> None:
+    def __init__(self, runner: CLIRunner, prompt: Sequence[Message], fields: Wire) -> None:
         self.end: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
         self._runner = runner
         self._prompt = prompt
@@ -103,14 +103,14 @@ class OneReply:
         """Ask the server once; what comes of it is the end."""
         if not self.end.done():
             try:
-                turn = await self._runner.upstream.post({**request, **self._fields}, headers, self._prompt)
+                turn = await self._runner.messages_client.post({**request, **self._fields}, headers, self._prompt)
             except PortError as error:
                 self.end.set_exception(error)
             else:
                 self.end.set_result(turn)
         return None
 
-    def heard(self, message: claude_agent_sdk.Message) -> None:
+    def on_message(self, message: claude_agent_sdk.Message) -> None:
         """Nothing but its end is of interest."""
         refuse_end(message)
 

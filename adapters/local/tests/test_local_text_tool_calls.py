@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import ToolCall
-from karenina_local.written_calls import read_calls
+from karenina_local.text_tool_calls import parse_tool_calls
 
 TOOLS = ("get_current_time", "list_files", "read_file", "search_files")
 NOTE: dict[str, Any] = {"path": "note.txt", "start_line": 1}
@@ -55,17 +55,17 @@ READ = [("read_file", {"path": "note.txt"})]
 
 
 def calls(text: str) -> list[tuple[str, dict[str, Any]]]:
-    return [(call.name, dict(call.arguments)) for call in read_calls(text, TOOLS).calls]
+    return [(call.name, dict(call.arguments)) for call in parse_tool_calls(text, TOOLS).calls]
 
 
 @pytest.mark.parametrize(("text", "wanted"), RECORDED)
 def test_what_real_models_wrote_is_read(text: str, wanted: list[tuple[str, dict[str, Any]]]) -> None:
     assert calls(text) == wanted
-    assert read_calls(text, TOOLS).text == ""
+    assert parse_tool_calls(text, TOOLS).text == ""
 
 
 def test_prose_before_a_call_stays_the_text_of_the_message() -> None:
-    found = read_calls(f"{LOOKING}\n\n```json\n{CALL}\n```", TOOLS)
+    found = parse_tool_calls(f"{LOOKING}\n\n```json\n{CALL}\n```", TOOLS)
     assert (found.text, found.calls) == (LOOKING, (ToolCall("", "read_file", {"path": "note.txt"}),))
 
 
@@ -125,7 +125,7 @@ def test_other_ways_to_write_a_call(text: str, wanted: list[tuple[str, dict[str,
     ],
 )
 def test_an_answer_that_holds_json_stays_an_answer(text: str) -> None:
-    found = read_calls(text, TOOLS)
+    found = parse_tool_calls(text, TOOLS)
     assert (found.text, found.calls) == (text, ())
 
 
@@ -142,7 +142,7 @@ def test_an_answer_that_holds_json_stays_an_answer(text: str) -> None:
 def test_a_call_that_breaks_off_is_a_call_whose_arguments_cannot_be_read(
     text: str, wanted: list[tuple[str, str | None]], left: str | None
 ) -> None:
-    found = read_calls(text, TOOLS)
+    found = parse_tool_calls(text, TOOLS)
     if left is None:
         assert [(call.name, list(call.arguments)) for call in found.calls] == [("read_file", ["_unreadable"])]
     else:
@@ -175,5 +175,5 @@ def test_whatever_the_arguments_they_come_back(
 
 @given(st.text())
 def test_text_without_a_known_name_is_never_a_call(text: str) -> None:
-    assert read_calls(text, ()).calls == ()
-    assert read_calls(text, ()).text == text
+    assert parse_tool_calls(text, ()).calls == ()
+    assert parse_tool_calls(text, ()).text == text

@@ -16,7 +16,7 @@ from typing import Final
 from aiohttp import web
 
 from karenina_claude_agent_sdk.conversion import Wire
-from karenina_claude_agent_sdk.events import PING, events_of
+from karenina_claude_agent_sdk.event_stream import PING, events_of
 
 _PING_SECONDS: Final = 10.0
 _LONGEST_REQUEST: Final = 256 * 2**20
@@ -25,7 +25,7 @@ Answer = Callable[[Wire, Mapping[str, str]], Awaitable[Wire | None]]
 """Gives the reply to a request of a CLI; None where it is to get none, because its run is over."""
 
 
-class Relay:
+class ModelProxy:
     """Answers the requests of runs of the CLI, each under an address of its own. Started by the first run."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Relay:
         asked = asyncio.ensure_future(answer(body, request.headers))
         try:
             if not body.get("stream"):
-                return web.json_response(await self._forever_unless(asked))
+                return web.json_response(await self._wait_for_reply(asked))
             return await self._stream(request, asked)
         finally:
             asked.cancel()
@@ -88,12 +88,12 @@ class Relay:
         await response.prepare(request)
         while not (await asyncio.wait([asked], timeout=_PING_SECONDS))[0]:
             await response.write(PING)
-        for event in events_of(await self._forever_unless(asked)):
+        for event in events_of(await self._wait_for_reply(asked)):
             await response.write(event)
         return response
 
     @staticmethod
-    async def _forever_unless(asked: asyncio.Future[Wire | None]) -> Wire:
+    async def _wait_for_reply(asked: asyncio.Future[Wire | None]) -> Wire:
         """The reply; where the CLI is to get none, wait until it is gone, which cancels this."""
         reply = await asked
         if reply is None:

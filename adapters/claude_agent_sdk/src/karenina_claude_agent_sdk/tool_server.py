@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from karenina_core.models.ports import Tool
 
 
-def served(tools: Mapping[str, Tool], lost: Callable[[PortError], None]) -> McpSdkServerConfig | None:
+def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None]) -> McpSdkServerConfig | None:
     """A server that offers `tools`; None where there are none. `lost` is called if a tool is gone.
 
     Calls are answered as those of all other adapters are, so that the same call fails in the same words everywhere.

@@ -14,7 +14,7 @@ _TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta":
 """The kinds of deltas that go on with a text of their block, and the name that it has there."""
 
 
-class ServersError(Exception):
+class ServerReportedError(Exception):
     """An error that a server reports inside a reply of status 200: `kind` is the API's own name for it."""
 
     def __init__(self, kind: str, message: str) -> None:
@@ -23,11 +23,14 @@ class ServersError(Exception):
 
 
 def read_reply(raw: bytes) -> Wire:
-    """The reply in a body, be it JSON or events. Raises `ServersError`, and `ValueError`, which says what is wrong."""
+    """Return the reply in a body, which is JSON or a stream of events.
+
+    Raises `ServerReportedError`, and `ValueError`, which says what is wrong.
+    """
     text = raw.decode("utf-8", "replace")
     if text.lstrip()[:1] in ("{", "[", '"', ""):
-        return _checked(_json(text))
-    return _put_together(text)
+        return _check_reply(_json(text))
+    return _assemble_reply(text)
 
 
 def events_of(reply: Wire) -> Iterator[bytes]:
@@ -36,7 +39,7 @@ def events_of(reply: Wire) -> Iterator[bytes]:
     head = {"id": "msg", "type": "message", "role": "assistant", "model": "", **reply}
     yield _event("message_start", message={**head, "content": [], "stop_reason": None, "usage": usage})
     for index, block in enumerate(reply["content"]):
-        empty, deltas = _streamed(block)
+        empty, deltas = _split_block(block)
         yield _event("content_block_start", index=index, content_block=empty)
         for delta in deltas:
             yield _event("content_block_delta", index=index, delta=delta)
@@ -54,7 +57,7 @@ def _event(kind: str, **fields: Any) -> bytes:
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
 
 
-def _streamed(block: Wire) -> tuple[Wire, list[Wire]]:
+def _split_block(block: Wire) -> tuple[Wire, list[Wire]]:
     kind = block.get("type")
     if kind == "text":
         return {**block, "text": ""}, [{"type": "text_delta", "text": block.get("text", "")}]
@@ -67,12 +70,12 @@ def _streamed(block: Wire) -> tuple[Wire, list[Wire]]:
     return block, []
 
 
-def _put_together(text: str) -> Wire:
+def _assemble_reply(text: str) -> Wire:
     reply: Wire | None = None
     ended = False
     written: dict[int, list[str]] = {}
     said: dict[tuple[int, str], list[str]] = {}
-    for data in _data_of(text):
+    for data in _event_data(text):
         event = _json(data)
         kind = event.get("type")
         if kind == "error":
@@ -84,7 +87,7 @@ def _put_together(text: str) -> Wire:
         elif kind == "content_block_start":
             reply["content"].append(dict(event["content_block"]))
         elif kind == "content_block_delta":
-            _go_on(reply["content"], event, written, said)
+            _collect_delta(reply["content"], event, written, said)
         elif kind == "message_delta":
             reply.update(event.get("delta") or {})
             reply["usage"] = {**(reply.get("usage") or {}), **(event.get("usage") or {})}
@@ -96,10 +99,10 @@ def _put_together(text: str) -> Wire:
         reply["content"][index][name] = "".join([str(reply["content"][index].get(name) or ""), *texts])
     for index, parts in written.items():
         reply["content"][index]["input"] = read_arguments("".join(parts))
-    return _checked(reply)
+    return _check_reply(reply)
 
 
-def _go_on(
+def _collect_delta(
     content: list[Wire], event: Wire, written: dict[int, list[str]], said: dict[tuple[int, str], list[str]]
 ) -> None:
     """Note what a delta adds; texts are joined at the end, as joining each would take the square of their number."""
@@ -115,14 +118,14 @@ def _go_on(
         said.setdefault((index, name), []).append(str(delta.get(name, "")))
 
 
-def _data_of(text: str) -> Iterator[str]:
+def _event_data(text: str) -> Iterator[str]:
     for event in text.replace("\r\n", "\n").split("\n\n"):
         lines = [line[5:].lstrip() for line in event.split("\n") if line.startswith("data:")]
         if lines:
             yield "\n".join(lines)
 
 
-def _checked(reply: Any) -> Wire:
+def _check_reply(reply: Any) -> Wire:
     if not isinstance(reply, dict):
         raise ValueError("it is no JSON object")  # noqa: TRY004 - what came is wrong, not its type in Python
     if isinstance(reply.get("error"), dict) and not reply.get("content"):
@@ -132,9 +135,9 @@ def _checked(reply: Any) -> Wire:
     return reply
 
 
-def _error(said: Wire) -> ServersError:
+def _error(said: Wire) -> ServerReportedError:
     error = said.get("error") or {}
-    return ServersError(str(error.get("type") or ""), str(error.get("message") or "no message"))
+    return ServerReportedError(str(error.get("type") or ""), str(error.get("message") or "no message"))
 
 
 def _json(text: str) -> Any:

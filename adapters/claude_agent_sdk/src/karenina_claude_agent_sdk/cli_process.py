@@ -90,7 +90,7 @@ class CLIProcess(Transport):
         """Whether the CLI runs."""
         return self._process is not None and self._process.returncode is None
 
-    async def last_words(self) -> str:
+    async def read_error_output(self) -> str:
         """The end of what the CLI wrote as an error, on one line; it is waited for a moment."""
         if self._watch is not None:
             await asyncio.wait([self._watch], timeout=_MOMENT)
@@ -102,19 +102,19 @@ class CLIProcess(Transport):
         watch, self._watch = self._watch, None
         if process is None:
             return
-        started = _descendants(process.pid)
+        started = _find_descendants(process.pid)
         if process.returncode is None:
             _end_group(process.pid)
             with suppress(ProcessLookupError):
                 process.kill()
         _end_all(started)
-        _end_all(_marked(self._mark))
+        _end_all(_find_marked(self._mark))
         if watch is not None:
             watch.cancel()
         await asyncio.shield(process.wait())
         if process.stdin is not None:
             process.stdin.close()
-        _end_all(_marked(self._mark))
+        _end_all(_find_marked(self._mark))
 
     async def _read_stderr(self, process: Process) -> None:
         while process.stderr is not None and (chunk := await process.stderr.read(_CHUNK)):
@@ -141,7 +141,7 @@ def _end_all(pids: set[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _descendants(pid: int) -> set[int]:
+def _find_descendants(pid: int) -> set[int]:
     """The processes that `pid` started, and those that they started; empty where the system does not say."""
     found: set[int] = set()
     left = [pid]
@@ -154,7 +154,7 @@ def _descendants(pid: int) -> set[int]:
     return found
 
 
-def _marked(mark: bytes) -> set[int]:
+def _find_marked(mark: bytes) -> set[int]:
     """The processes with `mark` in their environment: also those whose parents have ended."""
     found = set()
     for environ in _PROC.glob("[0-9]*/environ"):

@@ -1,8 +1,8 @@
-"""The child process that is llama.cpp: it takes its settings from its input, serves, and ends with its parent.
+"""The child process that runs llama.cpp: it reads its settings from its input, serves, and ends with its parent.
 
-Run as `python -m karenina_local.child`. The first line of its input is a JSON object with the settings; the one line
-that it writes to its output says where it listens. After that it waits for the end of its input, which comes when
-the parent closes it or dies, however it dies. What llama.cpp has to say goes to its error output.
+Run as `python -m karenina_local.server_main`. The first line of its input is a JSON object with the settings; it writes
+one line to its output, with the address of the server. After that it waits for the end of its input, which comes when
+the parent closes it or dies, for whatever reason. Messages of llama.cpp go to its error output.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> None:
     watcher = threading.Thread(target=_end_with_parent, daemon=True)
     watcher.start()
     try:
-        server = _serve(settings)
+        server = _start_server(settings)
     except RuntimeError:  # llama.cpp has said why
         sys.exit(1)
     address: str = server.listening_address
@@ -43,7 +43,7 @@ def _end_with_parent() -> None:
     os._exit(0)
 
 
-def _serve(settings: dict[str, Any]) -> Any:
+def _start_server(settings: dict[str, Any]) -> Any:
     xllamacpp = import_module("xllamacpp")  # it has no types
     params = xllamacpp.CommonParams()
     params.model.path = settings["model"]

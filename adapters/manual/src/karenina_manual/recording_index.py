@@ -22,7 +22,7 @@ _NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class Recording:
     """A recording as it was written, where that is, of which replicate (None: of all), and which model gave it."""
 
     value: Any
@@ -31,22 +31,22 @@ class Recorded:
     model: str | None = None
 
 
-class Missing(LookupError):
+class RecordingMissing(LookupError):
     """There is no recording for a question; the message says what was looked for and what there is."""
 
 
-class Index:
+class RecordingIndex:
     """All recordings of one source, which `name` names."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.count = 0
         self.models: set[str] = set()
-        self._by_id: dict[str, list[Recorded]] = {}
-        self._by_text: dict[str, list[Recorded]] = {}
+        self._by_id: dict[str, list[Recording]] = {}
+        self._by_text: dict[str, list[Recording]] = {}
         self._has_digests = False
 
-    def add(self, question_id: str | None, text: str | None, recorded: Recorded) -> None:
+    def add(self, question_id: str | None, text: str | None, recorded: Recording) -> None:
         """Take in one recording under its id, its question's text, or both.
 
         Raises `AdapterConfigError` for a recording of an unknown shape, and for a second, different one of the same
@@ -107,57 +107,59 @@ class Index:
             value = {_EXCHANGES: value}
         if value is None and "replicates" in row:
             value = {"replicates": row["replicates"]}
-        self.add(question_id, text, Recorded(opened(value) if extra.delimited else value, place, replicate, model))
+        self.add(
+            question_id, text, Recording(parse_headings(value) if extra.delimited else value, place, replicate, model)
+        )
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Iterator[str]:
         """Yield, in words, which questions of `asked` have no recorded answer, and which recordings have no question.
 
         `others` are questions that are not asked now: their recordings are not left over.
         """
-        left: dict[int, tuple[str, Recorded]] = {}
+        left: dict[int, tuple[str, Recording]] = {}
         for index in (self._by_id, self._by_text):
             for name, found in index.items():
                 for one in found:
                     left.setdefault(id(one), (name, one))
         questions: dict[str, bool] = {}
         for info in asked:
-            self._match(info, left)
-            questions[info.question_id] = questions.get(info.question_id, True) and self._has(info)
+            self._mark_used(info, left)
+            questions[info.question_id] = questions.get(info.question_id, True) and self._is_recorded(info)
         missing = [repr(id) for id, recorded in questions.items() if not recorded]
         if missing:
             have = "question has" if len(questions) == 1 else "questions have"
-            yield f"{len(missing)} of {len(questions)} {have} no recorded answer: {_some(missing)}"
+            yield f"{len(missing)} of {len(questions)} {have} no recorded answer: {_list_some(missing)}"
         for info in others:
             if not left:
                 break
-            self._match(info, left)
+            self._mark_used(info, left)
         if left:
             lines = "recording matches" if len(left) == 1 else "recordings match"
-            yield f"{len(left)} {lines} no question: {_some([self._named(*one) for one in left.values()])}"
+            yield f"{len(left)} {lines} no question: {_list_some([self._describe(*one) for one in left.values()])}"
 
-    def _match(self, info: CallInfo, left: dict[int, tuple[str, Recorded]]) -> None:
+    def _mark_used(self, info: CallInfo, left: dict[int, tuple[str, Recording]]) -> None:
         names = (info.question_id, digest_of(info.question)) if self._has_digests else (info.question_id,)
         by_name = (one for name in names for one in self._by_id.get(name, ()))
         for one in (*by_name, *self._by_text.get(info.question, ())):
             left.pop(id(one), None)
 
-    def _has(self, info: CallInfo) -> bool:
+    def _is_recorded(self, info: CallInfo) -> bool:
         try:
-            self._value(info.question_id, info.question, info.replicate)
-        except Missing:
+            self._find_value(info.question_id, info.question, info.replicate)
+        except RecordingMissing:
             return False
         return True
 
-    def _named(self, name: str, recorded: Recorded) -> str:
+    def _describe(self, name: str, recorded: Recording) -> str:
         place = recorded.place.removeprefix(f"{self.name}, ")
-        return f"{_short(name)} ({place})" if place.startswith(("line", "entry")) else _short(name)
+        return f"{_shorten(name)} ({place})" if place.startswith(("line", "entry")) else _shorten(name)
 
     def find(self, question_id: str, text: str, replicate: int) -> Answer:
-        """The recording for a question. Raises `Missing`."""
-        return _answer(self._value(question_id, text, replicate))
+        """The recording for a question. Raises `RecordingMissing`."""
+        return _to_answer(self._find_value(question_id, text, replicate))
 
-    def _value(self, question_id: str, text: str, replicate: int) -> Any:
-        sought = f"question {question_id!r}" + (f" ({_short(text)})" if text else "")
+    def _find_value(self, question_id: str, text: str, replicate: int) -> Any:
+        sought = f"question {question_id!r}" + (f" ({_shorten(text)})" if text else "")
         found = self._by_id.get(question_id) if question_id else None
         by_text = found is None
         if found is None:
@@ -166,42 +168,42 @@ class Index:
             found, by_text = self._by_id.get(digest_of(text)), False
         if not found:
             several = "recording" if self.count == 1 else "recordings"
-            raise Missing(
+            raise RecordingMissing(
                 f"no recorded answer for {sought} in {self.name}, which holds {self.count} {several}: add one with "
                 "this id or this question text"
             )
         chosen = [one for one in found if one.replicate == replicate] or [one for one in found if one.replicate is None]
         if not chosen:
             there = ", ".join(str(one.replicate) for one in found)
-            raise Missing(
+            raise RecordingMissing(
                 f"no recorded answer for replicate {replicate} of {sought} in {self.name}; there are: {there}"
             )
         first = chosen[0]
         if by_text and any(one.value != first.value for one in chosen):
-            raise Missing(
+            raise RecordingMissing(
                 f"{len(chosen)} different recorded answers for the text of {sought} in {self.name} "
                 f"({first.place} and others); give the questions the ids of the recordings"
                 + (", or pick one model with extra.model" if len({one.model for one in chosen}) > 1 else "")
             )
-        value = _of_replicate(first, replicate, sought)
+        value = _select_replicate(first, replicate, sought)
         if value is None:
-            raise Missing(f"the recorded answer for {sought} is null ({first.place})")
+            raise RecordingMissing(f"the recorded answer for {sought} is null ({first.place})")
         return value
 
 
-def _of_replicate(recorded: Recorded, replicate: int, sought: str) -> Any:
+def _select_replicate(recorded: Recording, replicate: int, sought: str) -> Any:
     value = recorded.value
     if isinstance(value, Mapping) and "replicates" in value:
         several = value["replicates"]
         if replicate > len(several):
-            raise Missing(
+            raise RecordingMissing(
                 f"no recorded answer for replicate {replicate} of {sought}: {recorded.place} has {len(several)}"
             )
         return several[replicate - 1]
     return value
 
 
-def _check_shape(recorded: Recorded) -> None:
+def _check_shape(recorded: Recording) -> None:
     value = recorded.value
     several = [value]
     if isinstance(value, Mapping) and "replicates" in value:
@@ -212,14 +214,14 @@ def _check_shape(recorded: Recorded) -> None:
         if one is None:
             continue
         try:
-            _answer(one)
+            _to_answer(one)
         except TraceFormatError as error:
             raise AdapterConfigError(
                 f"recordings {recorded.place}: neither text nor a list of messages: {error}"
             ) from None
 
 
-def _answer(value: Any) -> Answer:
+def _to_answer(value: Any) -> Answer:
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping) and isinstance(value.get(_EXCHANGES), list):
@@ -237,15 +239,15 @@ def is_digest(key: str) -> bool:
     return len(key) == 32 and not set(key) - set("0123456789abcdef")
 
 
-def opened(value: Any) -> Any:
+def parse_headings(value: Any) -> Any:
     """Return the messages of a text with headings, as the reference project writes conversations; else `value`."""
     return read_delimited(replace_surrogates(value)) if isinstance(value, str) and is_delimited(value) else value
 
 
-def _some(names: Sequence[str]) -> str:
+def _list_some(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:80] + "…")

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_manual.index import Index, Recorded, is_digest, opened
+from karenina_manual.recording_index import Recording, RecordingIndex, is_digest, parse_headings
 from karenina_toolkit import bounded_files
 from karenina_toolkit.value_limits import find_problem_in_json
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 _LINES = (".jsonl", ".ndjson")
 
 
-def read(path: Path, extra: ManualExtra) -> Index:
+def read_recordings(path: Path, extra: ManualExtra) -> RecordingIndex:
     """The recordings of `path`, read once for as long as the file does not change. Raises `AdapterConfigError`."""
     try:
         about = path.stat()
     except OSError as error:
         raise AdapterConfigError(f"recordings {path}: {error.strerror or error}; see manual_traces") from None
-    return _read(path.absolute(), about.st_mtime_ns, about.st_size, extra)
+    return _read_cached(path.absolute(), about.st_mtime_ns, about.st_size, extra)
 
 
 @lru_cache(maxsize=8)
-def _read(path: Path, _changed: int, _size: int, extra: ManualExtra) -> Index:
-    index = Index(str(path))
+def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra) -> RecordingIndex:
+    index = RecordingIndex(str(path))
     try:
         if path.suffix.lower() in _LINES:
             for place, row in _lines(path):
@@ -50,28 +50,28 @@ def _lines(path: Path) -> Iterator[tuple[str, Any]]:
         for number, line in enumerate(bounded_files.iter_lines(file, path), 1):
             if line.strip():
                 place = f"{path}, line {number}"
-                yield place, _loads(line, place)
+                yield place, _parse_json(line, place)
 
 
-def _add_json(path: Path, index: Index, extra: ManualExtra) -> None:
-    data = _loads(bounded_files.read_bytes(path), str(path))
+def _add_json(path: Path, index: RecordingIndex, extra: ManualExtra) -> None:
+    data = _parse_json(bounded_files.read_bytes(path), str(path))
     if isinstance(data, list):
         for number, row in enumerate(data, 1):
             index.add_row(f"{path}, entry {number}", row, extra)
     elif isinstance(data, Mapping):
         for key, value in data.items():
-            trace = opened(value) if extra.delimited or is_digest(key) else value
-            index.add(key, key, Recorded(trace, f"{path}, key {key!r}"))
+            trace = parse_headings(value) if extra.delimited or is_digest(key) else value
+            index.add(key, key, Recording(trace, f"{path}, key {key!r}"))
     else:
         raise AdapterConfigError(
             f"recordings {path}: it must be an object (id or question to recording) or a list of rows"
         )
 
 
-def _loads(raw: bytes, place: str) -> Any:
+def _parse_json(raw: bytes, place: str) -> Any:
     try:
         text = raw.decode("utf-8-sig")
-        found = json.loads(text, object_pairs_hook=_pairs)
+        found = json.loads(text, object_pairs_hook=_check_keys)
     except UnicodeDecodeError as error:
         raise AdapterConfigError(f"recordings {place}: not UTF-8 (byte {error.start})") from None
     except (ValueError, RecursionError) as error:
@@ -82,7 +82,7 @@ def _loads(raw: bytes, place: str) -> Any:
     return found
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         for key, value in pairs:
