@@ -193,7 +193,9 @@ def test_answers_that_nobody_could_judge_are_not_asked_for(recordings: Path) -> 
     done = karenina("run", written(GOOD, JUDGED), "--recordings", recordings)
 
     assert done.code == 2
-    assert "there is no judge, and ParseTemplate asks one for 1 of 2 questions ('judged' is the first)" in done.err
+    assert (
+        "no judge is configured, and ParseTemplate needs one for 1 of 2 questions (the first is 'judged')" in done.err
+    )
     assert "--judge" in done.err
     assert not Path("genes.results.jsonl").exists()
 

@@ -110,7 +110,7 @@ CASES: Final[dict[str, Case]] = {
         ("j", "k"),
     ),
     "replicate_count": Case((1, 3), lambda run: len(run.asked("answer_generation")), (1, 3)),
-    "parsing_only": Case((False, True), lambda run: "would be asked" in (run.error or ""), (False, True)),
+    "parsing_only": Case((False, True), lambda run: "would be called" in (run.error or ""), (False, True)),
     "run_name": Case(("one", None), lambda run: run.result.metadata.run_name, ("one", None)),
     "use_full_trace_for_template": Case(
         (False, True), lambda run: FOUND in run.texts("parsing"), (False, True), answering=AGENT

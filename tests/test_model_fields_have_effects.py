@@ -118,10 +118,10 @@ def test_an_unused_model_field_is_warned_about(field: str, role: str, caplog: py
     assert isinstance(result, dict)
     assert result["outcome"] == "correct"
     (warning,) = warned
-    assert f"{field} is set and has no effect" in warning
+    assert f"{field} is set but has no effect" in warning
     assert repr(role) in warning
 
 
 def test_servers_of_a_judge_without_tools_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     _, _, warned = seen("judge", {"mcp_urls_dict": SERVERS}, caplog)
-    assert [one for one in warned if "mcp_urls_dict is set and has no effect" in one]
+    assert [one for one in warned if "mcp_urls_dict is set but has no effect" in one]

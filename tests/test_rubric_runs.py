@@ -259,7 +259,10 @@ def test_an_interrupted_conversation_is_scored_completely_or_not_at_all(full: bo
     [
         ("template_only", '2 of 3 questions have rubric traits, which are not scored: .*"template_and_rubric"'),
         ("template_and_rubric", None),
-        ("rubric_only", "1 of 3 questions have no rubric traits, and rubric_only evaluates nothing else"),
+        (
+            "rubric_only",
+            "1 of 3 questions have no rubric traits, and the evaluation mode rubric_only evaluates",
+        ),
     ],
 )
 def test_traits_outside_the_evaluation_mode_are_warned_about(

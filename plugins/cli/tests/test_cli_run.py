@@ -208,7 +208,7 @@ def test_a_run_without_a_model_is_bad_input(tmp_path: Path) -> None:
     done = karenina("run", benchmark(tmp_path, "a"), plugins=asking())
 
     assert done.code == 2
-    assert "there is no model to ask" in done.err
+    assert "no answering model is configured" in done.err
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from karenina_engine.scheduling.garbage_collection import ENOUGH, rare_garbage_collection
+from karenina_engine.scheduling.garbage_collection import THRESHOLD, rare_garbage_collection
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def _own_threshold() -> Iterator[None]:
 def test_the_threshold_is_raised_and_put_back() -> None:
     gc.set_threshold(700, 10, 10)
     with rare_garbage_collection():
-        assert gc.get_threshold() == (ENOUGH, 10, 10)
+        assert gc.get_threshold() == (THRESHOLD, 10, 10)
     assert gc.get_threshold() == (700, 10, 10)
 
 
@@ -30,12 +30,12 @@ def test_blocks_that_overlap_put_back_what_the_first_one_found() -> None:
     one.__enter__()
     other.__enter__()
     one.__exit__(None, None, None)
-    assert gc.get_threshold()[0] == ENOUGH
+    assert gc.get_threshold()[0] == THRESHOLD
     other.__exit__(None, None, None)
     assert gc.get_threshold() == (700, 10, 10)
 
 
-@pytest.mark.parametrize("threshold", [0, ENOUGH + 1], ids=["off", "looks less often"])
+@pytest.mark.parametrize("threshold", [0, THRESHOLD + 1], ids=["off", "looks less often"])
 def test_a_collector_that_its_user_set_stays_as_it_is(threshold: int) -> None:
     gc.set_threshold(threshold)
     with rare_garbage_collection():

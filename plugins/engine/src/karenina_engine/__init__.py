@@ -1,1 +1,1 @@
-"""The run engine: model calls, costs, the journal, scheduling, runs without calls, and sets of results."""
+"""The run engine: model calls, costs, the journal, scheduling, offline work without calls, and results."""

@@ -1,4 +1,4 @@
-"""Execute a prepared run: collect its results, and write them to a file as they end."""
+"""Functions that execute a run session: write its results to a file as items end, and count or collect them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 OnResult = Callable[[VerificationResult], None]
 OnIndexedResult = Callable[[int, VerificationResult], None]
-"""Called with a result, and the place of its item in the matrix."""
+"""Called with the index of an item in the matrix, and its result."""
 
 logger = logging.getLogger("karenina")
 
@@ -33,13 +33,13 @@ async def execute_session(
     on_result: OnIndexedResult | None = None,
     computed: PrecomputedPart | None = None,
 ) -> Totals:
-    """Run, and count the results; none of them is kept here. With `output` each is written to that JSONL file.
+    """Execute the run and return the totals; results are not kept in memory.
 
-    Its first line names the distributions that the run was made with (`karenina_engine.results.header`). A result is
-    written as it ends, and at the end the file is in the order of the matrix. An earlier file of that name is kept
-    under another one, save where the same run wrote it, which goes on now: then all that it holds is written again.
-    `computed` is what `precompute_results` gave, if that was entered before. Raises `ConfigError` if the file cannot be
-    written.
+    With `output`, each result is written to that JSONL file when its item ends; at the end of the run the file is put
+    in the order of the matrix. The first line names the distributions of the run (`karenina_engine.results.header`). An
+    earlier file of that name is renamed, unless this run resumes the one that wrote it: then everything in it is
+    written again. `computed` is what `precompute_results` yielded, if the caller has entered it. Raises `ConfigError`
+    if the file cannot be written.
     """
     pairs = len(run.prepared.config.core.answering_models) * len(run.prepared.matrix.judges)
     totals = Totals(per_question=run.prepared.config.core.replicate_count, pairs=pairs)
@@ -50,12 +50,12 @@ async def execute_session(
         if file is not None:
             file.write(-1, header_line(run.distributions))
         async with aclosing(run.indexed_results(ready)) as results:
-            async for place, result, line in results:
+            async for index, result, line in results:
                 totals.add(result)
                 if file is not None:
-                    file.write(place, line if line is not None else result.model_dump_json())
+                    file.write(index, line if line is not None else result.model_dump_json())
                 if on_result is not None:
-                    on_result(place, result)
+                    on_result(index, result)
         if file is not None:
             file.put_in_order()
     return totals
@@ -64,11 +64,11 @@ async def execute_session(
 async def collect_results(
     run: RunSession, *, output: str | Path | None = None, on_result: OnResult | None = None
 ) -> VerificationResultSet:
-    """All results of a run, in the order of its matrix; see `execute_session`, which keeps none."""
+    """Return all results of a run, in the order of its matrix; see `execute_session`, which does not keep them."""
     found: list[tuple[int, VerificationResult]] = []
 
-    def keep(place: int, result: VerificationResult) -> None:
-        found.append((place, result))
+    def keep(index: int, result: VerificationResult) -> None:
+        found.append((index, result))
         if on_result is not None:
             on_result(result)
 
@@ -78,7 +78,7 @@ async def collect_results(
 
 
 def _result_file(run: RunSession, path: Path) -> ResultFile:
-    """The file for the results of a run, with room made for it."""
+    """Return the open file for the results of a run; an earlier one is set aside."""
     last = run.journal.last_command() if run.journal is not None else None
     goes_on = last is not None and is_same_run(last, run.command)
     moved = prepare_output(path, ours=run.journal.wrote if goes_on and run.journal is not None else None)

@@ -1,1 +1,1 @@
-"""Runs: preparing them, working through their items, executors and observers."""
+"""Runs: checks before a run, sessions, executors, observers, and pools of workers and processes."""

@@ -1,4 +1,4 @@
-"""Stages that the plugin selection leaves out although the configuration asks for them."""
+"""Stages that the plugin selection blocks although the configuration requests them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def blocked_stages(plugins: Plugins) -> list[Stage]:
-    """Return the stages that the selection leaves out, sorted by name, as far as something else has loaded them.
+    """Return the stages that the selection blocks, sorted by name, if their plugins are loaded anyway.
 
-    A plugin that `KARENINA_PLUGINS` leaves out as a whole is not imported, and its settings are not known either.
+    A plugin that `KARENINA_PLUGINS` blocks as a whole is not imported, and its settings are not known either.
     """
     named = [info for info in plugins.describe() if info.kind == "stage"]
     used = {info.name for info in named if info.state == "loaded"}
@@ -39,9 +39,9 @@ def blocked_stages(plugins: Plugins) -> list[Stage]:
 
 
 def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Iterator[str]:
-    """Yield a problem for each setting that is given, differs from its default, and belongs to a blocked plugin.
+    """Yield a problem for each given setting that differs from its default and belongs to a blocked plugin.
 
-    Settings of stages are not among them: whether a stage has an effect depends on the question.
+    Settings of stages are not included: whether a stage has an effect depends on the question.
     """
     observes_stages = {one.value.settings for one in active_plugins().of_kind("stage")}
     used = {model for model, _ in settings_models(plugins)} | observes_stages
@@ -52,7 +52,7 @@ def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Ite
 
 
 def requested_but_blocked(blocked: list[Stage], config: VerificationConfig, question: Question) -> Iterator[str]:
-    """Yield a problem for each blocked stage that would be in the plan because of a setting of its own."""
+    """Yield a problem for each blocked stage that one of its own settings would add to the plan."""
     for stage in blocked:
         slot = stage.slot
         if slot is not None and (
@@ -62,16 +62,16 @@ def requested_but_blocked(blocked: list[Stage], config: VerificationConfig, ques
         names = _requesting_settings(stage, config, question)
         if names:
             listed = ", ".join(names)
-            yield f"the stage {stage.name} is blocked under [plugins], and {listed} asks for it: change one of the two"
+            yield f"the stage {stage.name} is blocked under [plugins], and {listed} requests it: change one of the two"
 
 
 def _name(stage: object) -> str:
-    """Return the name of an offer, which may be anything."""
+    """Return the name of an offered object of any type, or an empty string."""
     return str(getattr(stage, "name", ""))
 
 
 def _requesting_settings(stage: Stage, config: VerificationConfig, question: Question) -> list[str]:
-    """Return the stage's own settings without which it would not be in the plan."""
+    """Return the stage's own settings that add it to the plan."""
     own = stage.settings.model_fields if stage.settings is not None else {}
     defaults = {name: setting.default for name, setting in all_settings().items() if name in own}
     given = {name: value for name, value in config.given().items() if name in defaults and value != defaults[name]}
@@ -84,7 +84,7 @@ def _requesting_settings(stage: Stage, config: VerificationConfig, question: Que
 
 
 def _includes(stage: Stage, config: VerificationConfig, question: Question, **changes: object) -> bool:
-    """Return whether the stage belongs into the plan, or would with these settings: what is refused belongs nowhere."""
+    """Return whether the plan includes the stage with these settings changed; False if they are refused."""
     try:
         return bool(stage.included(config.with_values(**changes) if changes else config, question))
     except (ConfigError, ValueError):

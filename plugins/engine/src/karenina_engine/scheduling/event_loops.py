@@ -1,4 +1,4 @@
-"""The event loop of a run: uvloop's where it is installed (the extra `fast`), else Python's own."""
+"""The event loop of a run: uvloop if it is installed (the extra `fast`), otherwise asyncio's own."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ T = TypeVar("T")
 
 
 def run_in_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """The result of a coroutine, in an event loop of its own, which is closed at the end.
+    """Run a coroutine in an event loop of its own, and return its result.
 
-    As `asyncio.run`, also on Ctrl-C; uvloop takes a tenth off what a run computes. It keeps time in milliseconds.
-    Raises `RuntimeError` where an event loop runs in this thread already.
+    This behaves like `asyncio.run`, also on Ctrl-C; uvloop saves a tenth of a run's computing time, and its clock has a
+    resolution of milliseconds. Raises `RuntimeError` if an event loop is running in this thread already.
     """
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(work())
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """What makes a loop; None stands for what `asyncio` takes by itself."""
+    """Return the factory of event loops; None stands for the default of asyncio."""
     try:
         import uvloop
     except ImportError:

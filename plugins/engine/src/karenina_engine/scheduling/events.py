@@ -1,4 +1,4 @@
-"""What observers are told."""
+"""The events that observers receive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A run begins: how many items it has, and under which configuration."""
+    """The start of a run with this number of items, under this configuration."""
 
     items: int
     config: VerificationConfig
@@ -22,7 +22,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """A run is over. `interrupted` where it was stopped before its last item, and `stopped` why, where it is known."""
+    """The end of a run. `interrupted`: it was stopped before its last item; `stopped`: the reason, if known."""
 
     summary: Summary
     seconds: float
@@ -32,21 +32,21 @@ class RunFinished:
 
 @dataclass(frozen=True, slots=True)
 class AnswerStarted:
-    """A model is about to be asked for one answer. The item has no judge."""
+    """The start of one answer, before the model is called. The item has no judge."""
 
     item: Item
 
 
 @dataclass(frozen=True, slots=True)
 class ItemStarted:
-    """One answer before one judge begins."""
+    """The start of an item: the evaluation of one answer by one judge."""
 
     item: Item
 
 
 @dataclass(frozen=True, slots=True)
 class StageStarted:
-    """A stage executes for an item (an answer's has no judge)."""
+    """The start of a stage for an item (the item of an answer stage has no judge)."""
 
     stage: str
     item: Item
@@ -54,6 +54,6 @@ class StageStarted:
 
 @dataclass(frozen=True, slots=True)
 class CallStarted:
-    """A model is about to be called: which, for what, and with which messages."""
+    """The start of a call: its model, its purpose and its messages."""
 
     call: Call

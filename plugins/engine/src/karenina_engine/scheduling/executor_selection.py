@@ -1,4 +1,4 @@
-"""The executors that plugins offer, and the one that a configuration names."""
+"""The executors that plugins offer, and the selection of the one that a configuration names."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from karenina_engine.scheduling.prepared_run import PreparedRun
 
 OWNER: Final = "karenina-engine"
-"""The distribution of `asyncio`."""
+"""The distribution that offers the executor `asyncio`."""
 
 
 def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
-    """Return the ways to work through a run, sorted by name, each with the distribution that offers it.
+    """Return the executors, sorted by name, each with the distribution that offers it.
 
-    `asyncio`, the engine's own, is always among them.
+    The engine's own, `asyncio`, is always among them.
     """
     found: list[tuple[Executor, str]] = [(AsyncioExecutor(), OWNER)]
     found += [(offer.value, offer.distribution) for offer in plugins.offers(karenina_executors)]
@@ -35,15 +35,15 @@ def select_executor(prepared: PreparedRun) -> Executor:
         chosen = find_executor(prepared.plugins, prepared.config.section(EngineSettings).executor)
     except PluginError as error:
         raise ConfigError([f"executor: {error}"]) from error
-    # A replay makes no call, so that other processes gain nothing, and here every missing reply has its reason.
+    # A replay makes no call, so other processes gain nothing; in this process the error names every missing reply.
     return chosen if not prepared.offline else AsyncioExecutor()
 
 
 def find_executor(plugins: Plugins, name: str) -> Executor:
     """Return the executor of that name.
 
-    Raises `PluginError` if there is none (with the distribution that has it, or the nearest name), if its plugin failed
-    to load, and if two distributions offer it.
+    Raises `PluginError` if there is none (naming the distribution that has it, or the nearest name), if its plugin
+    failed to load, and if two distributions offer it.
     """
     offered = offered_executors(plugins)
     found = [(one, owner) for one, owner in offered if one.name == name]

@@ -1,4 +1,4 @@
-"""Find those who observe a run."""
+"""Find the observers of a run among the plugins."""
 
 from __future__ import annotations
 
@@ -24,36 +24,40 @@ OBSERVER_HOOKS: Final[tuple[Callable[..., None], ...]] = tuple(
 
 
 def find_observers(plugins: Plugins, config: VerificationConfig | None = None) -> Observers:
-    """Return all observers of a run under `config`: plugins with such hooks, and what plugins offer for this run.
+    """Return all observers of a run under `config`: plugins with event hooks, and the observers that plugins offer.
 
-    Raises the `KareninaError` with which a plugin refuses the run, and `PluginError` for an observer that does not fit
-    the specifications.
+    Raises the `KareninaError` with which a plugin refuses the run, and `PluginError` if an observer does not match the
+    hook specifications.
     """
     found: Listeners = {}
-    _listen(found, plugins)
+    _add_hooks(found, plugins)
     for implementation in plugins.implementations(hookspecs.karenina_observers) if config is not None else ():
         owner = f"{implementation.distribution} {implementation.version}"
-        for observer in _offered(implementation, owner, config):
+        for observer in _offered_observers(implementation, owner, config):
             alone = Plugins(plugins.specifications)
             try:
                 alone.register(observer, distribution=implementation.distribution, version=implementation.version)
             except PluginError as error:
                 raise PluginError(f"an observer of {owner} cannot be used: {error}") from error
-            _listen(found, alone)
+            _add_hooks(found, alone)
     return Observers(found)
 
 
-def _listen(found: Listeners, plugins: Plugins) -> None:
+def _add_hooks(found: Listeners, plugins: Plugins) -> None:
     for hook in OBSERVER_HOOKS:
         for one in plugins.implementations(hook):
             found.setdefault(hook.__name__, []).append((f"{one.distribution} {one.version}", one.value))
 
 
-def _offered(found: Offer[Callable[..., Sequence[object]]], owner: str, config: object) -> Sequence[object]:
+def _offered_observers(found: Offer[Callable[..., Sequence[object]]], owner: str, config: object) -> Sequence[object]:
     try:
         return found.value(config=config) or ()
     except KareninaError:
         raise
     except Exception as error:
-        logger.warning("%s observes nothing: %s", owner, type_and_message(error))
+        logger.warning(
+            "the observers of %s could not be created, and the run goes on without them: %s",
+            owner,
+            type_and_message(error),
+        )
         return ()

@@ -1,4 +1,4 @@
-"""Have Python's garbage collector look less often while a run lasts."""
+"""Fewer passes of Python's garbage collector during a run."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-ENOUGH: Final = 20_000
-"""How many objects more than before there are when the collector looks for cycles: some megabytes."""
+THRESHOLD: Final = 20_000
+"""The number of new objects (some megabytes) after which the collector looks for cycles."""
 
 _lock = threading.Lock()
-_under_way = 0
-_before = (0, 0, 0)
+_active = 0
+_saved = (0, 0, 0)
 
 
 @contextmanager
 def rare_garbage_collection() -> Iterator[None]:
-    """While the block lasts, the collector begins when there are `ENOUGH` new objects, and not after 700.
+    """Let the collector start after `THRESHOLD` new objects in place of 700, inside the `with` block.
 
-    A run keeps the objects of all items that are under way, hardly any of which are cycles, and the collector would
-    look at them again and again, for a sixth of the time that a run computes. Blocks may overlap, in any threads: the
-    last one puts back what the first one found. A collector that is off, or looks less often, stays as it is.
+    A run holds the objects of all items in progress, with hardly any cycles, and the collector would scan them again
+    and again, for a sixth of the run's computing time. Blocks may overlap, in any threads: the last one to end restores
+    the thresholds that the first one found. A collector that is off, or runs less often, is not changed.
     """
-    global _under_way, _before
+    global _active, _saved
     with _lock:
-        if _under_way == 0:
-            _before = gc.get_threshold()
-            if 0 < _before[0] < ENOUGH:
-                gc.set_threshold(ENOUGH, *_before[1:])
-        _under_way += 1
+        if _active == 0:
+            _saved = gc.get_threshold()
+            if 0 < _saved[0] < THRESHOLD:
+                gc.set_threshold(THRESHOLD, *_saved[1:])
+        _active += 1
     try:
         yield
     finally:
         with _lock:
-            _under_way -= 1
-            if _under_way == 0:
-                gc.set_threshold(*_before)
+            _active -= 1
+            if _active == 0:
+                gc.set_threshold(*_saved)

@@ -1,4 +1,4 @@
-"""A result on its way from its item to whoever takes the results of a run."""
+"""A result with the index of its item in the matrix of a run."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 class IndexedResult(NamedTuple):
-    """A result, with its item's place in the matrix, from 0.
+    """A result, and the index of its item in the matrix, from 0 (`place`).
 
-    `line` is the JSON line of the result that the journal holds, so that a file of results takes the same line and
-    nobody writes it twice; None where no journal holds it.
+    `line` is the JSON line of the result in the journal, so that a result file can copy it and the result is serialized
+    once; None if it is in no journal.
     """
 
     place: int

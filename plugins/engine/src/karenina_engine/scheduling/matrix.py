@@ -1,11 +1,11 @@
 """The matrix of a run: question x answering model x replicate are answers, and each judge of an answer is an item.
 
-The order of the answers is that of the questions; all answers to one question stand together, then come those of the
-next. A judge's prompt begins alike for all of them (its instructions, the template's schema, the question), and a
-provider keeps the beginning of a prompt for some minutes: so the calls that share one follow one another. That they
-also leave in this order, whatever the answering models' speed, is because a call that waits for a place goes before
-those of later items (`karenina_engine.calls.concurrency_limits`). It also ends items that were begun before it begins
-others: the first results come early.
+Answers are in the order of the questions: all answers to one question come before those to the next. A judge's prompts
+for them begin alike (instructions, the template's schema, the question), and providers cache the beginning of a prompt
+for some minutes, so calls with the same beginning should follow one another. They also leave in this order, whatever
+the speed of the answering models, because a waiting call goes before those of later items
+(`karenina_engine.calls.concurrency_limits`). Items that have begun also end before others begin, so the first results
+come early.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All items of a run, never held at once."""
+    """All items of a run, generated one at a time."""
 
     questions: Sequence[Question]
     config: VerificationConfig
@@ -40,7 +40,7 @@ class Matrix:
 
     @property
     def per_question(self) -> int:
-        """How many items there are of each question."""
+        """The number of items of each question."""
         core = self.config.core
         return len(core.answering_models) * core.replicate_count * len(self.judges)
 
@@ -54,11 +54,11 @@ class Matrix:
 
     @property
     def answers(self) -> int:
-        """How many answers there are."""
+        """The number of answers."""
         return len(self) // len(self.judges)
 
     def part(self, orders: Iterable[int]) -> Iterator[AnswerTask]:
-        """The answers of these orders, which ascend. No other question is read."""
+        """Yield the answers with these orders, which must ascend. No other question is read."""
         models, replicates = self.config.core.answering_models, self.config.core.replicate_count
         at, question = -1, None
         for order in orders:

@@ -1,4 +1,4 @@
-"""Tell those who observe a run what happens in it. Where nobody listens, nothing is made and nothing is paid."""
+"""Dispatch of a run's events to its observers. An event without observers is not created."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 Listeners = dict[str, list[tuple[str, Callable[..., object]]]]
-"""By hook who listens, as distribution and version, and what to call with the hook's arguments."""
+"""The observers of each hook: distribution and version, and the function to call with the hook's arguments."""
 
 
 class Observers:
-    """All who observe one run, by hook. `karenina_engine.scheduling.find_observers` finds them.
+    """The observers of one run, by hook. `karenina_engine.scheduling.find_observers` finds them.
 
-    One that raises is warned about, and costs neither the others nor the run anything.
+    An observer that raises is logged as a warning; the run and the other observers go on.
     """
 
     def __init__(self, listeners: Listeners) -> None:
@@ -39,19 +39,19 @@ class Observers:
         self.observes_item_starts = "karenina_item_started" in self._listeners
 
     def observes(self, what: str) -> bool:
-        """Whether anybody wants to hear of the start or the end of a `run`, `answer`, `item`, `stage` or `call`."""
+        """Return whether an observer handles the start or the end of a `run`, `answer`, `item`, `stage` or `call`."""
         return any(f"karenina_{what}_{when}" in self._listeners for when in ("started", "finished"))
 
     def run_started(self, event: RunStarted) -> None:
-        """Tell that the run begins."""
+        """Report that the run begins."""
         self._notify("karenina_run_started", event=event)
 
     def run_finished(self, event: RunFinished) -> None:
-        """Tell that the run is over."""
+        """Report that the run has ended."""
         self._notify("karenina_run_finished", event=event)
 
     def answer_events(self, item: Item) -> AbstractContextManager[None]:
-        """Tell that an answer is got and judged in the `with` block."""
+        """Return a context manager that reports the start and the end of one answer's generation and evaluation."""
         return self._answer_events(item) if self.observes_answers else _NO_EVENTS
 
     @contextmanager
@@ -64,15 +64,15 @@ class Observers:
             self._notify("karenina_answer_finished", event=event)
 
     def item_started(self, event: ItemStarted) -> None:
-        """Tell that an item begins."""
+        """Report that an item begins."""
         self._notify("karenina_item_started", event=event)
 
     def item_finished(self, result: VerificationResult) -> None:
-        """Tell that an item has its result."""
+        """Report that an item has its result."""
         self._notify("karenina_item_finished", result=result)
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Report that a stage executes. What is returned reports its record; None if nothing listens."""
+        """Report that a stage executes. Return a function that reports its record, or None without observers."""
         if not self.observes_stages:
             return None
         event = StageStarted(stage, item)
@@ -83,7 +83,7 @@ class Observers:
         self._notify("karenina_stage_finished", event=event, record=record)
 
     def call_started(self, call: Call) -> Callable[[CallOutcome], None]:
-        """Report that a model is called. What is returned reports what became of the call."""
+        """Report that a model is called. Return a function that reports the outcome of the call."""
         event = CallStarted(call)
         self._notify("karenina_call_started", event=event)
         return partial(self._call_finished, event)
@@ -102,4 +102,4 @@ class Observers:
 _NO_EVENTS: Final = nullcontext()
 
 NO_OBSERVERS: Final = Observers({})
-"""A run that nobody observes."""
+"""Observers of a run without any."""

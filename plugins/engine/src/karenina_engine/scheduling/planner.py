@@ -1,4 +1,4 @@
-"""Plans of a run: asked once a question, kept by the set of stages, so that a run makes a handful."""
+"""The plan of each question. Plans are cached by their set of stages, so a run makes only a few."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
 
 _MAX_RECENT = 4096
-"""How many questions are remembered with their pipelines: one is looked up before the run, and several times while it
-is worked on."""
+"""The number of questions whose pipelines are cached: each is used before the run, and several times during it."""
 _MAX_SELECTION_KEYS = 1024
-"""How many different answers of the stages are remembered: a reason that names its question must not fill memory."""
+"""The most selection keys that are cached: a skip reason that names its question must not fill memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a run knows of its questions before it begins.
+    """Facts about the questions of a run, collected before it begins.
 
-    `stages` are those that look at questions then, by name, each with the places of the questions that it looks at;
-    `with_traits` is how many questions have rubric traits.
+    `stages` holds each stage that checks questions before a run, by name, with the indexes of the questions that it
+    checks; `with_traits` is the number of questions with rubric traits.
     """
 
     stages: Mapping[str, tuple[Stage, array[int]]]
@@ -41,7 +40,7 @@ class Survey:
 
 
 class Planner:
-    """Makes the plan of each question of one configuration."""
+    """A cache that makes the plan of each question under one configuration."""
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, observers: Observers = NO_OBSERVERS) -> None:
         self._config = config
@@ -63,11 +62,11 @@ class Planner:
         self._conflicts = [info.failure or "" for info in observes_stages if info.state == "conflict"]
 
     def plan(self, question: Question) -> Plan:
-        """The plan of `question`. Raises `PlanError`."""
+        """Return the plan of `question`. Raises `PlanError`."""
         return self.pipeline(question).plan
 
     def pipeline(self, question: Question) -> Pipeline:
-        """The pipeline of `question`, shared by all questions with the same stages. Raises `PlanError`."""
+        """Return the pipeline of `question`, shared by all questions with the same stages. Raises `PlanError`."""
         recent = self._recent.get(id(question))
         if recent is not None and recent[0]() is question:
             return recent[1]
@@ -87,30 +86,30 @@ class Planner:
         return known
 
     def survey(self, questions: Sequence[Question]) -> Survey:
-        """Return what is known of the questions before a run, after planning each.
+        """Plan every question, and return the facts that the checks before a run need.
 
-        It takes one pass, which holds none of them. Raises `PlanError`.
+        The questions are read once and not held. Raises `PlanError`.
         """
         found: dict[str, tuple[Stage, array[int]]] = {}
         with_traits = 0
-        looking: dict[Pipeline, list[tuple[Stage, array[int]]]] = {}
+        checking: dict[Pipeline, list[tuple[Stage, array[int]]]] = {}
         for place, question in enumerate(questions):
             pipeline = self.pipeline(question)
-            if pipeline not in looking:
+            if pipeline not in checking:
                 stages = [one.stage for one in pipeline.plan.stages]
-                looking[pipeline] = [
+                checking[pipeline] = [
                     found.setdefault(stage.name, (stage, array("L")))
                     for stage in stages
                     if type(stage).before_run is not Stage.before_run
                 ]
-            for stage, places in looking[pipeline]:
+            for stage, places in checking[pipeline]:
                 if stage.checks_question(self._config, question):
                     places.append(place)
             with_traits += bool(question.rubric) or bool(question.dynamic_rubric)
         return Survey(found, with_traits)
 
     def _selection_key(self, question: Question) -> Hashable:
-        """All that the selection asks about a question, as a key; None where a stage cannot say."""
+        """Return the results of all stage selection for a question as a cache key; None if a stage raises."""
         traits = [one for rubric in (question.rubric, question.dynamic_rubric) if rubric for one in rubric.traits]
         try:
             return (
@@ -118,10 +117,10 @@ class Planner:
                 frozenset([tuple([stage.scores(trait) for stage in self._scorers]) for trait in traits]),
             )
         except Exception:
-            return None  # the selection asks once more, and makes a problem of it
+            return None  # make_plan calls the stage again and reports the error
 
     def _make_pipeline(self, question: Question) -> Pipeline:
-        asked = [*requested_but_blocked(self._blocked, self._config, question)]
+        blocked = [*requested_but_blocked(self._blocked, self._config, question)]
         try:
             plan = make_plan(
                 self._offered,
@@ -132,9 +131,9 @@ class Planner:
                 known=self._plans,
             )
         except PlanError as error:
-            raise PlanError([*error.problems, *asked]) from error
-        if asked:
-            raise PlanError(asked)
+            raise PlanError([*error.problems, *blocked]) from error
+        if blocked:
+            raise PlanError(blocked)
         if id(plan) not in self._pipelines:
             limit = self._config.section(EngineSettings).item_timeout
             self._pipelines[id(plan)] = Pipeline(plan, self._observers, limit)
@@ -142,12 +141,12 @@ class Planner:
 
 
 def _comparable(answer: bool | Skip) -> bool | str:
-    """What a stage said, as something that is compared at once."""
+    """Return the result of `Stage.included` in a form that compares by value."""
     return answer.why if isinstance(answer, Skip) else answer
 
 
 class QuestionSubset(Sequence["Question"]):
-    """Some of `questions`, by their places among them. None of them is held."""
+    """A lazy view of some of the `questions`, by their indexes; it holds no question."""
 
     def __init__(self, questions: Sequence[Question], places: Sequence[int]) -> None:
         self._questions = questions

@@ -1,4 +1,4 @@
-"""What the engine itself offers to Karenina. The entry point names `plugin`."""
+"""The plugin of the engine; the entry point names `plugin`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """What the engine offers."""
+    """The hook implementations of the engine."""
 
     @staticmethod
     @hookimpl
     def karenina_settings() -> list[type[BaseModel]]:
-        """Return the settings of runs: limits, retries, money, and where and how the work is done."""
+        """Return the settings of runs: limits, retries, budget and prices, executor and journal."""
         from karenina_engine.scheduling.settings import EngineSettings
 
         return [EngineSettings]

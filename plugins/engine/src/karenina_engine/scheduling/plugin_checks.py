@@ -1,4 +1,4 @@
-"""What a run says about the installed plugins: those that it requires, those that cannot be used, and versions."""
+"""The checks of the installed plugins before a run: required, blocked and broken ones, and their versions."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ logger = logging.getLogger("karenina")
 
 
 def check_selection(plugins: Plugins, config: VerificationConfig) -> None:
-    """Check the `[plugins]` table against what is installed and against the rest of the configuration.
+    """Check the `[plugins]` table against the installed plugins and the rest of the configuration.
 
-    Raises `ConfigError` if a required plugin is not there or not usable, and if a setting belongs to a blocked one.
+    Raises `ConfigError` if a required plugin is missing or cannot be used, and if a setting belongs to a blocked one.
     """
-    problems = [problem for name in config.core.plugins.require for problem in _unmet(plugins, name)]
+    problems = [problem for name in config.core.plugins.require for problem in _requirement_problems(plugins, name)]
     problems += settings_without_effect(plugins, config)
     if problems:
         raise ConfigError(problems)
 
 
 def warn_about_plugins(plugins: Plugins) -> None:
-    """Warn of installed plugins that cannot be used, and so are left out, and of members from different releases."""
+    """Warn of installed plugins that are left out because they cannot be used, and of members of other releases."""
     _warn_of_broken(plugins)
     _warn_of_mixed_releases(plugins)
 
@@ -38,7 +38,7 @@ def warn_about_plugins(plugins: Plugins) -> None:
 def _warn_of_broken(plugins: Plugins) -> None:
     for owner, names, failure in broken_plugins(plugins):
         logger.warning(
-            "%s of %s cannot be used and %s left out: %s; repair or uninstall it, or block it: [plugins] block = [%s]",
+            "%s of %s cannot be used and %s left out: %s; fix or uninstall it, or block it: [plugins] block = [%s]",
             ", ".join(names),
             owner,
             "is" if len(names) == 1 else "are",
@@ -48,13 +48,13 @@ def _warn_of_broken(plugins: Plugins) -> None:
 
 
 def _warn_of_mixed_releases(plugins: Plugins) -> None:
-    """Warn of distributions of this project whose version is not the core's: only those of one release are tested."""
+    """Warn of members whose version differs from the core's, since only members of one release are tested together."""
     versions = loaded_distributions(plugins)
     release = versions.get(CORE)
     differing = [name for name, version in versions.items() if version != release and name in read_catalog()["members"]]
     if release is not None and differing:
         logger.warning(
-            "%s: not of the same release as karenina-core %s, and only one release is tested together; pip install %s",
+            "%s: not the release of karenina-core, %s; only members of one release are tested together: pip install %s",
             ", ".join(f"{name} {versions[name]}" for name in differing),
             release,
             " ".join(f"{name}=={release}" for name in differing),
@@ -62,7 +62,7 @@ def _warn_of_mixed_releases(plugins: Plugins) -> None:
 
 
 def broken_plugins(plugins: Plugins) -> list[tuple[str, list[str], str]]:
-    """Return the plugins that cannot be used: distribution with version, names, and the failure that they share."""
+    """Return the plugins that cannot be used: distribution with version, names, and their common failure."""
     found: dict[tuple[str, str], list[str]] = {}
     for info in plugins.describe():
         if info.state in ("failed", "conflict"):
@@ -78,8 +78,8 @@ def loaded_distributions(plugins: Plugins) -> dict[str, str]:
     return dict(sorted({info.distribution: info.version for info in found}.items()))
 
 
-def _unmet(plugins: Plugins, name: str) -> list[str]:
-    """Return why the plugin or distribution `name` is not there, or not wholly; nothing if it is."""
+def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
+    """Return why the required plugin or distribution `name` is missing or cannot be used; an empty list if it can."""
     found = plugins.describe()
     named = [info for info in found if info.is_named_in([name])]
     if not named:

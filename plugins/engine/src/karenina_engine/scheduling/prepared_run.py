@@ -1,4 +1,4 @@
-"""A prepared run: its items and settings, and what was found out about them before the first call."""
+"""A prepared run: its items, its settings, and the results of the checks before the first call."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
-    """A run that passed all checks and has not begun; a `RunSession` carries it out.
+    """A run that has passed all checks and has not begun; a `RunSession` executes it.
 
     `policy` replaces the retry settings of the configuration. `offline` says that no model may be called. `planner` and
-    `prices` remember the plans and prices that were looked up. `budget` is in picodollars.
+    `prices` cache the plans and prices that were looked up. `budget` is in picodollars.
     """
 
     matrix: Matrix
@@ -37,10 +37,10 @@ class PreparedRun:
     budget: int | None
 
     def __len__(self) -> int:
-        """Return how many items the run has."""
+        """Return the number of items of the run."""
         return len(self.matrix)
 
     def without_calls(self) -> PreparedRun:
-        """Return the same run without calls, observers and budget, for a process that only computes."""
+        """Return the same run without calls, observers and budget, for a process that only computes results."""
         planner = Planner(self.config, self.plugins)
         return replace(self, offline=True, observers=NO_OBSERVERS, planner=planner, budget=None)

@@ -1,4 +1,4 @@
-"""Questions as JSON, for executors that work in other processes."""
+"""Questions as JSON, for executors that run items in other processes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 def question_to_json(question: Question, trust: Trust) -> dict[str, Any]:
-    """Return JSON values from which another process makes the question; a template's class goes by its source.
+    """Return JSON values from which another process can build the question; a template's class is sent as source.
 
-    Raises `ValueError` for a class whose source is not available, or does not make the template by itself, and for a
-    function of a trait that runs only in this process.
+    Raises `ValueError` if the source of a class is not available, or does not build the template on its own, and if a
+    trait has a function that can run in this process only.
     """
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.callable_traits if rubric is not None else ():
             if trait.given is not None and trait.source is not None and not trust.covers(trait.source):
                 raise ValueError(
-                    f"the function of trait {trait.name!r} is not trusted in other processes: put it into a module "
+                    f"the function of trait {trait.name!r} is not trusted in other processes: move it to a module "
                     'that they can import, or pass trust="all"'
                 )
     values = question.model_dump(mode="json")

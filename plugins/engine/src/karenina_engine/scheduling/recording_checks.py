@@ -1,4 +1,4 @@
-"""Compare recorded answers with the questions of a run, before it begins."""
+"""The check, before a run, that recorded answers match the questions."""
 
 from __future__ import annotations
 
@@ -19,22 +19,24 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 _CURE = (
-    "give recordings the id or the text of their question; or run with what there is: --partial "
+    "give each recording the id or the text of its question; or run with the recordings that match: --partial "
     "(partial_recordings = true)"
 )
 
 
 def check_recordings(prepared: PreparedRun, benchmark: QuestionSource) -> None:
-    """Compare the recorded answers of a run with its questions.
+    """Check that every question has a recorded answer, and every recording a question.
 
-    Raises `ConfigError` if questions have no recording, or recordings no question; with `partial_recordings`, warns.
+    Raises `ConfigError` with the mismatches; with `partial_recordings`, logs them as warnings.
     """
     config, questions = prepared.config, prepared.matrix.questions
     problems: list[str] = []
     for model in config.core.answering_models:
         mismatches = find_adapter(prepared.plugins, model.interface).spec.mismatches
         if mismatches is not None:
-            problems += mismatches(model, _infos(questions, config.core.replicate_count), _others(benchmark, questions))
+            problems += mismatches(
+                model, _call_infos(questions, config.core.replicate_count), _unselected(benchmark, questions)
+            )
     if not problems:
         return
     if not config.section(EngineSettings).partial_recordings:
@@ -43,11 +45,11 @@ def check_recordings(prepared: PreparedRun, benchmark: QuestionSource) -> None:
         logger.warning("%s", problem)
 
 
-def _infos(questions: Iterable[Question], replicates: int = 1) -> Iterator[CallInfo]:
+def _call_infos(questions: Iterable[Question], replicates: int = 1) -> Iterator[CallInfo]:
     for question in questions:
         for replicate in range(1, replicates + 1):
             yield CallInfo(question_id=question.id, question=question.question, replicate=replicate)
 
 
-def _others(benchmark: QuestionSource, questions: Sequence[Question]) -> Iterator[CallInfo]:
-    return _infos(benchmark) if len(questions) < len(benchmark) else iter(())
+def _unselected(benchmark: QuestionSource, questions: Sequence[Question]) -> Iterator[CallInfo]:
+    return _call_infos(benchmark) if len(questions) < len(benchmark) else iter(())

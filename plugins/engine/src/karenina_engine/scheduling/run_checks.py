@@ -1,4 +1,4 @@
-"""Prepare a run: check, before the first call, for everything that would fail every item."""
+"""The checks before a run, which find everything that would fail every item before the first call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from karenina_engine.scheduling.plugin_checks import check_selection, warn_about
 from karenina_engine.scheduling.prepared_run import PreparedRun
 from karenina_engine.scheduling.settings import EngineSettings
 from karenina_engine.scheduling.stage_checks import check_configuration, check_stages
-from karenina_engine.scheduling.unused_fields import warn_of_unused_fields
+from karenina_engine.scheduling.unused_fields import warn_about_unused_fields
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -42,17 +42,17 @@ def make_prepared_run(
     policy: RetryPolicy | None = None,
     offline: bool = False,
 ) -> PreparedRun:
-    """Return a run over these questions, after checking for everything that would fail every item.
+    """Check a run over these questions for everything that would fail every item, and return it prepared.
 
     Raises `ConfigError` if a model cannot be used, and `PlanError` if a question has no plan.
     """
     core, settings = config.core, config.section(EngineSettings)
     check_selection(plugins, config)
     if not questions:
-        raise ConfigError(["there is no question to ask: add some to the benchmark, or widen the choice of ids"])
+        raise ConfigError(["no question is selected: add questions to the benchmark, or select other ids"])
     if not core.answering_models:
         cure = "set answering_models (--answering), or give recorded answers (--recordings)"
-        raise ConfigError([f"there is no model to ask: {cure}"])
+        raise ConfigError([f"no answering model is configured: {cure}"])
     check_models(
         plugins,
         [("answering model", model) for model in core.answering_models]
@@ -60,14 +60,14 @@ def make_prepared_run(
         offline=offline,
     )
     if core.parsing_only:
-        _refuse_live(plugins, core.answering_models)
+        _require_recorded(plugins, core.answering_models)
     check_configuration(plugins, config)
-    seen_by = find_observers(plugins, config)
-    planner = Planner(config, plugins, seen_by)
+    observers = find_observers(plugins, config)
+    planner = Planner(config, plugins, observers)
     survey = planner.survey(questions)
-    _warn_of_traits(config, len(questions), survey.with_traits)
+    _warn_about_traits(config, len(questions), survey.with_traits)
     needs = check_stages(plugins, config, questions, trust, survey.stages, offline=offline)
-    warn_of_unused_fields(plugins, config, needs)
+    warn_about_unused_fields(plugins, config, needs)
     named = [need.model for need in needs]
     prices = PriceTable(plugins, settings.prices)
     budget = _budget(settings, prices, [*core.answering_models, *core.parsing_models, *named]) if not offline else None
@@ -78,7 +78,7 @@ def make_prepared_run(
         trust=trust,
         policy=policy,
         offline=offline,
-        observers=seen_by,
+        observers=observers,
         planner=planner,
         prices=prices,
         budget=budget,
@@ -87,13 +87,13 @@ def make_prepared_run(
     executor.check(prepared)
     warn_about_plugins(plugins)
     if settings.budget is not None and not executor.keeps_budgets:
-        why = f"the executor {settings.executor!r} does not keep to a budget"
+        why = f"the executor {settings.executor!r} does not support a budget"
         raise ConfigError([f'{why}: remove the budget, or set executor = "{AsyncioExecutor.name}"'])
     return prepared
 
 
 def _budget(settings: EngineSettings, prices: PriceTable, models: Sequence[ModelConfig]) -> int | None:
-    """Look up what the models cost, and return the budget, if there is one. Raises `ConfigError`."""
+    """Look up the prices of the models, and return the budget in picodollars, if one is set. Raises `ConfigError`."""
     found = {model.id: prices.price(model) for model in models}
     unknown = {id: price.why for id, price in found.items() if price.tariff is None or price.assumed}
     if settings.budget is None:
@@ -103,8 +103,8 @@ def _budget(settings: EngineSettings, prices: PriceTable, models: Sequence[Model
     return to_picodollars(settings.budget)
 
 
-def _warn_of_traits(config: VerificationConfig, questions: int, with_traits: int) -> None:
-    """Warn of traits that the evaluation mode does not score, and of questions that it would need traits for."""
+def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: int) -> None:
+    """Warn of traits that the evaluation mode does not score, and of questions that lack traits under `rubric_only`."""
     mode = config.core.evaluation_mode
     if mode == "template_only" and with_traits:
         logger.warning(
@@ -113,26 +113,26 @@ def _warn_of_traits(config: VerificationConfig, questions: int, with_traits: int
             with_traits,
             questions,
         )
-    bare = questions - with_traits
-    if mode == "rubric_only" and bare:
+    without_traits = questions - with_traits
+    if mode == "rubric_only" and without_traits:
         logger.warning(
-            "%d of %d questions have no rubric traits, and rubric_only evaluates nothing else: their answers are "
-            "recorded and not judged; give them traits, or set another evaluation_mode",
-            bare,
+            "%d of %d questions have no rubric traits, and the evaluation mode rubric_only evaluates nothing else: "
+            "their answers are recorded but not judged; add traits, or set another evaluation_mode",
+            without_traits,
             questions,
         )
 
 
-def _refuse_live(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
-    """Refuse models that would be asked in a run that only judges answers of earlier. Raises `ConfigError`."""
+def _require_recorded(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
+    """Raise `ConfigError` for models that would be called in a run that only judges recorded answers."""
     live = [model for model in models if not find_adapter(plugins, model.interface).spec.recorded]
     if live:
         recorded = ", ".join(sorted(one.spec.interface for one in registered_adapters(plugins) if one.spec.recorded))
         raise ConfigError(
             [
-                f"parsing_only is true, and the answering model {model.id!r} would be asked: its interface "
+                f"parsing_only is true, but the answering model {model.id!r} would be called: its interface "
                 f"{model.interface!r} does not replay recordings; "
-                + (f"give recorded answers ({recorded}), or" if recorded else "no installed adapter does;")
+                + (f"give recorded answers ({recorded}), or" if recorded else "no installed adapter replays them;")
                 + " set parsing_only = false"
                 for model in live
             ]

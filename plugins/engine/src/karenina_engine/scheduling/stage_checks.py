@@ -1,4 +1,4 @@
-"""What the stages of a run look at before anything is asked."""
+"""The checks of a run's stages before the first call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check_configuration(plugins: Plugins, config: VerificationConfig) -> None:
-    """Have every installed stage look at the configuration once (`Stage.before_any_run`).
+    """Let every installed stage check the configuration (`Stage.before_any_run`).
 
     Raises `ConfigError` with all problems.
     """
@@ -49,17 +49,17 @@ def check_stages(
     *,
     offline: bool = False,
 ) -> list[ModelNeed]:
-    """Ask each stage once for what would fail its items (`Stage.before_run`), and check the models that it names.
+    """Let each stage check what would fail its items (`Stage.before_run`), and check the models that it needs.
 
-    `survey` says which of the questions each stage looks at (`Planner.survey`). Returns the models that stages name,
-    with what they need them for. Raises `ConfigError` with all problems.
+    `survey` holds the questions that each stage checks (`Planner.survey`). Returns the models that stages need, with
+    the roles and ports that they need them for. Raises `ConfigError` with all problems.
     """
     problems: list[str] = []
     found: list[ModelNeed] = []
     for name, (stage, places) in survey.items():
-        asked = questions if len(places) == len(questions) else QuestionSubset(questions, places)
+        checked = questions if len(places) == len(questions) else QuestionSubset(questions, places)
         try:
-            needs = list(stage.before_run(config, asked, trust))
+            needs = list(stage.before_run(config, checked, trust))
         except ConfigError as error:
             problems += error.problems
         except ValueError as error:
@@ -67,22 +67,22 @@ def check_stages(
         else:
             models = [need for need in needs if isinstance(need, ModelNeed)]
             problems += [need.problem for need in needs if isinstance(need, ServiceNeed) and not offline]
-            problems += _unmet(plugins, config, name, models, offline=offline)
+            problems += _model_problems(plugins, config, name, models, offline=offline)
             found += models
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     return found
 
 
-def _unmet(
+def _model_problems(
     plugins: Plugins, config: VerificationConfig, name: str, needs: Sequence[ModelNeed], *, offline: bool
 ) -> list[str]:
-    """What is wrong with the models that a stage needs. Those of the configuration are known to be usable."""
-    usual = (*config.core.answering_models, *config.core.parsing_models)
+    """Return the problems of the models that a stage needs; those of the configuration have been checked already."""
+    configured = (*config.core.answering_models, *config.core.parsing_models)
     problems: list[str] = []
     for need in needs:
         try:
-            if not any(need.model is model for model in usual):
+            if not any(need.model is model for model in configured):
                 check_models(plugins, [(need.role, need.model)], offline=offline)
         except ConfigError as error:
             problems += error.problems
@@ -92,10 +92,10 @@ def _unmet(
 
 
 def missing_ports(role: str, model: ModelConfig, stage: str, plugins: Plugins, ports: Set[str]) -> list[str]:
-    """Return which of the ports that a stage calls the model does not have, a sentence each."""
+    """Return a problem for each port that a stage calls and the model does not have."""
     return [
         f"{role} {model.id!r}: {stage} needs the {port} port, which the adapter {model.interface!r} "
-        f"does not have{_who_has(plugins, port)}"
+        f"does not have{_adapters_with_port(plugins, port)}"
         for port in sorted(ports - set(ports_of(plugins, model)))
     ]
 
@@ -105,8 +105,8 @@ def ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
     return find_adapter(plugins, model.interface).spec.ports
 
 
-def _who_has(plugins: Plugins, port: str) -> str:
+def _adapters_with_port(plugins: Plugins, port: str) -> str:
     able = sorted(
         one.spec.interface for one in registered_adapters(plugins) if port in one.spec.ports and not one.spec.recorded
     )
-    return f"; these have it: {', '.join(able)}" if able else "; no installed adapter has it"
+    return f"; these adapters have it: {', '.join(able)}" if able else "; no installed adapter has it"

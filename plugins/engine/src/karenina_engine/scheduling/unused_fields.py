@@ -1,4 +1,4 @@
-"""Warnings of fields of models that are set and change nothing in this run."""
+"""Warnings about model fields that are set and have no effect in this run."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ _OF_AGENTS: Final = ("agent_timeout", "agent_max_turns")
 logger = logging.getLogger("karenina")
 
 
-def warn_of_unused_fields(plugins: Plugins, config: VerificationConfig, needs: Sequence[ModelNeed]) -> None:
-    """Warn of fields of the configured models that are set and without effect: `needs` are what the stages need."""
+def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs: Sequence[ModelNeed]) -> None:
+    """Warn of fields of the configured models that are set but unused; `needs` are the models that stages need."""
     core = config.core
     for model in core.answering_models:
         if not isinstance(model, ModelLabel):
             spec = find_adapter(plugins, model.interface).spec
-            _warn("answering model", model, [*_unknown_to(spec, model), *_without_agent(spec, model)])
+            _warn("answering model", model, [*_unused_by_adapter(spec, model), *_unused_without_agent(spec, model)])
     agents = [need.model for need in needs if "agent" in need.ports]
     for judge in core.parsing_models:
         if not isinstance(judge, ModelLabel) and judge not in core.answering_models:
             spec = find_adapter(plugins, judge.interface).spec
             is_agent = any(judge is model for model in agents)
-            _warn("judge", judge, [*_unknown_to(spec, judge), *_of_judge(judge, is_agent=is_agent)])
+            _warn("judge", judge, [*_unused_by_adapter(spec, judge), *_unused_by_judge(judge, is_agent=is_agent)])
 
 
 def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> None:
     for name, why in unused:
-        logger.warning("%s %r: %s is set and has no effect: %s; remove it", role, model.id, name, why)
+        logger.warning("%s %r: %s is set but has no effect: %s; remove it", role, model.id, name, why)
 
 
-def _unknown_to(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
+def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
     if spec.uses is None:
         return
     for name in _OF_ADAPTERS:
@@ -57,21 +57,21 @@ def _unknown_to(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, st
             yield name, f"the adapter {spec.interface!r} does not use it"
 
 
-def _without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
+def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
     may_be_agent = model.mcp_urls_dict or spec.tier is AgentTier.DEEP_AGENT or spec.needs_agent is not None
     if not may_be_agent or spec.recorded:
-        for name in _set(model):
+        for name in _given_agent_fields(model):
             yield name, "without mcp_urls_dict the model answers without an agent"
 
 
-def _of_judge(judge: ModelConfig, *, is_agent: bool) -> Iterator[tuple[str, str]]:
-    for name in _set(judge):
-        yield name, "it limits answers; a judge that is an agent keeps to the limits of its stage"
+def _unused_by_judge(judge: ModelConfig, *, is_agent: bool) -> Iterator[tuple[str, str]]:
+    for name in _given_agent_fields(judge):
+        yield name, "it limits answers; for a judge that is an agent, the limits of its stage apply"
     if judge.mcp_urls_dict and not is_agent:
-        yield "mcp_urls_dict", "no stage of this run has a judge that uses tools (agentic_parsing, agentic traits)"
+        yield "mcp_urls_dict", "no stage of this run uses a judge with tools (agentic_parsing, agentic traits)"
 
 
-def _set(model: ModelConfig) -> Iterator[str]:
+def _given_agent_fields(model: ModelConfig) -> Iterator[str]:
     for name in _OF_AGENTS:
         if getattr(model, name) != ModelConfig.model_fields[name].default:
             yield name

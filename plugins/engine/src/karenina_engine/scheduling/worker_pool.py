@@ -1,4 +1,4 @@
-"""The crew of a run: as many workers as calls could be under way."""
+"""A pool of asyncio workers whose size follows the number of calls that may be in flight."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ W = TypeVar("W")
 
 
 class WorkerPool(Generic[W]):
-    """Does the `work` on everything that `tasks` brings, with as many workers as `wanted` says at the moment.
+    """A pool that calls `work` with each of the `tasks`, with as many workers as `target_size` returns at the time.
 
-    A worker takes one task after another, so that there is never a task of the event loop for each of them. `ended` is
-    called when the last worker has gone. Where the work raises, all stop; `failure` has the error.
+    A worker processes one task after another, so the event loop never has a task for each of them. `on_end` is called
+    when the last worker has ended. If `work` raises, all workers stop, and `failure` holds the error.
     """
 
     def __init__(
         self,
         tasks: Iterator[W],
         work: Callable[[W], Awaitable[None]],
-        wanted: Callable[[], int],
-        ended: Callable[[], None],
+        target_size: Callable[[], int],
+        on_end: Callable[[], None],
     ) -> None:
         self._tasks = tasks
         self._work = work
-        self._wanted = wanted
-        self._ended = ended
+        self._target_size = target_size
+        self._on_end = on_end
         self._workers: set[asyncio.Task[None]] = set()
-        self._working = 0
+        self._active = 0
         self._closed = False
         self._stopping = False
         self.failure: BaseException | None = None
 
     def fill(self) -> None:
-        """Add the workers that are missing."""
-        while not self._closed and self._working < self._wanted():
-            self._working += 1
+        """Start workers until the pool has its target size."""
+        while not self._closed and self._active < self._target_size():
+            self._active += 1
             worker = asyncio.get_running_loop().create_task(self._work_loop())
             self._workers.add(worker)
             worker.add_done_callback(self._on_worker_done)
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Start no further task."""
         self._closed = True
 
     def cancel(self) -> None:
-        """Stop at once."""
+        """Cancel all workers at once."""
         self._closed = self._stopping = True
         for worker in self._workers:
             worker.cancel()
         if not self._workers:
-            self._ended()
+            self._on_end()
 
     async def aclose(self) -> None:
-        """Stop at once, and wait until all workers have gone."""
+        """Cancel all workers, and wait until they have ended."""
         self.cancel()
         if self._workers:
             await asyncio.wait(self._workers)
@@ -64,18 +64,18 @@ class WorkerPool(Generic[W]):
     async def _work_loop(self) -> None:
         for task in self._tasks:
             await self._work(task)
-            if self._closed or self._working > self._wanted():
-                self._working -= 1
+            if self._closed or self._active > self._target_size():
+                self._active -= 1
                 return
         self._closed = True
 
     def _on_worker_done(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
         failure = None if worker.cancelled() else worker.exception()
-        if worker.cancelled() and not self._stopping:  # else its item would be missing, and nobody would be told
-            failure = RunError("a part of the run was cancelled by something that did not stop the run itself")
+        if worker.cancelled() and not self._stopping:  # otherwise its item would be lost without an error
+            failure = RunError("a task of the run was cancelled by something other than the run")
         if failure is not None and self.failure is None:
             self.failure = failure
             self.cancel()
         elif not self._workers:
-            self._ended()
+            self._on_end()
