@@ -63,7 +63,7 @@ def test_a_blocked_stage_that_a_setting_needs_is_an_error(
 def test_a_stage_that_the_environment_blocks_is_a_problem_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KARENINA_PLUGINS", "-AbstentionCheck")
     plugins = Plugins.discover(Selection.of())
-    with use_plugins(plugins), pytest.raises(PlanError, match="abstention_enabled asks for it"):
+    with use_plugins(plugins), pytest.raises(PlanError, match="abstention_enabled requests it"):
         plan(abstention_enabled=True)
 
 
