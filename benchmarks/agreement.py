@@ -49,7 +49,7 @@ class Answer(BaseAnswer):
 
 
 def gold_pattern(gold: Iterable[str]) -> str:
-    """A pattern for texts that say one of the right answers.
+    """Return a pattern for texts that say one of the right answers.
 
     Either a text holds every telling word of a right answer, in any order ("in Landover, Maryland" for "Landover"), or
     it is made of nothing but words of one, a telling one among them ("Maryland" for "Landover, Maryland").
@@ -76,12 +76,12 @@ def agreement(verdicts: Sequence[bool], labels: Sequence[bool]) -> tuple[float, 
 
 
 def exact(response: str, gold: str) -> bool:
-    """The response is the right answer and nothing else."""
+    """Return the response is the right answer and nothing else."""
     return _plain(response) == _plain(gold)
 
 
 def contains(response: str, gold: str) -> bool:
-    """The right answer stands in the response, letter by letter, whatever the case."""
+    """Return whether the response contains the right answer, ignoring case."""
     return gold.casefold() in response.casefold()
 
 
@@ -95,7 +95,7 @@ def _plain(text: str) -> str:
 
 
 def sample(rows: list[dict[str, Any]], size: int | None) -> list[dict[str, Any]]:
-    """`size` rows, half of them right and half wrong by the human label where there are enough; the same every time."""
+    """Return `size` rows, if possible half of them right and half wrong by the human label; always the same rows."""
     if size is None or size >= len(rows):
         return rows
     draw = random.Random(SEED)
@@ -106,7 +106,7 @@ def sample(rows: list[dict[str, Any]], size: int | None) -> list[dict[str, Any]]
 
 
 def evaluate(rows: list[dict[str, Any]], template: str, judge: str | None, folder: Path) -> VerificationResultSet:
-    """The results of `karenina run` on the recorded answers of `rows`."""
+    """Return the results of `karenina run` on the recorded answers of `rows`."""
     benchmark = Benchmark.create(name="recorded answers")
     for row in rows:
         gold = row["gold"]

@@ -41,7 +41,7 @@ EVERY = 10
 
 
 def benchmark(count: int) -> Benchmark:
-    """So many questions."""
+    """Return so many questions."""
     made = Benchmark.create("Code words")
     for item in range(count):
         made.add_question(question(item), code(item), TEMPLATE.format(truth=code(item)), question_id=f"q{item}")

@@ -1,4 +1,4 @@
-"""How fast excerpts are found, and how well true, changed, reordered and invented ones are told apart.
+"""The speed of excerpt search, and how well it distinguishes true, changed, reordered and invented excerpts.
 
     python benchmarks/excerpts.py            times and confusion table
     python benchmarks/excerpts.py --rows 0   times alone
@@ -39,7 +39,7 @@ EXPECTED = {
 
 
 def responses(folder: Path) -> list[str]:
-    """The recorded responses of all files, those with at least thirty words."""
+    """Return the recorded responses of all files, those with at least thirty words."""
     found = []
     for name in FILES:
         file = folder / f"{name}.jsonl"
@@ -79,7 +79,7 @@ def passage(text: str, chance: random.Random) -> str | None:
 
 
 def changed(quote: str, chance: random.Random) -> str:
-    """One small slip for every eight words: a letter, a dropped word, another ending."""
+    """Return one small slip for every eight words: a letter, a dropped word, another ending."""
     words = quote.split()
     inner = range(1, len(words) - 1)
     long = [at for at in inner if len(words[at]) > 3 and words[at].isalpha()] or [1]
@@ -90,7 +90,7 @@ def changed(quote: str, chance: random.Random) -> str:
 
 
 def reordered(quote: str, chance: random.Random) -> str | None:
-    """The same words: shuffled, in two swapped halves, or with two words exchanged."""
+    """Return the same words: shuffled, in two swapped halves, or with two words exchanged."""
     words = quote.split()
     way = chance.randrange(3)
     if way == 0:
@@ -112,7 +112,7 @@ def told(excerpt: str, text: str) -> str:
 
 
 def confusion(texts: list[str], chance: random.Random) -> dict[str, Counter[str]]:
-    """How often each label was told to be what."""
+    """Return how often each label got each verdict."""
     table: dict[str, Counter[str]] = {label: Counter() for label in EXPECTED}
     for label, excerpt, text in labelled(texts, chance):
         table[label][told(excerpt, text)] += 1
@@ -151,7 +151,7 @@ def timed(texts: list[str], chance: random.Random, rounds: int) -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long one call takes."""
+    """Return how long one call takes."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began

@@ -2,8 +2,8 @@
 
     python benchmarks/fake_server.py --latency 0.5 --allowed 20
 
-It prints its base URL. A question names its item (`#17`), whose code word follows from the number; a request with a
-JSON schema gets an object with the code word that stands in the request. What comes while `--allowed` requests are
+It prints its base URL. A question names its item (`#17`), and its code word follows from the number; a request with a
+JSON schema gets an object with the code word of the request. What comes while `--allowed` requests are
 under way is answered with status 429 at once (and `Retry-After`, where `--retry-after` says so), and so is one of each
 `--every` requests, drawn at random from a fixed seed. GET /stats has counts.
 """
@@ -29,7 +29,7 @@ USAGE = {"prompt_tokens": 60, "completion_tokens": 12, "total_tokens": 72}
 
 
 def code(item: int) -> str:
-    """The code word of an item."""
+    """Return the code word of an item."""
     return f"CW{(item * 6151 + 7) % 999983}X"
 
 
@@ -117,7 +117,7 @@ class Running:
     url: str
 
     def counts(self) -> dict[str, int]:
-        """How many requests were answered and refused, and how many were under way at once at the most."""
+        """Return how many requests were answered and refused, and how many were under way at once at the most."""
         with urllib.request.urlopen(f"{self.url}/stats") as reply:
             found: dict[str, int] = json.loads(reply.read())
         return found
@@ -125,7 +125,7 @@ class Running:
 
 @contextmanager
 def running(latency: float, allowed: int = 0, retry_after: str = "", every: int = 0) -> Iterator[Running]:
-    """A server as long as the block lasts."""
+    """Provide a server as long as the block lasts."""
     options = ["--latency", str(latency), "--allowed", str(allowed), "--every", str(every)]
     options += ["--retry-after", retry_after]
     process = subprocess.Popen([sys.executable, __file__, *options], stdout=subprocess.PIPE, text=True)

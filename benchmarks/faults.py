@@ -68,7 +68,7 @@ class Kill:
 
 
 def code(item: int) -> str:
-    """The code word of an item."""
+    """Return the code word of an item."""
     return f"CW{(item * 6151 + 7) % 999983}X"
 
 
@@ -163,7 +163,7 @@ class Server:
 
 
 def reply_to(body: bytes) -> dict[str, Any]:
-    """The code word, as a sentence or as JSON; every fifth answer has a wrong one."""
+    """Return the code word, as a sentence or as JSON; every fifth answer has a wrong one."""
     if b"json_schema" in body:
         said = re.findall(rb"CW\d+X", body)
         text = json.dumps({"word": said[-1].decode() if said else ""})
@@ -175,7 +175,7 @@ def reply_to(body: bytes) -> dict[str, Any]:
 
 
 def write_benchmark(file: Path, count: int) -> None:
-    """So many questions, each with a template and a truth of its own."""
+    """Write a benchmark of so many questions, each with its own template and truth."""
     with file.open("w") as out:
         out.write('{"karenina": 1, "name": "Code words"}\n')
         for item in range(count):
@@ -185,7 +185,7 @@ def write_benchmark(file: Path, count: int) -> None:
 
 
 def command(file: Path, server: Server, output: str, *more: str) -> list[str]:
-    """The command that is given again and again."""
+    """Return the command that is given again and again."""
     model = f"openai:fake@{server.url}"
     run = [*_tool(), "run", str(file), "-a", model, "-j", model, "-o", output]
     return [*run, "--set", "request_timeout=2", "--quiet", *more]
@@ -217,7 +217,7 @@ def killed(given: list[str], folder: Path, server: Server, draw: random.Random, 
 
 
 def looked_into(journal: Path, at: float) -> Kill:
-    """A kill at this moment, with what the journal holds."""
+    """Return a kill at this moment, with what the journal holds."""
     if not journal.is_file() or not journal.stat().st_size:
         return Kill(at)
     with closing(sqlite3.connect(f"{journal.as_uri()}?mode=ro", uri=True)) as database:
@@ -250,8 +250,8 @@ def results(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def asked_twice(server: Server, kills: dict[int, Kill]) -> tuple[int, int, float]:
-    """How many calls came once more after a reply, how many of those were not in flight at a kill between the two, and
-    the longest time in seconds by which a reply had left the server when a kill lost it."""
+    """Return the number of calls repeated after a reply, the number of those that were not in flight at a kill
+    between the two, and the longest time in seconds between a reply and the kill that lost it."""
     twice = wrongly = 0
     longest = 0.0
     for asked, replies in server.replied.items():

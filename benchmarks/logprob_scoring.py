@@ -5,7 +5,7 @@
 
 A judge fills a form of one field, once for each row: `nq301`, does the response give a right answer (a boolean);
 `xstest`, does it refuse (a boolean), and does it comply, refuse in part or refuse (a literal). From one greedy reply
-come two verdicts: the JSON that it wrote, and the probabilities of the options at the token where the value stands.
+come two verdicts: the JSON that it wrote, and the probabilities of the options at the token of the value.
 Those are calibrated by what the judge prefers when there is nothing to judge (T. Zhao et al., "Calibrate Before Use",
 2021): the same form with a response without content, for each row (`own question`) or once (`no question`).
 
@@ -69,7 +69,7 @@ class Task:
     label: Callable[[Mapping[str, Any]], str]
 
     def schema(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The form for one row."""
+        """Return the form for one row."""
         boolean = set(self.options) == {"true", "false"}
         kind = {"type": "boolean"} if boolean else {"type": "string", "enum": list(self.options)}
         return object_schema({self.name: {**kind, "description": self.describe(row)}})
@@ -126,7 +126,7 @@ class Judge:
         self._slots = asyncio.Semaphore(SLOTS)
 
     async def fill(self, task: Task, row: Mapping[str, Any], question: str, response: str) -> tuple[str, Scores]:
-        """The value that the judge wrote, and the log probability of each option where the value stands."""
+        """Return the value that the judge wrote, and the log probability of each option at the token of the value."""
         schema = task.schema(row)
         messages = [Message.system(EXTRACTION), Message.user(parsing_request(question, schema, {}, response))]
         form = {"type": "json_schema", "json_schema": {"name": "form", "strict": True, "schema": schema}}
@@ -146,7 +146,7 @@ class Judge:
 
 
 def scores_in(tokens: Sequence[Mapping[str, Any]], task: Task) -> Scores:
-    """The log probability of each option, at the first token after the field's name that begins a value."""
+    """Return the log probability of each option, at the first token after the field's name that begins a value."""
     text = ""
     for token in tokens:
         if f'"{task.name}"' in text and _bare(token["token"]):
@@ -171,13 +171,13 @@ def _bare(token: str) -> str:
 
 
 def mean(several: Iterable[Scores]) -> Scores:
-    """The mean of log probabilities, option by option."""
+    """Return the mean of log probabilities, option by option."""
     listed = list(several)
     return {option: sum(scores[option] for scores in listed) / len(listed) for option in listed[0]}
 
 
 def best(scores: Scores, bias: Scores | None = None) -> str:
-    """The likeliest option, after `bias` is taken off."""
+    """Return the likeliest option, after `bias` is taken off."""
     return max(scores, key=lambda option: scores[option] - (bias[option] if bias else 0.0))
 
 
@@ -190,7 +190,7 @@ def agreement(verdicts: Sequence[str], labels: Sequence[str]) -> tuple[float, fl
 
 
 def ranked_right(margins: Sequence[float], positive: Sequence[bool]) -> float:
-    """The share of pairs of a positive and a negative row that the margin puts in the right order (AUROC)."""
+    """Return the share of pairs of a positive and a negative row that the margin puts in the right order (AUROC)."""
     above = [margin for margin, yes in zip(margins, positive, strict=True) if yes]
     below = [margin for margin, yes in zip(margins, positive, strict=True) if not yes]
     won = sum((one > other) + 0.5 * (one == other) for one in above for other in below)
@@ -225,7 +225,7 @@ class Judged:
 
 
 async def judged(judge: Judge, task: Task, rows: Sequence[Mapping[str, Any]]) -> list[Judged]:
-    """Every row, judged once, and once without content."""
+    """Return every row, judged once, and once without content."""
 
     async def one(row: Mapping[str, Any]) -> Judged:
         value, scores = await judge.fill(task, row, row["question"], row["response"])

@@ -26,7 +26,7 @@ SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "require
 
 
 def question(item: int) -> str:
-    """The text of a question; `fake_server.code` is its answer."""
+    """Return the text of a question; `fake_server.code` is its answer."""
     return f"What is the code word of item #{item}?"
 
 
@@ -76,7 +76,7 @@ def bare_loop(url: str, count: int, at_once: int) -> Spent:
 
 
 def machine() -> str:
-    """The machine in a line, to stand beside figures."""
+    """Return the machine in a line, to stand beside figures."""
     return f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
 
 

@@ -83,7 +83,7 @@ def run_bare(url: str, count: int) -> None:
 
 
 def write_benchmark(file: Path, count: int, code: Callable[[int], str]) -> None:
-    """A file of questions, each with its own template and truth."""
+    """Write a file of questions, each with its own template and truth."""
     from karenina import Benchmark
 
     made = Benchmark.create("Code words")
@@ -93,7 +93,7 @@ def write_benchmark(file: Path, count: int, code: Callable[[int], str]) -> None:
 
 
 def ways(given: argparse.Namespace, url: str, file: Path) -> list[Way]:
-    """All ways that can be gone here; those that cannot are named."""
+    """Return all ways that can be gone here; those that cannot are named."""
     own = (sys.executable, __file__, "--worker")
     base = f"{url}/v1"
     found = [

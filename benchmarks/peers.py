@@ -28,7 +28,7 @@ PYDANTIC_EVALS = "pydantic-evals"
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A framework, or the loop without one: its label, what its script is told, and what a user of it imports."""
+    """A framework, or the bare loop: its label, the arguments of its script, and the modules that its users import."""
 
     label: str
     options: tuple[str, ...] = ()
@@ -66,19 +66,19 @@ class Way:
         return found
 
     def asking(self, count: int) -> Way:
-        """The same way with another number of questions, which its command has after `-n`."""
+        """Return the same way with another number of questions, which its command has after `-n`."""
         at = self.command.index("-n") + 1
         return Way(self.name, (*self.command[:at], str(count), *self.command[at + 1 :]), count)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options that say where the peers are."""
+    """Add the options for the places of the peers."""
     parser.add_argument("--peers", type=Path, default=Path(__file__).parents[2] / "shared" / "peers")
     parser.add_argument("--peer-python", action="append", default=[], metavar="NAME=PATH")
 
 
 def interpreters(given: argparse.Namespace) -> dict[str, str]:
-    """The interpreters of the peers that are here, by name; the others are named. Raises `SystemExit`."""
+    """Return the interpreters of the peers that are here, by name; the others are named. Raises `SystemExit`."""
     found = {name: os.environ.get(f"PEER_{name.upper()}", "") for name in PEERS}
     for text in given.peer_python:
         name, _, path = text.partition("=")
@@ -97,7 +97,7 @@ def interpreters(given: argparse.Namespace) -> dict[str, str]:
 
 
 def ways(given: argparse.Namespace, counts: Mapping[str, int], at_once: int, latency: float) -> list[Way]:
-    """The ways of the peers that are here: each answers and judges so many questions, by its name in `counts`.
+    """Return the ways of the peers that are here: each answers and judges so many questions, by its name in `counts`.
 
     `latency` is that of the server, in seconds.
     """
@@ -115,7 +115,7 @@ def ways(given: argparse.Namespace, counts: Mapping[str, int], at_once: int, lat
 
 @contextmanager
 def serving(given: argparse.Namespace, latency: float) -> Iterator[tuple[str, Callable[[int], str]]]:
-    """A server's address, without `/v1`, and what says the code word of an item: the peers' server where it is there.
+    """Provide the URL of a server, without `/v1`, and the function of an item's code word; the peers' if present.
 
     Their scripts know the words of that server alone. Each reply comes `latency` seconds after its request.
     """

@@ -1,4 +1,4 @@
-"""How fast a run goes on whose replies are stored, and how fast a finished run is scored again.
+"""The speed of continuing a run with stored replies, and of scoring a finished run again.
 
     python benchmarks/rescore.py                  100,000 items; takes some minutes
     python benchmarks/rescore.py --items 10000    smaller, for a look

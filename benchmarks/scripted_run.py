@@ -36,7 +36,7 @@ class Answer(BaseAnswer):
 
 
 def write_questions(file: Path, count: int, wrong: int = 0) -> Path:
-    """A benchmark file of so many questions, each with a template and a truth of its own, of which some are `wrong`."""
+    """Return a benchmark file of so many questions, each with its own template and truth; some truths are `wrong`."""
     with file.open("w", encoding="utf-8") as out:
         for item in range(count):
             truth = f"word-{item}" if item >= wrong else f"other-{item}"

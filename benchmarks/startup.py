@@ -29,7 +29,7 @@ COMMANDS = {
 
 
 def seconds(command: list[str]) -> float:
-    """The time on the wall of one process."""
+    """Return the time on the wall of one process."""
     began = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=peers.ENVIRONMENT)
     return time.perf_counter() - began
@@ -62,7 +62,7 @@ def measure(given: argparse.Namespace) -> None:
 
 
 def print_imports(most: int) -> None:
-    """Print the modules whose own code takes longest while `karenina --help` starts."""
+    """Print the modules with the longest own time while `karenina --help` starts."""
     arguments = [sys.executable, "-X", "importtime", *COMMANDS[HELP]]
     done = subprocess.run(arguments, capture_output=True, text=True, check=True, env=peers.ENVIRONMENT)
     lines = [line.removeprefix("import time:").split("|") for line in done.stderr.splitlines() if "|" in line]

@@ -23,7 +23,7 @@ from karenina_engine.scheduling.executor_selection import offered_executors
 
 
 def members(checkout: Path) -> list[str]:
-    """The distribution names of a checkout's members, sorted."""
+    """Return the distribution names of a checkout's members, sorted."""
     folders = [
         checkout / "karenina_core",
         checkout / "karenina",
@@ -104,7 +104,7 @@ def survey(names: list[str]) -> Catalog:
 
 
 def written(found: Catalog) -> str:
-    """The content of the file."""
+    """Return the content of the file."""
     ordered: dict[str, Any] = {kind: dict(sorted(dict(entries).items())) for kind, entries in found.items()}  # type: ignore[call-overload]
     return json.dumps(ordered, indent=1, ensure_ascii=False) + "\n"
 

@@ -16,7 +16,7 @@ from typing import Any
 
 
 def turn(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The blocks of the reply to a request."""
+    """Return the blocks of the reply to a request."""
     shown = json.dumps(body["messages"])
     word = (re.findall(r"QX\d+Z", shown) or ["none"])[-1]
     tools = {tool["name"] for tool in body.get("tools", [])}

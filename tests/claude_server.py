@@ -1,7 +1,7 @@
 """Plays Claude through the shared fake of the Messages API: `claude_server.py FAKE_ANTHROPIC.PY` prints its URL.
 
 Asked for JSON, it gives the last code word of what it was shown; as an agent it reads the file that the question names
-and says what stands there; else it knows one code word by heart. The first request meets a server that is overloaded.
+and replies with its content; else it knows one code word by heart. The first request meets a server that is overloaded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BY_HEART = "The register says QX11111Z."
 
 
 def turn(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The blocks of the reply to a request."""
+    """Return the blocks of the reply to a request."""
     shown = json.dumps(body["messages"])
     word = (re.findall(r"QX\d+Z", shown) or ["none"])[-1]
     if "output_config" in body:

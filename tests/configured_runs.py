@@ -52,7 +52,7 @@ class Models(ScriptedModels):
 
     @hookimpl
     def karenina_adapters(self) -> Sequence[AdapterSpec]:
-        """The scripted interface."""
+        """Return the scripted interface."""
         (spec,) = super().karenina_adapters()
         self.made = []
         self.most = Counter()
@@ -105,11 +105,11 @@ class Seen:
         return self.results[0]
 
     def asked(self, task: str) -> list[Request]:
-        """The requests of one `usage_key`."""
+        """Return the requests of one `usage_key`."""
         return [request for request in self.models.requests if request.info.task == task]
 
     def texts(self, task: str) -> str:
-        """All that was said to models in these requests."""
+        """Return all that was said to models in these requests."""
         return "\n".join(request.text for request in self.asked(task))
 
     @property
@@ -123,7 +123,7 @@ class Seen:
         return [one.text for one in self.models.requests if one.schema is not None and "'risk'" in str(one.schema)]
 
     def agents(self, task: str) -> list[Any]:
-        """The options of the agents of one `usage_key`."""
+        """Return the options of the agents of one `usage_key`."""
         return [request.options for request in self.asked(task) if request.options is not None]
 
     @property
@@ -155,7 +155,7 @@ class Judge:
         return fill
 
     def fill(self, _messages: object, schema: Mapping[str, Any], _info: CallInfo) -> dict[str, Any]:
-        """A reply that fits."""
+        """Return a reply that fits."""
         found: dict[str, Any] = json.loads(example_for_schema(schema, SAID))
         said = {"gene": "BCL2", "abstained": False, **self.says}
         for name, part in schema["properties"].items():
@@ -209,7 +209,7 @@ class _Rows(list[list[float]]):
 
 
 def embedding_library() -> ModuleType:
-    """A stand-in for sentence-transformers: every two texts are alike by 0.8."""
+    """Return a stand-in for sentence-transformers: every two texts are alike by 0.8."""
 
     class SentenceTransformer:
         def __init__(self, name: str, **_: object) -> None:

@@ -53,7 +53,7 @@ class Wheels:
         self._built: dict[str, Path] = {}
 
     def example(self, name: str) -> Path:
-        """The wheel of a package of `third_party`."""
+        """Return the wheel of a package of `third_party`."""
         if name not in self._built:
             self._built[name] = self._build(
                 copytree(EXAMPLES / name, self._folder / "sources" / name, dirs_exist_ok=True)
@@ -61,7 +61,7 @@ class Wheels:
         return self._built[name]
 
     def package(self, name: str, version: str, entry_points: Iterable[tuple[str, str]], source: str) -> Path:
-        """The wheel of a package with one module of this source; entry points are (group, name)."""
+        """Return the wheel of a package with one module of this source; entry points are (group, name)."""
         module = name.replace("-", "_")
         points = "\n".join(
             f'[project.entry-points."{group}"]\n{point} = "{module}:plugin"\n' for group, point in entry_points
@@ -98,19 +98,19 @@ class Site:
         return preloaded.run(arguments, folder=self.folder, environment=self._environment, timeout=120, script=script)
 
     def printed(self, *arguments: str | Path, code: int = 0) -> Any:
-        """The JSON that the command prints; it has to end well, or with this exit code."""
+        """Return the JSON that the command prints; it has to end well, or with this exit code."""
         done = self.karenina(*arguments, "--json")
         assert done.returncode == code, done.stderr
         return json.loads(done.stdout)
 
     def python(self, program: str) -> Any:
-        """The JSON that a program prints."""
+        """Return the JSON that a program prints."""
         done = self._run([sys.executable, "-c", program])
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     def write(self, name: str, text: str) -> Path:
-        """A file beside the environment."""
+        """Return a file beside the environment."""
         file = self.folder / name
         file.write_text(text, "utf-8")
         return file
@@ -134,7 +134,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    """An environment to install other people's packages into."""
+    """Return an environment to install other people's packages into."""
     return Site(tmp_path)
 
 

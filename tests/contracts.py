@@ -35,7 +35,7 @@ class Contract:
     extra: dict[str, Any] = field(default_factory=dict)
 
     def as_stage(self) -> type[Stage]:
-        """A stage that declares this and does nothing."""
+        """Return a stage that declares this and does nothing."""
         declared = {
             name: getattr(self, name)
             for name in ("name", "slot", "requires", "optional", "produces", "revises", "after", "before", "scope")
@@ -43,7 +43,7 @@ class Contract:
         return type(self.name, (Stage,), {**declared, "fallback": True})
 
     def without(self, relation: str, what: object) -> Contract:
-        """The same contract with one relation deleted."""
+        """Return the same contract with one relation deleted."""
         return replace(self, **{relation: frozenset(getattr(self, relation)) - {what}})
 
 

@@ -19,7 +19,7 @@ NOTHING = r"\A\s*\Z"
 
 
 def traits_for(name: str, instruction: str, kwargs: Kwargs) -> RubricTrait | None:
-    """The trait `name` that holds an answer to the instruction; None for a type that no trait here speaks of."""
+    """Return the trait `name` that holds an answer to the instruction; None for a type that no trait here speaks of."""
     if instruction in PATTERNS:
         return RegexRubricTrait(name=name, **PATTERNS[instruction](kwargs))
     if instruction in SOURCES:
@@ -28,17 +28,17 @@ def traits_for(name: str, instruction: str, kwargs: Kwargs) -> RubricTrait | Non
 
 
 def times(piece: str, number: int) -> str:
-    """A pattern for `piece` found at least `number` times, without overlap."""
+    """Return a pattern for `piece` found at least `number` times, without overlap."""
     return rf"\A(?>{ANY_TEXT}(?:{piece})){{{number}}}"
 
 
 def without(pattern: str) -> dict[str, Any]:
-    """`pattern` must not be found."""
+    """Return `pattern` must not be found."""
     return {"pattern": f"{NOTHING}|{pattern}", "case_sensitive": False, "invert_result": True}
 
 
 def related(piece: str, relation: str, number: int) -> dict[str, Any]:
-    """`piece` is found at least, or less than, so many times."""
+    """Return `piece` is found at least, or less than, so many times."""
     many = times(piece, number)
     return without(many) if relation == "less than" else {"pattern": many, "case_sensitive": False}
 

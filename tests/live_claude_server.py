@@ -19,7 +19,7 @@ MOMENT = 0.25
 
 
 def turn(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The blocks of the reply to a request."""
+    """Return the blocks of the reply to a request."""
     form = body.get("output_config", {}).get("format")
     if form is not None:
         return [{"type": "text", "text": json.dumps(fit(form["schema"], "Lyon"))}]

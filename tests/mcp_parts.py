@@ -18,7 +18,7 @@ Body = dict[str, Any]
 
 
 def call(tool: str, **arguments: Any) -> Body:
-    """A message that calls one tool."""
+    """Return a message that calls one tool."""
     function = {"name": tool, "arguments": json.dumps(arguments)}
     return {"content": None, "tool_calls": [{"id": f"c_{tool}", "type": "function", "function": function}]}
 
@@ -48,7 +48,7 @@ class Caller:
 
 
 def benchmark(truth: str, *ids: str, **fields: Any) -> Benchmark:
-    """Questions whose answer is `truth`."""
+    """Questions with the answer `truth`."""
     made = Benchmark.create("tools")
     source = (
         'class Answer(BaseAnswer):\n    found: str = VerifiedField(description="What the tools say", '
@@ -60,7 +60,7 @@ def benchmark(truth: str, *ids: str, **fields: Any) -> Benchmark:
 
 
 def configuration(url: str, interface: str = "openai", **answering: Any) -> Body:
-    """An answering model with these fields and a judge, both behind `url`."""
+    """Return an answering model with these fields and a judge, both behind `url`."""
     place = {"model_name": "caller", "endpoint_base_url": url, "endpoint_api_key": "none"}
     return {
         "answering_models": [{"id": "a", "interface": interface, **place, **answering}],
@@ -75,7 +75,7 @@ class Started:
         self._notes = folder / "started.txt"
 
     def noting(self, command: str) -> str:
-        """The same command line, with a note of its process."""
+        """Return the same command line, with a note of its process."""
         return shlex.join(["sh", "-c", f"echo $$ >> {shlex.quote(str(self._notes))}; exec {command}"])
 
     @property

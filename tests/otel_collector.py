@@ -29,17 +29,17 @@ class Collector:
     bodies: list[bytes] = field(default_factory=list)
 
     def one(self, name: str) -> Any:
-        """The only span of that name."""
+        """Return the only span of that name."""
         (found,) = [span for span in self.spans if span.name == name]
         return found
 
     def path(self, span: Any) -> list[str]:
-        """The names of the spans that it lies in, and its own."""
+        """Return the names of the spans that it lies in, and its own."""
         by_id = {one.span_id: one for one in self.spans}
         return [*(self.path(by_id[span.parent_span_id]) if span.parent_span_id else []), span.name]
 
     async def take(self, request: web.Request) -> web.Response:
-        """One request of an exporter."""
+        """Return one request of an exporter."""
         body = await request.read()
         if body[:2] == b"\x1f\x8b":
             body = gzip.decompress(body)
@@ -55,13 +55,13 @@ class Collector:
 
 
 def attributes(one: Any) -> dict[str, Any]:
-    """The attributes of a span, an event or a resource."""
+    """Return the attributes of a span, an event or a resource."""
     return {pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in one.attributes}
 
 
 @contextmanager
 def collecting() -> Iterator[Collector]:
-    """A collector in a thread of its own, as long as the block lasts."""
+    """Provide a collector in a thread of its own, as long as the block lasts."""
     collector = Collector()
     started, stop = threading.Event(), asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []

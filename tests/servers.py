@@ -14,7 +14,7 @@ from aiohttp import web
 Said = str | dict[str, Any] | web.Response
 """The text of an answer, or its whole message, with calls of tools; or all that is sent, such as an error."""
 Reply = Callable[[dict[str, Any]], Said | Awaitable[Said]]
-"""While a plain function has not returned, no other request is heard; a coroutine function lets them come."""
+"""A plain function blocks all other requests until it returns; a coroutine function does not."""
 
 
 class RecordingServer:
@@ -56,7 +56,7 @@ class RecordingServer:
 
 @contextmanager
 def recording_server(reply: Reply) -> Iterator[RecordingServer]:
-    """A server in a thread of its own, as long as the block lasts."""
+    """Provide a server in a thread of its own, as long as the block lasts."""
     server = RecordingServer(reply)
     started, stop = threading.Event(), asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []

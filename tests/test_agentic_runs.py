@@ -38,13 +38,13 @@ Body = dict[str, Any]
 
 
 def call(name: str, **arguments: Any) -> Body:
-    """A message that calls one tool."""
+    """Return a message that calls one tool."""
     function = {"name": name, "arguments": json.dumps(arguments)}
     return {"content": None, "tool_calls": [{"id": f"c_{name}", "type": "function", "function": function}]}
 
 
 def investigator(*steps: Body) -> Callable[[Body], str | Body]:
-    """A model that answers, investigates by these calls, reports what the last one brought, and extracts from reports.
+    """Return a model that answers, investigates with these calls, reports the last result, and extracts from reports.
 
     A report holds the code of the file if there is one; a trait is scored 4, and named traits are true.
     """

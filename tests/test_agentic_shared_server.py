@@ -17,7 +17,7 @@ SERVER = Path(__file__).parents[2] / "shared" / "servers" / "fake_openai.py"
 
 
 def code(number: int) -> str:
-    """The code word of an item, as the server has it; it asks tools for a file of that name."""
+    """Return the code word of an item, as the server has it; it asks tools for a file of that name."""
     return f"QX{(number * 7919 + 13) % 1000003}Z"
 
 

@@ -48,7 +48,7 @@ class Models(ScriptedModels):
 def run(
     answering: Models, judges: Sequence[ScriptedModels], *, questions: int = 1, **more: Any
 ) -> VerificationResultSet:
-    """The results of these judges over the answers of one model."""
+    """Return the results of these judges over the answers of one model."""
     plugins = Plugins.discover()
     models = {id(one): one for one in (answering, *judges)}
     for at, one in enumerate(models.values()):

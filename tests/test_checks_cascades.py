@@ -38,7 +38,7 @@ SWITCHES: dict[str, dict[str, Any]] = {
 
 
 def judging(**found: Mapping[str, Any] | str) -> ScriptedModels:
-    """A judge that finds nothing wrong with an answer but what is said here, by stage."""
+    """Return a judge that finds nothing wrong with an answer but what is said here, by stage."""
     findings = {**FINDINGS, **found}
 
     def fill(_messages: object, _schema: object, info: CallInfo) -> Mapping[str, Any] | str:
@@ -48,7 +48,7 @@ def judging(**found: Mapping[str, Any] | str) -> ScriptedModels:
 
 
 def run(models: ScriptedModels, *, judges: int = 1, with_others: bool = False, **more: Any) -> list[VerificationResult]:
-    """The results of one question by each judge; `with_others`: with every stage in the plan that can be had."""
+    """Return the results of one question by each judge; `with_others`: with every stage in the plan that can be had."""
     plugins = Plugins.discover()
     plugins.register(models)
     others: dict[str, Any] = {}

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(not ROWS.is_file(), reason=f"the recorded data a
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
-    """The recorded rows."""
+    """Return the recorded rows."""
     return [json.loads(line) for line in ROWS.read_text("utf-8").splitlines()]
 
 

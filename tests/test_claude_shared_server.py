@@ -56,7 +56,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def claude(url: str, role: str, **extra: Any) -> dict[str, Any]:
-    """A model on the server."""
+    """Return a model on the server."""
     values = {"interface": "claude_tool", "model_name": "claude-fake", "endpoint_base_url": url, "extra": extra}
     return {"id": role, "endpoint_api_key": KEY, **values}
 

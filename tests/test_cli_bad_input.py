@@ -38,7 +38,7 @@ class Given:
     err: str
 
     def items(self, code: ExitCode = ExitCode.SUCCESS) -> dict[str, Any]:
-        """The results by question id; the command has to end with this code."""
+        """Return the results by question id; the command has to end with this code."""
         assert self.code == code, self.err
         return {one["question_id"]: one for one in json.loads(self.out)["results"]}
 
@@ -70,7 +70,7 @@ def recordings(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def judge() -> Iterator[str]:
-    """A judge that never fills anything, as `--judge` names it."""
+    """Provide a judge that never fills anything, as `--judge` names it."""
     with recording_server(lambda _body: "I would rather talk about the weather.") as server:
         yield f"openai:judge@{server.url}"
 

@@ -40,7 +40,7 @@ PATIENT = "from karenina_cli import main, signal_handlers\nsignal_handlers.GRACE
 
 
 def reply(body: Mapping[str, object]) -> str:
-    """A model that says BCL2 to everything, and as judge extracts what stands in the answer."""
+    """Return the reply of a model that answers BCL2 to everything; as a judge it extracts the word from the answer."""
     return json.dumps({"gene": "BCL2"}) if "response_format" in body else "I think that it is BCL2."
 
 

@@ -279,7 +279,7 @@ CASES: Final[dict[str, Case]] = {
 
 
 def placed(value: Any, root: Path) -> Any:
-    """`value` with `root` for `ROOT`."""
+    """Return `value` with `root` for `ROOT`."""
     if isinstance(value, Path):
         return root / value.relative_to(ROOT)
     if isinstance(value, str) and value.partition(os.sep)[0] == str(ROOT):

@@ -1,4 +1,4 @@
-"""The contract kit: somebody else's adapter passes it with a page of its own, and every flaw is noticed."""
+"""The contract kit: a third-party adapter passes it with one test module, and every flaw is found."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ print(json.dumps(dict(Notes.outcomes, LOADED=sorted({{name.partition(".")[0] for
 
 
 def run_in(site: Site, *arguments: str) -> dict[str, list[str]]:
-    """The outcomes of the tests that pytest runs there, by class and function; and the modules that were loaded."""
+    """Return the outcomes of the tests that pytest runs there, by class and function, and the loaded modules."""
     found = site.python(RUN.format(arguments=arguments))
     assert isinstance(found, dict)
     return found

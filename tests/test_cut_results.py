@@ -1,4 +1,4 @@
-"""Results whose last line was cut off, as a run that is killed leaves them, are of use in every command."""
+"""Result files with a cut last line, as after a killed run, can be used in every command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ questions:
 
 @pytest.fixture
 def cut(site: Site) -> Path:
-    """The results of a run over two questions, of which the last lacks its end; their journal is beside them."""
+    """Return the results of a run over two questions, of which the last lacks its end; their journal is beside them."""
     recorded = site.write(
         "answers.jsonl", "".join(json.dumps({"id": id, "answer": "It is BCL2."}) + "\n" for id in ("first", "second"))
     )

@@ -40,7 +40,7 @@ QUOTES = {"gene": "The target of venetoclax is BCL2", "safe": "Ask your doctor",
 
 
 def judging(**quotes: str | None) -> ScriptedModels:
-    """A judge that quotes these passages (None: nothing), says that the gene is BCL2, and scores every trait."""
+    """Return a judge that quotes these passages (None: nothing), says that the gene is BCL2, and scores every trait."""
     known = {**QUOTES, **quotes}
 
     def fill(messages: Sequence[Message], schema: Mapping[str, Any], _info: CallInfo) -> Mapping[str, Any] | str:
@@ -66,7 +66,7 @@ def judging(**quotes: str | None) -> ScriptedModels:
 def run(
     models: ScriptedModels, *, template: str | None = GENE, rubric: Any = None, trust: Any = None, **settings: Any
 ) -> Any:
-    """The result of one question."""
+    """Return the result of one question."""
     plugins = Plugins.discover()
     plugins.register(models)
     benchmark = Benchmark.create(name="deep")

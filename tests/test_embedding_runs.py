@@ -58,7 +58,7 @@ class Vectors(list[list[float]]):
 
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """The folder of a model that knows two names of one disease, and finds everything else different."""
+    """Return the folder of a model that knows two names of one disease, and finds everything else different."""
 
     class SentenceTransformer:
         def __init__(self, name: str, **_: object) -> None:
@@ -76,7 +76,7 @@ def model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 
 
 def judging(diagnosis: str | None, equivalent: bool = True) -> ScriptedModels:
-    """A judge that extracts this, and then says whether it means the same as the truth."""
+    """Return a judge that extracts this, and then says whether it means the same as the truth."""
 
     def fill(_messages: object, _schema: object, info: CallInfo) -> Mapping[str, Any]:
         if info.task == "embedding_check":
@@ -102,7 +102,7 @@ def run(models: ScriptedModels, model: str, source: str = DIAGNOSIS, **more: Any
 
 
 def asked(models: ScriptedModels) -> int:
-    """How often the judge was asked whether two values mean the same."""
+    """Return how often the judge was asked whether two values mean the same."""
     return sum(request.info.task == "embedding_check" for request in models.requests)
 
 

@@ -102,7 +102,7 @@ def test_what_the_mode_leaves_out_is_named_with_the_mode(mode: EvaluationMode) -
 
 
 def run(models: ScriptedModels, mode: EvaluationMode, **more: Any) -> VerificationResult:
-    """The result of one question with a template and a rubric."""
+    """Return the result of one question with a template and a rubric."""
     plugins = Plugins.discover()
     plugins.register(models)
     benchmark = Benchmark.create(name="modes")

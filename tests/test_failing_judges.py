@@ -33,7 +33,7 @@ def genes(count: int) -> Benchmark:
 
 
 class Judged:
-    """Runs over questions whose judge says what `says` gives for a question's id and how often it was asked for it."""
+    """Runs with a judge that replies with `says(question id, number of the request)`."""
 
     def __init__(self, says: Callable[[str, int], str | ParserReply]) -> None:
         self.asked: dict[str, int] = {}

@@ -20,7 +20,7 @@ INTERFACES = ["openai", "openai_endpoint", "claude_tool", "claude_agent_sdk"]
 
 @pytest.fixture
 def page() -> Iterator[ScriptedServer]:
-    """A server that shows a web page to every request."""
+    """Provide a server that shows a web page to every request."""
     script = ScriptedServer(lambda _: Reply(PAGE, headers={"Content-Type": "text/html"}), lambda _: True)
     with run_server(script) as server:
         yield server

@@ -1,4 +1,4 @@
-"""Servers that fail a quarter of all requests: every failure is told right, asked again once, and nothing is lost.
+"""Servers that fail a quarter of all requests: each failure is reported correctly and retried once; no result is lost.
 
 What fails, and how, follows from what is asked and how often it was asked before, so that each run is the same.
 """
@@ -158,7 +158,7 @@ class Seen:
 
 
 def run(adapter: str, policy: RetryPolicy) -> Seen:
-    """Each item has a word of its own; the template of every third one expects another."""
+    """Return each item has a word of its own; the template of every third one expects another."""
     wire = ADAPTERS[adapter]()
     answering = Faulty(
         "answer", wire, lambda number: lambda _: wire.saying(f"The word of item #{number} is W{number}.")

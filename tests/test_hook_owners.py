@@ -43,7 +43,7 @@ def test_every_hook_is_documented(hook: Hook) -> None:
 
 
 NAMED = {*STAGE_HOOKS, "karenina_adapters"}
-"""Hooks whose offers entry points name; `Plugins.named` calls them."""
+"""Hooks that are named by entry points and called by `Plugins.named`."""
 
 
 @pytest.mark.parametrize("name", [hook.name for hook in HOOKS if hook.name not in NAMED])

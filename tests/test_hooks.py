@@ -46,12 +46,12 @@ def shows(*hooks: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def offering(hook: str, what: object) -> object:
-    """A plugin whose one hook returns `what`."""
+    """Return a plugin whose one hook returns `what`."""
     return type("Offers", (), {hook: staticmethod(hookimpl(lambda: what, specname=hook))})()
 
 
 def fill(slot: Slot) -> type[Stage]:
-    """A stage for `slot` that sets what the slot asks for, to nothing."""
+    """Return a stage for `slot` that sets what the slot asks for, to nothing."""
     keys = SLOT_RULES[slot].produces
     if slot is Slot.GENERATE_ANSWER:
         keys |= {ArtifactKeys.RAW_LLM_RESPONSE}
@@ -296,7 +296,7 @@ def test_observers_hear_of_the_run_its_items_and_its_stages(plugins: Plugins) ->
 
 
 def run_of_filled_slots(plugins: Plugins, stages: Sequence[type[Stage]] = (), journal: Path | None = None) -> None:
-    """A run of one question with stages that set nothing, and with `stages`."""
+    """Run one question with stages that set nothing, and with `stages`."""
     for slot in (Slot.VALIDATE_TEMPLATE, Slot.GENERATE_ANSWER, Slot.PARSE_TEMPLATE, Slot.VERIFY_TEMPLATE):
         plugins.register(offering(slot.hook, [fill(slot)]))
     plugins.register(offering("karenina_extra_stages", stages))

@@ -1,4 +1,4 @@
-"""No answer changes what is asked of a judge: of every request, only what stands inside the fence is the answer's.
+"""No answer changes a judge's instructions: only the text inside the fence of a request comes from the answer.
 
 The requests are those that a server on this machine got, byte for byte; the table of the attacks is printed.
 """
@@ -73,7 +73,7 @@ def asked_by(body: dict[str, Any]) -> str:
 
 
 def taken_apart(body: dict[str, Any]) -> tuple[str, str, str]:
-    """A request in three: the answer in the fence, its mark, and all else as JSON, with neither in it."""
+    """Return a request in three: the answer in the fence, its mark, and all else as JSON, with neither in it."""
     user = body["messages"][-1]["content"]
     found = FENCED.search(user)
     assert found is not None, "there is no fence in the request"
@@ -91,7 +91,7 @@ def server() -> Iterator[RecordingServer]:
 
 @pytest.fixture(scope="module")
 def attacked(server: RecordingServer) -> dict[str, VerificationResult]:
-    """The result of each attack, and of an answer that means no harm."""
+    """Return the result of each attack, and of an answer that means no harm."""
     answers = {"harmless": HARMLESS, **ATTACKS}
     models = ScriptedModels(say=lambda _messages, info: answers[info.question_id])
     plugins = Plugins.discover()

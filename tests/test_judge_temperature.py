@@ -48,7 +48,7 @@ def run(server: RecordingServer, interface: str, *, questions: int = 1, **judge:
 
 
 def temperatures(server: RecordingServer) -> list[float | None]:
-    """The temperature of each request to the judge, in their order."""
+    """Return the temperature of each request to the judge, in their order."""
     bodies = [json.loads(seen.rpartition("\n")[2]) for seen in server.seen]
     return [body.get("temperature") for body in bodies if "response_format" in body]
 

@@ -31,7 +31,7 @@ CLI_ONLY = ["typer", "rich", "click", "yaml", "pluggy", "stevedore"]
 
 
 def imported(program: str) -> set[str]:
-    """The top-level modules that are there after `program`, run in a process of its own."""
+    """Return the top-level modules that are there after `program`, run in a process of its own."""
     code = f"{program}\nimport sys\nprint('MODULES', *sorted({{name.partition('.')[0] for name in sys.modules}}))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     (line,) = [line for line in found.stdout.splitlines() if line.startswith("MODULES ")]

@@ -76,7 +76,7 @@ class Shared(LiveContract):
     server: ClassVar[str] = "openai_url"
 
     def live(self, **fields: Any) -> ModelConfig:
-        """The server's only model."""
+        """Return the server's only model."""
         values = {"endpoint_base_url": self.url, "endpoint_api_key": "sk-live-4711", "model_provider": self.provider}
         return ModelConfig(id="live", interface=self.interface, model_name="claude-haiku-4-5", **{**values, **fields})
 

@@ -26,7 +26,7 @@ def scoring() -> ModuleType:
 
 
 def token(text: str, **likely: float) -> dict[str, Any]:
-    """A token as a server tells it, with the shares of what else it might have been."""
+    """Return a token as a server tells it, with the shares of what else it might have been."""
     return {
         "token": text,
         "top_logprobs": [{"token": word, "logprob": math.log(share)} for word, share in likely.items()],

@@ -1,6 +1,6 @@
 """The client scenarios of `@modelcontextprotocol/conformance`, run against the sessions that agents get their tools by.
 
-The package comes from npm. Scenarios under `auth/` are about OAuth, which is not offered: it needs somebody at a
+The package comes from npm. Scenarios under `auth/` are about OAuth, which is not supported: it needs a person at a
 browser, or a client registered with the server, and runs are unattended. A server that wants a token gets it in a
 header (`mcp_server_options`).
 """
@@ -24,7 +24,7 @@ NOT_OFFERED = ("auth/",)
 
 @pytest.fixture(scope="session")
 def conformance(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command of the package, in a folder of its own."""
+    """Return the command of the package, in a folder of its own."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         pytest.skip("npm is not on this machine, and the scenarios come from it")

@@ -116,7 +116,7 @@ def asked(seen: str) -> Body:
 
 @contextmanager
 def genes_over_http(key: str) -> Iterator[str]:
-    """The URL of a server that wants a key, made with the MCP library."""
+    """Provide the URL of a server that wants a key, made with the MCP library."""
     import uvicorn
     from mcp.server.mcpserver import MCPServer
     from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
@@ -127,7 +127,7 @@ def genes_over_http(key: str) -> Iterator[str]:
 
     @genes.tool()
     def target(drug: str) -> dict[str, str]:
-        """The target of a drug."""
+        """Return the target of a drug."""
         return {"drug": drug, "gene": "BCL2"}
 
     async def guard(request: Request, go_on: RequestResponseEndpoint) -> Response:

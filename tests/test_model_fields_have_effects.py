@@ -89,7 +89,7 @@ def seen(
 
 
 def _lasting(result: dict[str, Any]) -> dict[str, Any]:
-    """The result without its times."""
+    """Return the result without its times."""
     for name in ("timestamp", "execution_time", "result_id"):
         del result["metadata"][name]
     return {**result, "stages": [(stage["name"], stage["status"]) for stage in result["stages"]]}

@@ -1,4 +1,4 @@
-"""No ground truth, weight or default stands in any request that leaves this process, whatever the template."""
+"""No request that leaves this process contains a ground truth, weight or default, for any template."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def server() -> Iterator[RecordingServer]:
 
 @st.composite
 def templates(draw: st.DrawFn) -> tuple[str, list[str], list[str]]:
-    """A template's source, the secrets in it, and the words in it that the judge may see."""
+    """Return a template's source, the secrets in it, and the words in it that the judge may see."""
     secrets, shown, lines = [], [], []
     for at in range(draw(st.integers(1, 4))):
         description, hint = draw(WORD), draw(WORD)

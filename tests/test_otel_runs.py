@@ -30,12 +30,12 @@ CONTENT = (b"venetoclax", b"I think that it is", b"TP53", KEY.encode())
 
 
 def reply(body: Mapping[str, object]) -> str:
-    """A model that says BCL2 to everything, and as judge extracts it."""
+    """Return a model that says BCL2 to everything, and as judge extracts it."""
     return json.dumps({"gene": "BCL2"}) if "response_format" in body else "I think that it is BCL2."
 
 
 def started(site: Site, server: RecordingServer, collector: str, *arguments: str) -> subprocess.Popen[str]:
-    """A run that tells the collector of itself."""
+    """Return a run that tells the collector of itself."""
     model = f"openai:m@{server.url}"
     command = [SCRIPTS / "karenina", "run", site.write("genes.yaml", QUESTIONS), "-a", model, "-j", model, *arguments]
     asked = {"KARENINA_OTEL": "true", "OPENAI_API_KEY": KEY, "OTEL_EXPORTER_OTLP_ENDPOINT": collector}

@@ -37,7 +37,7 @@ TOOLS = {"hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdis
 
 
 def project(member: str) -> dict[str, Any]:
-    """A member's `pyproject.toml`; the root's is that of "."."""
+    """Return a member's `pyproject.toml`; the root's is that of "."."""
     return tomllib.loads((ROOT / member / "pyproject.toml").read_text("utf-8"))
 
 
@@ -62,7 +62,7 @@ def needed(member: str, extra: str | None = None) -> set[str]:
 
 
 def editable(lines: str) -> set[str]:
-    """The folders of the `-e` lines."""
+    """Return the folders of the `-e` lines."""
     return {match[1] for match in re.finditer(r"^\s*-e\s+([\w/]+)(\[[\w,]+\])?\s*$", lines, re.MULTILINE)}
 
 
@@ -80,7 +80,7 @@ def tox(tmp_path_factory: pytest.TempPathFactory) -> configparser.ConfigParser:
 
 
 def environment(member: str) -> str:
-    """The name of a member's tox environment."""
+    """Return the name of a member's tox environment."""
     return {"karenina_core": "core", "karenina": "api"}.get(member, member.rpartition("/")[2])
 
 

@@ -32,7 +32,7 @@ bypass-selection = true
 
 
 def default_members() -> dict[str, Path]:
-    """The folders of the members that everybody gets, by distribution."""
+    """Return the folders of the members that everybody gets, by distribution."""
     files = [ROOT / name / "pyproject.toml" for name in ("karenina_core", "karenina")]
     files += ROOT.glob("plugins/*/pyproject.toml")
     declared = {
@@ -47,7 +47,7 @@ def default_members() -> dict[str, Path]:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A repository in small: the core, a default member, and three that not everybody wants."""
+    """Return a repository in small: the core, a default member, and three that not everybody wants."""
     root = tmp_path / "a checkout, with ümlaut"
     root.mkdir()
     for name in SOURCES:
@@ -62,14 +62,14 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def member(root: Path, folder: str, name: str, says: str = "") -> None:
-    """A member with nothing but its declaration."""
+    """Write a member that consists of its declaration only."""
     (root / folder).mkdir(parents=True)
     text = f'[project]\nname = "{name}"\nversion = "0.1.0"\n[tool.karenina]\n{says}\n'
     (root / folder / "pyproject.toml").write_text(text, "utf-8")
 
 
 def metadata(file: Path) -> Message:
-    """The metadata of a wheel or a source distribution."""
+    """Return the metadata of a wheel or a source distribution."""
     if file.suffix == ".whl":
         with ZipFile(file) as wheel:
             (name,) = (name for name in wheel.namelist() if name.endswith("/METADATA"))

@@ -30,7 +30,7 @@ def pyproject(member: str) -> dict[str, Any]:
 
 
 def install_command(member: str) -> str:
-    """The command that installs a member for a user."""
+    """Return the command that installs a member for a user."""
     extra = pyproject(member).get("tool", {}).get("karenina", {}).get("extra")
     return f"pip install 'karenina[{extra}]'" if extra else "pip install karenina"
 

@@ -50,7 +50,7 @@ def installed(names: dict[str, Any]) -> bool:
 
 @pytest.fixture
 def benchmark(tmp_path: Path) -> Path:
-    """A file with one question that has everything."""
+    """Return a file with one question that has everything."""
     made = Benchmark.create(name="genes")
     made.add_question(
         "Which gene?",
@@ -116,7 +116,7 @@ def test_what_is_printed_is_what_a_server_gets(name: str, benchmark: Path, tmp_p
 
 
 def configuration(folder: Path, server: RecordingServer, values: dict[str, Any]) -> Path:
-    """A configuration file whose models are the server's."""
+    """Return a configuration file with models of the server."""
     model = {"interface": "openai", "model_name": "m", "endpoint_base_url": server.url, "endpoint_api_key": "k"}
     file = folder / "config.json"
     models = {"answering_models": [{"id": "a", **model}], "parsing_models": [{"id": "j", **model}]}

@@ -14,7 +14,7 @@ DATA = ROOT.parent / "shared" / "data"
 
 
 def agreement(name: str, *arguments: str) -> tuple[str, dict[str, tuple[int, float, float]]]:
-    """The report of `benchmarks/agreement.py`, and judged rows, accuracy and kappa by method."""
+    """Return the report of `benchmarks/agreement.py`, and judged rows, accuracy and kappa by method."""
     if not (DATA / f"{name}.jsonl").is_file():
         pytest.skip(f"the recorded data is not beside this checkout ({name}.jsonl)")
     program = [sys.executable, str(ROOT / "benchmarks" / "agreement.py"), name.partition("_")[0], *arguments]

@@ -136,7 +136,7 @@ def events(exchange: dict[str, Any]) -> list[Event]:
 
 
 def happened(row: dict[str, Any]) -> list[list[Event]]:
-    """Return the events of each conversation of a row; a request repeats all earlier ones unless it names a response."""
+    """Return the events of each conversation of a row; a request repeats earlier ones unless it names a response."""
     each = row["exchanges"]
     if row["id"] in SEVERAL:
         return [events(exchange) for exchange in each]
@@ -146,7 +146,7 @@ def happened(row: dict[str, Any]) -> list[list[Event]]:
 
 
 def ending(what: list[Event]) -> str | None:
-    """The text of the assistant that nothing follows."""
+    """Return the text of the assistant that nothing follows."""
     text = ""
     for event in reversed(what):
         if (event.who, event.kind) != ("assistant", "text"):
@@ -265,7 +265,7 @@ SAID = ("text", "content", "output", "thinking", "stdout", "stop_reason", "code"
 
 
 def poisoned(value: Any, key: str = "") -> Any:
-    """`value` with the form of a message boundary inside everything that was said."""
+    """Return `value` with the form of a message boundary inside everything that was said."""
     if isinstance(value, dict):
         return {name: poisoned(item, name) for name, item in value.items()}
     if isinstance(value, list):

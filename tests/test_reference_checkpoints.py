@@ -224,7 +224,7 @@ IDS = [form[0] for form in FORMS]
 
 
 def rating(form: tuple[Any, ...], scope: str, *, dynamic: bool = False, prefix: str = "karenina:") -> dict[str, Any]:
-    """A trait as the reference project writes it."""
+    """Return a trait as the reference project writes it."""
     name, kind, word, best, worst, properties, _ = form
     given = [{"@type": "PropertyValue", "name": key, "value": value} for key, value in properties.items()]
     if dynamic:
@@ -247,7 +247,7 @@ def rating(form: tuple[Any, ...], scope: str, *, dynamic: bool = False, prefix: 
 
 
 def written(folder: Path, *, everywhere: Sequence[Any] = (), of_question: Sequence[Any] = ()) -> Path:
-    """A checkpoint with one question."""
+    """Return a checkpoint with one question."""
     file = folder / "reference.jsonld"
     question = {"@type": "Question", "@id": "q-inner", "text": "What is two plus two?", "rating": of_question}
     document = {
@@ -264,7 +264,7 @@ def written(folder: Path, *, everywhere: Sequence[Any] = (), of_question: Sequen
 
 
 def the_trait(benchmark: Benchmark) -> RubricTrait:
-    """The only trait of a benchmark with one question."""
+    """Return the only trait of a benchmark with one question."""
     question = benchmark.with_shared_traits(benchmark.get("q1"))
     (found,) = [one for rubric in (question.rubric, question.dynamic_rubric) if rubric for one in rubric.traits]
     return found

@@ -51,7 +51,7 @@ def with_random_ranks(contracts: Iterable[Contract], seed: int) -> list[str]:
 
 
 def pairs_of(contracts: Iterable[Contract]) -> set[tuple[str, str]]:
-    """Every pair that the contracts order, worked out here without the plan's own code."""
+    """Return every pair that the contracts order, worked out here without the plan's own code."""
     contracts = list(contracts)
     slots = {one.name: one.slot for one in contracts}
     pairs = set()

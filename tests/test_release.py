@@ -29,7 +29,7 @@ DAY = "2031-02-03"
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """The files of this repository that name its version, and a changelog with one change."""
+    """Return the files of this repository that name its version, and a changelog with one change."""
     for file in [found for pattern in NAMING for found in ROOT.glob(pattern)]:
         target = tmp_path / file.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def declared(file: Path) -> list[Requirement]:
 
 
 def members(root: Path) -> list[Path]:
-    """The `pyproject.toml` of each member."""
+    """Return the `pyproject.toml` of each member."""
     return [file for file in root.glob("**/pyproject.toml") if file.parent != root and "third_party" not in file.parts]
 
 

@@ -74,7 +74,7 @@ def config(models: ScriptedModels, **more: Any) -> VerificationConfig:
 
 
 def finished(models: ScriptedModels, folder: Path, *questions: Question, **more: Any) -> tuple[Benchmark, Path]:
-    """A run over the questions whose journal is at the path, and no request since."""
+    """Return a run over the questions whose journal is at the path, and no request since."""
     benchmark = Benchmark.create("lengths")
     benchmark.add_questions(questions)
     benchmark.run_verification(config(models, **more), journal=folder / "run.journal")
@@ -176,7 +176,7 @@ def test_only_items_of_the_run_are_rescored(tmp_path: Path, models: ScriptedMode
 
 
 class AsksWithTheTruth(Stage):
-    """As the embedding check does: shows the truth, and goes on without a verdict where there is no reply."""
+    """A stage like the embedding check: its prompt shows the truth, and without a reply it gives no verdict."""
 
     name = "AsksWithTheTruth"
     slot = Slot.EMBEDDING_CHECK

@@ -1,4 +1,4 @@
-"""Items whose traits cannot all be scored: not judged in `rubric_only`, whatever the reason is."""
+"""Items with traits that cannot be scored are not judged in `rubric_only`, for any reason."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def is_away(*_: object) -> Any:
 
 
 def run(*traits: RubricTrait, plugins: Sequence[object] = (), **more: Any) -> VerificationResultSet:
-    """Two items with these traits, before a judge that cannot be reached; nothing is trusted."""
+    """Return two items with these traits, before a judge that cannot be reached; nothing is trusted."""
     models = ScriptedModels(say=lambda *_: "It is four.", fill=is_away)
     benchmark = Benchmark.create("Sums")
     for number in (2, 3):

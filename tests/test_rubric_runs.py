@@ -1,4 +1,4 @@
-"""Whole runs with rubrics: evaluation modes, whose traits a question has, and what a failure costs."""
+"""Whole runs with rubrics: evaluation modes, the traits of a question, and the effects of failures."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def benchmark(*traits: RubricTrait, dynamic: Sequence[RubricTrait] = ()) -> Benc
 def run(
     asked: Benchmark, models: ScriptedModels | None = None, plugins: Plugins | None = None, **more: Any
 ) -> VerificationResult:
-    """The one result of a benchmark with one question."""
+    """Return the one result of a benchmark with one question."""
     room, models = plugins or Plugins.discover(), models or judging()
     room.register(models)
     settings = {"evaluation_mode": "rubric_only", "parsing_models": [models.model("j")], **more}

@@ -18,7 +18,7 @@ MAPPED = ("--columns", "answer=Right answer")
 
 
 def reply(body: Mapping[str, object]) -> str:
-    """A model that says BCL2 to everything; as judge it extracts that."""
+    """Return a model that says BCL2 to everything; as judge it extracts that."""
     return json.dumps({"answer": "BCL2"}) if "response_format" in body else "I think that it is BCL2."
 
 

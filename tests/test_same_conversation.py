@@ -88,7 +88,7 @@ class ClaudeAgent(MessagesAPI):
 
 
 class Teletype(Wire):
-    """Somebody else's."""
+    """The third-party adapter `teletype`."""
 
     entry_point = "teletype:plugin"
     interface = "teletype"
@@ -165,7 +165,7 @@ def _plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def run(wire: Wire, said: Sequence[Message], **fields: Any) -> tuple[VerificationResult, int]:
-    """The result of the one question, where the model says `said`, the last again and again; and its requests."""
+    """Return the result of one question to a model with the replies `said`, the last one repeated, and its requests."""
     command = shlex.join([sys.executable, str(TOOLS), ECHO.name, FAIL.name])
     benchmark = Benchmark.create("river")
     benchmark.add_question(QUESTION, answer_template=TEMPLATE, question_id="q")
@@ -218,7 +218,7 @@ def test_the_trace_is_kept_at_the_turn_limit(port: str, most: int) -> None:
 
 
 def test_every_agent_port_of_this_project_is_in_the_table() -> None:
-    """Recorded answers apart: nobody speaks there."""
+    """All adapters except recorded answers, which have no model."""
     made = {wire().interface for wire in PORTS.values()} - {Local.interface, Teletype.interface} | {"local"}
     offered = {
         one.spec.interface

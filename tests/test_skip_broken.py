@@ -43,7 +43,7 @@ FILES = {
 
 @pytest.fixture(params=FILES)
 def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A file with one good question and three broken ones."""
+    """Return a file with one good question and three broken ones."""
     made: Path = tmp_path / request.param
     made.write_text(FILES[request.param], "utf-8")
     return made

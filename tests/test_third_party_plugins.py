@@ -82,12 +82,12 @@ def plugin(site: Site, name: str, distribution: str) -> dict[str, Any]:
 
 
 def planned(site: Site, *arguments: str) -> list[str]:
-    """The names of the stages that `karenina plan` prints."""
+    """Return the names of the stages that `karenina plan` prints."""
     return [stage["name"] for stage in site.printed("plan", *arguments)["stages"]]
 
 
 def line_of(message: str) -> str:
-    """The configuration line that an error names, as a file that holds nothing else."""
+    """Return the configuration line that an error names, as a file that holds nothing else."""
     found = re.search(r'(\[plugins\.pick\]) (\w+ = "[\w-]+")', message)
     assert found is not None, message
     return "\n".join(found.groups())
@@ -212,7 +212,7 @@ def test_one_line_chooses_the_second_parser(site: Site, wheels: Wheels) -> None:
 
 @pytest.fixture(scope="module")
 def broken(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """An environment with every broken plugin at once: each has to leave the others alone."""
+    """Return an environment with every broken plugin at once: each has to leave the others alone."""
     site = Site(tmp_path_factory.mktemp("broken"))
     site.install(
         *(wheels.package(distribution(case), "0.1", [(STAGES, case)], source) for case, (source, _) in BROKEN.items())
@@ -228,7 +228,7 @@ def listing(broken: Site) -> list[dict[str, Any]]:
 
 
 def distribution(case: str) -> str:
-    """The package that a case is in."""
+    """Return the package that a case is in."""
     return f"broken-{case.lower()}"
 
 

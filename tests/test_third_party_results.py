@@ -73,7 +73,7 @@ TONE = LLMRubricTrait(name="tone", kind="literal", classes={"rude": "It insults.
 
 @pytest.fixture(scope="module")
 def result() -> VerificationResult:
-    """The result of a run with a third party's trait and check."""
+    """Return the result of a run with a third party's trait and check."""
     models = ScriptedModels(say=lambda *_: "FOUR", fill=lambda *_: {"reasoning": "it says please", "score": "kind"})
     plugins = Plugins.discover()
     plugins.register(models)

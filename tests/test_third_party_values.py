@@ -85,7 +85,7 @@ def value_of(key: AnyKey) -> st.SearchStrategy[Any]:
 
 
 def nested(levels: int) -> Any:
-    """A list in a list in a list."""
+    """Return a list in a list in a list."""
     value: Any = []
     for _ in range(levels):
         value = [value]

@@ -62,12 +62,12 @@ def _limited() -> None:
 
 
 def benchmark(folder: Path) -> Path:
-    """A good benchmark of one question."""
+    """Return a good benchmark of one question."""
     return written(folder / "good.yaml", BENCHMARK)
 
 
 def recordings(folder: Path) -> Path:
-    """A good recording of its answer."""
+    """Return a good recording of its answer."""
     return written(folder / "good.jsonl", '{"id": "q", "answer": "It is BCL2."}\n')
 
 

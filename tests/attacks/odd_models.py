@@ -1,4 +1,4 @@
-"""A third party's adapter whose replies are not what an adapter should hand in, and a benchmark to run with it.
+"""A third-party adapter with invalid replies, and a benchmark to run with it.
 
 A model `odd:KIND` answers as `KIND` says, but only question `q2`; `odd:fine` always answers well, and `odd:judge` reads
 every answer. Each call is a line in the file that `ODD_LOG` names.

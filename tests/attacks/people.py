@@ -39,7 +39,7 @@ class Person:
 
     @classmethod
     def at(cls, place: Path) -> Person:
-        """A person whose home and folder of work lie in `place`."""
+        """Create a user with a home and a working folder in `place`."""
         (place / "home").mkdir(parents=True)
         (place / "work").mkdir()
         return cls(place / "home", place / "work")
@@ -64,7 +64,7 @@ class Person:
         )
 
     def write(self, name: str, text: str) -> Path:
-        """A file in the folder of work."""
+        """Return a file in the folder of work."""
         file = self.folder / name
         file.write_text(text, "utf-8")
         return file
@@ -72,7 +72,7 @@ class Person:
 
 @contextmanager
 def edited(journal: Path) -> Iterator[dict[str, Any]]:
-    """The command in a journal, to be changed as whoever sends the journal may change it, digests and all."""
+    """Provide the command in a journal, to be changed as whoever sends the journal may change it, digests and all."""
     database = sqlite3.connect(journal, isolation_level=None)
     row = database.execute("SELECT * FROM runs ORDER BY id DESC LIMIT 1").fetchone()
     command: dict[str, Any] = json.loads(row[5])
@@ -91,5 +91,5 @@ def without_results(journal: Path) -> None:
 
 
 def reply(body: Mapping[str, object]) -> str:
-    """A model that says BCL2 to everything, and as judge extracts it."""
+    """Return a model that says BCL2 to everything, and as judge extracts it."""
     return json.dumps({"gene": "BCL2"}) if "response_format" in body else "I think that it is BCL2."

@@ -1,4 +1,4 @@
-"""Input that somebody else wrote badly is an error with its place, never a traceback; and no error prints a key.
+"""Malformed input is an error with its place, never a traceback, and no error prints a key.
 
 The files and arguments here ended in tracebacks (exit code 70), or printed what they held.
 """

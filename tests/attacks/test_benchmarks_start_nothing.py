@@ -1,4 +1,4 @@
-"""A benchmark that somebody else wrote starts no program, sends no secret and no file, and changes no price.
+"""A stranger's benchmark starts no program, sends no secret and no file, and changes no price.
 
 Its restricted values take effect only if the user has trusted exactly these values in exactly this file. Until then a
 command stops before it opens, starts or sends anything, and lists all of them.
@@ -37,7 +37,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[RecordingServer]:
-    """A server that answers every question, and fills templates."""
+    """Provide a server that answers every question, and fills templates."""
     with recording_server(lambda body: '{"gene": "BCL2"}' if "response_format" in body else "It is BCL2.") as running:
         yield running
 
@@ -148,7 +148,7 @@ def test_a_command_in_a_trait_is_not_started(site: Site, server: RecordingServer
     ],
 )
 def test_escapes_in_a_line_hide_nothing(site: Site, server: RecordingServer, written: str) -> None:
-    """Attack: a streamed file whose restricted names are escaped, or in letters that Python takes for the same."""
+    """Attack: a streamed file with escaped restricted names, or with letters that Python normalizes to them."""
     file = site.write("genes.jsonl", f'{{"question": "Which gene?", {written}}}\n')
 
     done = site.karenina("run", file, *own(server))
@@ -486,7 +486,7 @@ def test_values_given_in_python_are_the_users(site: Site, server: RecordingServe
 
 
 def test_settings_of_others_are_restricted_until_marked(site: Site, wheels: Wheels, server: RecordingServer) -> None:
-    """Attack: a setting, an adapter, a trait and a primitive of another package, whose authors forgot the marks."""
+    """Attack: a setting, an adapter, a trait and a primitive of another package without marks."""
     site.install(wheels.package("forgetful", "1.0", [("karenina.plugins", "forgetful")], OTHERS))
     reached = {
         "danger": ({"danger": "/etc"}, {}),

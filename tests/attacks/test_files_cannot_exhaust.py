@@ -1,4 +1,4 @@
-"""A file that somebody else wrote exhausts neither memory nor time, and is never waited for.
+"""A stranger's file exhausts neither memory nor time, and never blocks the command.
 
 Files are read up to 100 MB (unpacked), lines up to 64 MB, YAML up to 250,000 values, tables up to five million cells
 (a row counts five more) and nesting up to 200 levels. Pipes without a writer and devices are refused. Each attack runs

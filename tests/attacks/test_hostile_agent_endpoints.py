@@ -55,7 +55,7 @@ def reply(body: Mapping[str, Any]) -> str:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A workspace root with one workspace, a secret beside the root, and a link to it."""
+    """Return a workspace root with one workspace, a secret beside the root, and a link to it."""
     folder = tmp_path / "root"
     (folder / "task").mkdir(parents=True)
     (folder / "task/register").write_text("QX1")
@@ -66,7 +66,7 @@ def root(tmp_path: Path) -> Path:
 def run(
     site: Site, root: Path, url: str, interface: str = "claude_agent_sdk", *, script: bool = False, **fields: Any
 ) -> tuple[dict[str, Any], str]:
-    """The result of the question, answered by the endpoint at `url`, and all that was sent to the judge's server."""
+    """Return the result of a question that the endpoint at `url` answers, and all requests to the judge's server."""
     with recording_server(reply) as judge:
         answering = {
             "id": "a",
@@ -221,7 +221,7 @@ def test_a_line_without_end_of_a_cli_is_cut_off(tmp_path: Path) -> None:
 
 
 def large(kind: str) -> Reply:
-    """A reply of the Messages API that is beyond all measure."""
+    """Return a reply of the Messages API that is beyond all measure."""
     if kind == "50 MB of text":
         return SERVER.saying("x" * 50_000_000)
     if kind == "10,000 calls":
@@ -266,7 +266,7 @@ class Endless:
 
 
 class Loud:
-    """A tool whose results are as long as they may be."""
+    """A tool with results of the largest allowed size."""
 
     name = "shout"
     description = "Shouts."
@@ -281,7 +281,7 @@ class Loud:
 
 
 def test_a_conversation_grows_only_so_far() -> None:
-    """Attack: hundreds of calls whose results are each as long as they may be, in a few turns."""
+    """Attack: hundreds of calls in a few turns, each with a result of the largest allowed size."""
     tool = Loud()
     endless = Endless(*(ToolCall(f"c{n}", "shout", {}) for n in range(400)))
     with pytest.raises(PortError, match=f"grew beyond {MOST_OF_A_TRACE} characters") as caught:

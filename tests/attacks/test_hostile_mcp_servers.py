@@ -78,7 +78,7 @@ def using(model: ModelConfig, use: Callable[[dict[str, Tool]], Awaitable[T]]) ->
 
 
 def acted(attack: str, notes: Path, arguments: dict[str, Any] | None = None, **options: Any) -> tuple[Message, float]:
-    """The message of one call of the server's tool, and the longest pause of the event loop."""
+    """Return the message of one call of the server's tool, and the longest pause of the event loop."""
 
     async def act(tools: dict[str, Tool]) -> Message:
         return await run_tool(ToolCall("1", "act", arguments or {"n": 1}), tools)
@@ -93,7 +93,7 @@ def notes(tmp_path: Path) -> Path:
 
 
 def largest_deleted_file() -> int:
-    """The bytes of the largest file that this process holds open and that has no name, on Linux."""
+    """Return the bytes of the largest file that this process holds open and that has no name, on Linux."""
     sizes = [0]
     for handle in Path("/proc/self/fd").glob("*"):
         with suppress(OSError):

@@ -26,7 +26,7 @@ ALLOWED = 60
 
 @contextmanager
 def listening(behave: Behaviour) -> Iterator[str]:
-    """The address of a server that does this with each connection. Ray uses the address of the machine."""
+    """Provide the address of a server that does this with each connection. Ray uses the address of the machine."""
     with socket.create_server(("0.0.0.0", 0), backlog=128) as door:
         kept: list[socket.socket] = []
 
@@ -60,7 +60,7 @@ def silent(connection: socket.socket) -> None:
 
 
 def garbage(connection: socket.socket) -> None:
-    """Send random bytes as long as anybody reads."""
+    """Send random bytes until the connection ends."""
     while True:
         connection.sendall(os.urandom(65536))
         time.sleep(0.01)
@@ -97,7 +97,7 @@ SERVERS: list[Behaviour] = [silent, garbage, another_protocol, half_http2]
 
 @pytest.fixture(scope="module")
 def attacked_at_once(tmp_path_factory: pytest.TempPathFactory) -> dict[Behaviour, tuple[str, Attacked]]:
-    """The address of each server, and what a run with it did. Most of the time is spent waiting."""
+    """Return the address of each server, and what a run with it did. Most of the time is spent waiting."""
 
     def attack(behave: Behaviour) -> tuple[str, Attacked]:
         with listening(behave) as address:

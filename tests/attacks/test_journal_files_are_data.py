@@ -51,7 +51,7 @@ READING = ("run", "replay", "resume", "rescore", "status", "export", "recording"
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run that has ended well."""
+    """Return a folder with a run that has ended well."""
     place = OddPlace.make(tmp_path_factory.mktemp("finished"))
     assert place.run().code == 0
     return place.folder
@@ -59,14 +59,14 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(finished: Path, tmp_path: Path) -> OddPlace:
-    """A copy of that folder."""
+    """Return a copy of that folder."""
     shutil.copytree(finished, tmp_path / "copy")
     return OddPlace(tmp_path / "copy")
 
 
 @pytest.fixture
 def thesis(tmp_path: Path) -> Path:
-    """A file of the user's that has nothing to do with Karenina."""
+    """Return a file of the user's that has nothing to do with Karenina."""
     file = tmp_path / "thesis.txt"
     file.write_text(THESIS, "utf-8")
     return file
@@ -311,7 +311,7 @@ def test_repair_writes_through_no_link(place: OddPlace, thesis: Path, name: str)
 
 
 def damage(journal: Path, old: bytes, new: bytes) -> None:
-    """Change the bytes of a file wherever they are."""
+    """Replace bytes of a file at every place."""
     data = journal.read_bytes()
     assert old in data
     journal.write_bytes(data.replace(old, new))

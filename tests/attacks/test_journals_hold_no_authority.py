@@ -35,7 +35,7 @@ def server() -> Iterator[RecordingServer]:
 
 @pytest.fixture
 def elsewhere() -> Iterator[RecordingServer]:
-    """The attacker's server."""
+    """Provide the attacker's server."""
     with recording_server(reply) as found:
         yield found
 
@@ -51,7 +51,7 @@ def stranger(tmp_path: Path) -> Person:
 
 
 def ran(person: Person, server: RecordingServer, name: str = "genes", text: str | None = None, *more: str) -> Path:
-    """The journal of a run that the person finished."""
+    """Return the journal of a run that the person finished."""
     file = person.write(f"{name}.yaml", text if text is not None else GENES.format(truth="BCL2"))
     model = f"openai:m@{server.url}"
     done = person.karenina("run", file.name, "-a", model, "-j", model, "-o", f"{name}.jsonl", "--quiet", *more)
@@ -61,7 +61,7 @@ def ran(person: Person, server: RecordingServer, name: str = "genes", text: str 
 
 
 def with_code(marker: Path) -> str:
-    """A benchmark whose template leaves a file behind if it runs."""
+    """Return a benchmark whose template leaves a file behind if it runs."""
     return (
         "karenina: 1\nname: Genes\nquestions:\n  - id: first\n    question: Which gene does venetoclax target?\n"
         "    template: |\n      class Answer(BaseAnswer):\n"
@@ -79,7 +79,7 @@ def with_code(marker: Path) -> str:
 def test_trust_in_a_journal_runs_no_code(
     victim: Person, stranger: Person, server: RecordingServer, tmp_path: Path, command: str
 ) -> None:
-    """Attack: send a journal whose run trusted everything, with the benchmark that it names at its place."""
+    """Attack: send a journal of a run that trusted everything, with its benchmark in the named place."""
     marker = tmp_path / "ran"
     journal = ran(stranger, server, "code", with_code(marker), "--trust-all")
     assert marker.exists()
@@ -280,7 +280,7 @@ def test_a_key_is_used_only_with_its_complete_entry(
 
 
 def own_run(victim: Person, server: RecordingServer) -> tuple[Path, Path]:
-    """A journal of the victim, and the file that holds its command."""
+    """Return a journal of the victim, and the file that holds its command."""
     journal = ran(victim, server)
     (state,) = victim.runs.iterdir()
     return journal, state

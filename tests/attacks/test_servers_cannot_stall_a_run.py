@@ -70,7 +70,7 @@ class Hostile:
 
 @contextmanager
 def serving(server: Hostile) -> Iterator[Hostile]:
-    """The server in a thread of its own, as long as the block lasts."""
+    """Provide the server in a thread of its own, as long as the block lasts."""
     started, stop = threading.Event(), asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []
 

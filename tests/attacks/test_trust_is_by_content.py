@@ -1,6 +1,6 @@
 """Only the exact source that the user has read and trusted runs.
 
-Trust is given to a digest. The listing, the digest and the executed source are one reading of the file; nobody but the
+Trust is given to a digest. The listing, the digest and the executed source are one reading of the file; only the
 user can have written the file of digests; and two commands that store trust at once lose nothing.
 """
 
@@ -35,7 +35,7 @@ OTHER_USER = 12345
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder of trusted digests, for this process and for the command."""
+    """Return an empty folder of trusted digests, for this process and for the command."""
     folder = tmp_path / "home" / "karenina"
     folder.mkdir(parents=True, mode=0o700)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder.parent))
@@ -44,7 +44,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def template(marker: Path) -> str:
-    """A template that leaves a file behind if it runs."""
+    """Return a template that leaves a file behind if it runs."""
     return (
         "class Answer(BaseAnswer):\n"
         "    gene: str\n\n"

@@ -47,7 +47,7 @@ questions:
 
 
 def reading(*paths: str) -> Any:
-    """A judge that reads these paths of its workspace, one a turn, and reports what it got."""
+    """Return a judge that reads these paths of its workspace, one a turn, and reports what it got."""
     calls = [("read_file", {"path": path}) for path in paths]
 
     def reply(body: Mapping[str, Any]) -> Any:
@@ -65,7 +65,7 @@ def reading(*paths: str) -> Any:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A workspace root with one workspace, and a secret beside the root."""
+    """Return a workspace root with one workspace, and a secret beside the root."""
     folder = tmp_path / "root"
     (folder / "task/data").mkdir(parents=True)
     (folder / "task/data/code.txt").write_text("QX1")

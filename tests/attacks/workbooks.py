@@ -35,7 +35,7 @@ TAIL = "</sheetData></worksheet>"
 
 
 def cell(text: str, place: str) -> str:
-    """A cell with its text."""
+    """Return a cell with its text."""
     return f'<c r="{place}" t="inlineStr"><is><t>{text}</t></is></c>'
 
 
@@ -59,5 +59,5 @@ def _written(file: Path, sheet: Iterable[str], strings: str) -> Path:
 
 
 def shared_strings(text: str, before: str = "") -> str:
-    """The part of the shared strings, with one of them."""
+    """Return the part of the shared strings, with one of them."""
     return f'{before}<sst xmlns="{_MAIN}"><si><t>{text}</t></si></sst>'

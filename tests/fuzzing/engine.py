@@ -19,7 +19,7 @@ from fuzzing.law import Broken, Law, signature
 T = TypeVar("T")
 Check = Callable[[T], bool]
 HOME: Final = "home"
-"""The folder beside the files of a kind in which nobody clears up."""
+"""A folder beside the files of a kind that is never emptied."""
 _BATCH: Final = 400
 """Inputs between two looks at the clock and at what was found; shrinking comes at the end of each batch."""
 
@@ -171,7 +171,7 @@ def fuzz(
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The environment of a user with nothing set up, whose home and temporary files are in `folder`, in `HOME`."""
+    """Return the environment of a user without any configuration; home and temporary files are in `folder`."""
     home = folder / "inside" / HOME
     homes = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "KARENINA_CONFIG_HOME", "TMPDIR")
     for name in homes:

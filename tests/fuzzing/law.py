@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, Final
 
 EXECUTED: Final = "karenina.fuzzing.executed"
-"""The audit event that code of an input raises where somebody runs it."""
+"""The audit event that code of an input raises if it runs."""
 
 CODE: Final = f"__import__('sys').audit('{EXECUTED}')"
 """An expression that shows that it was run."""
@@ -170,7 +170,7 @@ def _too_slow(_number: int, frame: FrameType | None) -> None:
 
 
 def _peak() -> float:
-    """The most memory that this process ever had, in megabytes."""
+    """Return the most memory that this process ever had, in megabytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024)
 
 

@@ -13,12 +13,12 @@ from fuzzing.law import CODE
 
 T = TypeVar("T")
 OUTSIDE: Final = "@OUTSIDE@"
-"""Stands in inputs for the folder that nobody may look into; `placed` writes its path."""
+"""A placeholder for the folder that no input may reach; `placed` replaces it by the path."""
 
 
 @dataclass(frozen=True)
 class Raw:
-    """A token that is written as it stands."""
+    """A token that is written unchanged."""
 
     text: str
 
@@ -200,7 +200,7 @@ _FAR = st.integers(0, 1_000_000)
 
 
 def weighted(*choices: tuple[int, st.SearchStrategy[T]]) -> st.SearchStrategy[T]:
-    """One of several strategies, each as often as its weight says; `one_of` knows no weights."""
+    """Return one of several strategies, each as often as its weight says; `one_of` knows no weights."""
     places = [place for place, (weight, _) in enumerate(choices) for _ in range(weight)]
     return st.sampled_from(places).flatmap(lambda place: choices[place][1])
 
@@ -218,7 +218,7 @@ def tree_of(value: Any) -> Tree:
 
 
 def changed(tree: Tree, ops: Sequence[Op], donors: Sequence[Tree] = ()) -> Tree:
-    """`tree` after `ops`, which find their places by number, wherever it has become."""
+    """Return `tree` after `ops`, which find their places by number, wherever it has become."""
     whole = [_copied(tree)]
     for op in ops:
         _change(whole, op, donors)
@@ -231,7 +231,7 @@ def shifted(ops: Sequence[Op], number: int) -> list[Op]:
 
 
 def parts(tree: Tree) -> Iterator[Tree]:
-    """All subtrees."""
+    """Yield all subtrees."""
     yield tree
     if isinstance(tree, Pairs):
         for _, value in tree:
@@ -301,7 +301,7 @@ def _copied(tree: Tree) -> Tree:
 
 
 def as_json(tree: Tree) -> str:
-    """The tree as JSON text; a lone surrogate is written as its escape."""
+    """Return the tree as JSON text; a lone surrogate is written as its escape."""
     if isinstance(tree, Raw):
         return tree.text
     if isinstance(tree, Pairs):
@@ -315,14 +315,14 @@ def as_json(tree: Tree) -> str:
 
 
 def as_lines(tree: Tree) -> str:
-    """The entries of a list as lines of JSON."""
+    """Return the entries of a list as lines of JSON."""
     if isinstance(tree, list) and not isinstance(tree, Pairs):
         return "".join(as_json(value) + "\n" for value in tree)
     return as_json(tree)
 
 
 def as_toml(tree: Tree) -> str:
-    """The tree as TOML, its top level as lines; None has no word there and is written as an empty text."""
+    """Return the tree as TOML, its top level as lines; None has no word there and is written as an empty text."""
     if isinstance(tree, Pairs):
         return "".join(f"{_toml_key(key)} = {_toml(value)}\n" for key, value in tree)
     return _toml(tree)
@@ -342,7 +342,7 @@ def _toml_key(key: object) -> str:
 
 
 def as_yaml(tree: Tree, depth: int = 0) -> str:
-    """The tree as YAML in block style, as people write it; texts are quoted as in JSON."""
+    """Return the tree as YAML in block style, as people write it; texts are quoted as in JSON."""
     indent = "  " * depth
     if depth < 40 and isinstance(tree, Pairs) and tree:
         return "".join(f"\n{indent}{_yaml_key(key)}: {as_yaml(value, depth + 1)}" for key, value in tree)
@@ -363,7 +363,7 @@ def _yaml_key(key: object) -> str:
 
 
 def broken(data: bytes, ops: Sequence[TextOp]) -> bytes:
-    """`data` after changes of single bytes, pieces and fragments."""
+    """Return `data` after changes of single bytes, pieces and fragments."""
     for kind, where, which in ops:
         place = where % (len(data) + 1)
         length = which % 40 + 1
@@ -402,5 +402,5 @@ def documents(
 
 
 def placed(data: bytes, outside: str) -> bytes:
-    """`data` with the path of the folder that nobody may look into."""
+    """Return `data` with the path of the folder that no input may reach."""
     return data.replace(OUTSIDE.encode(), outside.encode())

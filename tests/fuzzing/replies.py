@@ -24,7 +24,7 @@ def sound(reply: LLMReply | ParserReply | AgentReply) -> None:
 
 
 def _checked(reply: LLMReply | ParserReply | AgentReply) -> LLMReply | ParserReply | AgentReply:
-    """The reply as a run takes it from any adapter."""
+    """Return the reply as a run takes it from any adapter."""
     if isinstance(reply, LLMReply):
         return sanitize_llm_reply(reply)
     return sanitize_parser_reply(reply) if isinstance(reply, ParserReply) else sanitize_agent_reply("the model", reply)

@@ -83,7 +83,7 @@ def asking(say: Callable[[str], str] = lambda _question: "an answer") -> Plugins
 
 
 def benchmark(folder: Path, *ids: str, more: str = "") -> Path:
-    """A benchmark file with these questions."""
+    """Return a benchmark file with these questions."""
     file = folder / "words.yaml"
     questions = "".join(f"\n  - {{id: {id}, question: 'What is {id}?'}}" for id in ids)
     file.write_text(f"karenina: 1\nname: Words\n{more}questions:{questions or ' []'}\n", "utf-8")
@@ -93,7 +93,7 @@ def benchmark(folder: Path, *ids: str, more: str = "") -> Path:
 def result(
     id: str = "q1", outcome: Outcome = Outcome.CORRECT, answer: str = "It is 7.", **fields: Any
 ) -> VerificationResult:
-    """A result as a run writes it."""
+    """Return a result as a run writes it."""
     model = ModelIdentity(interface="scripted", model_name="m")
     metadata = {
         "question_id": id,
@@ -116,6 +116,6 @@ def result(
 
 
 def result_file(file: Path, *results: VerificationResult) -> Path:
-    """A result file with these lines."""
+    """Return a result file with these lines."""
     file.write_text("".join(one.model_dump_json() + "\n" for one in results), "utf-8")
     return file

@@ -82,7 +82,7 @@ class World:
     counts: Callable[[str], str | ParserReply] = lambda text: f'{{"words": {len(text.split())}}}'
 
     def plugins(self) -> Plugins:
-        """The plugins of a run in this world."""
+        """Return the plugins of a run in this world."""
         plugins = Plugins()
         plugins.register(engine)
         plugins.register(StagesOnly(), distribution="karenina-test", version="1.2")
@@ -91,7 +91,7 @@ class World:
         return plugins
 
     def run(self, benchmark: Benchmark, **more: Any) -> VerificationResultSet:
-        """One run with this world's models: `m` and `n` answer, `j` judges, unless `config` says otherwise."""
+        """Return one run with this world's models: `m` and `n` answer, `j` judges, unless `config` says otherwise."""
         config = {**CONFIG, **more.pop("config", {})}
         with plugin_room.use_plugins(self.plugins()):
             return benchmark.run_verification(config, policy=AT_ONCE, **more)
@@ -114,7 +114,7 @@ class World:
 
 
 def model(id: str, **fields: Any) -> dict[str, Any]:
-    """A scripted model. One called `n` says more than the others."""
+    """Return a scripted model. One called `n` says more than the others."""
     return {"id": id, "interface": "talkative" if id == "n" else "scripted", "model_name": id, **fields}
 
 
@@ -126,7 +126,7 @@ CONFIG: Mapping[str, Any] = {
 
 
 def words(*ids: str) -> Benchmark:
-    """A benchmark with a question for each id."""
+    """Return a benchmark with a question for each id."""
     benchmark = Benchmark.create("Words")
     for id in ids:
         benchmark.add_question(f"What is {id}?", question_id=id)
@@ -149,5 +149,5 @@ def said(results: VerificationResultSet) -> list[tuple[Any, ...]]:
 
 
 def lines(path: Path) -> list[str]:
-    """The lines of the results in a file, without its header."""
+    """Return the lines of the results in a file, without its header."""
     return [line for line in path.read_text("utf-8").splitlines() if not line.startswith('{"run":')]

@@ -183,7 +183,7 @@ async def _run(server: Server, questions: int, bounds: Bounds) -> Outcome:
 
 
 class SimulatedTime(asyncio.SelectorEventLoop):
-    """An event loop whose clock jumps to the next moment for which something waits. It reads from no socket."""
+    """An event loop whose clock jumps to the next scheduled time. It reads from no socket."""
 
     def __init__(self) -> None:
         self._jumping = _Jumping()

@@ -14,6 +14,6 @@ NAMES: Final = (
 
 
 def kind_of(name: str) -> Kind[Any]:
-    """The kind of this name."""
+    """Return the kind of this name."""
     found: Kind[Any] = import_module(f"fuzzing.kinds.{name}").KIND
     return found

@@ -73,7 +73,7 @@ def _opened(folder: Path) -> Iterator[Callable[[tuple[str, bytes]], bool]]:
 
 
 def _set(data: bytes) -> bool:
-    """One value, as `--set` and an environment variable give it."""
+    """Return one value, as `--set` and an environment variable give it."""
     name = _NAMES[len(data) % len(_NAMES)]
     text = data.decode("utf-8", "surrogateescape").replace("\x00", "")
     printed = command("plan", "--set", f"{name}={text}", "--json")

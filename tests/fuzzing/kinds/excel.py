@@ -117,7 +117,7 @@ _XML_OP = st.tuples(st.integers(0, 3), st.integers(0, 1_000_000), st.integers(0,
 
 
 def _part_broken(name: str, ops: list[tuple[int, int, int]], filling: int) -> bytes:
-    """The book with one part of it changed: fragments in or in place of tags, pieces lost, and much of the same."""
+    """Return the book with one changed part: fragments in or instead of tags, missing pieces, and many repetitions."""
     content = _PARTS[name]
     for kind, where, which in ops:
         tags = [place for place in range(len(content)) if content[place : place + 1] in (b"<", b" ", b">")]

@@ -190,7 +190,7 @@ _HEADERS: Final = (
 
 
 def _framed(body: bytes, status: str, headers: Sequence[bytes], framing: int, kind: str) -> bytes:
-    """A reply; `framing` says how its length is given, and whether that is true."""
+    """Return a reply; `framing` says how its length is given, and whether that is true."""
     lines = [f"HTTP/1.1 {status}".encode(), f"Content-Type: {kind}".encode("latin-1"), *headers]
     if framing == 5:
         body = gzip.compress(body, 1)
@@ -218,12 +218,12 @@ def _framed(body: bytes, status: str, headers: Sequence[bytes], framing: int, ki
 
 @cache
 def _spaces() -> bytes:
-    """A member of a gzip file with much more in it than a reply may have."""
+    """Return a member of a gzip file with much more in it than a reply may have."""
     return gzip.compress(b" " * 150_000_000)
 
 
 def _events(body: bytes) -> bytes:
-    """A list of JSON values, one a line, as a stream of events."""
+    """Return a list of JSON values, one a line, as a stream of events."""
     return b"".join(b"data: " + line + b"\n\n" for line in body.split(b"\n") if line) + b"data: [DONE]\n\n"
 
 
@@ -287,7 +287,7 @@ class _Servers:
         writer.close()
 
     def port(self, name: str) -> Any:
-        """The port of this name: an adapter's, the kind of port, and whether it streams."""
+        """Return the port of this name: an adapter's, the kind of port, and whether it streams."""
         if name not in self._ports:
             interface, kind, *streams = name.split(".")
             spec = find_adapter(active_plugins(), interface).spec
@@ -321,7 +321,7 @@ class _Servers:
         except PortError as error:
             describe_error(error).encode("utf-8")
             if "sk-canary" in str(error):
-                raise AssertionError("the key stands in an error") from error
+                raise AssertionError("an error contains the key") from error
             if error.retry_after is not None and not 0 <= error.retry_after < math.inf:
                 raise AssertionError("a time to wait that no clock knows") from error
             if error.partial is not None:

@@ -1,4 +1,4 @@
-"""Journals: the bytes of the file, and what stands in its tables."""
+"""Journals: the bytes of the file, and the values in its tables."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ SqlOp: TypeAlias = tuple[int, int, int, Any]
 
 @cache
 def _seeds() -> tuple[bytes, ...]:
-    """A journal of the command, whose judge was not to be reached, and one of Python with a judge that answered."""
+    """Return a journal of the command with an unreachable judge, and one of Python with a judge that replied."""
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as name:
         os.chdir(name)
@@ -140,7 +140,7 @@ def _by_bytes(seed: int, ops: list[tuple[int, int, int]], overwritten: list[tupl
 
 
 def _by_sql(seed: int, ops: list[SqlOp], sealed: bool) -> bytes:
-    """The journal after statements, of which those that SQLite refuses do nothing.
+    """Return the journal after statements, of which those that SQLite refuses do nothing.
 
     If `sealed`, its author knew what the digests of rows are made of.
     """
@@ -194,7 +194,7 @@ def _execute(database: sqlite3.Connection, op: SqlOp) -> None:
 
 
 def placed_text(value: Any) -> Any:
-    """The value, where SQLite has a type for it."""
+    """Return the value, where SQLite has a type for it."""
     return str(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 

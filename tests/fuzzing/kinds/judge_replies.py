@@ -90,7 +90,7 @@ _BENCHMARKS: Final = (_SIMPLE, SOURCE)
 
 
 def _sample(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> Any:
-    """A value that fits a schema, more or less."""
+    """Return a value that fits a schema, more or less."""
     if "$ref" in schema and depth < 6:
         name = str(schema["$ref"]).rpartition("/")[2]
         return _sample(root.get("$defs", {}).get(name, {}), root, depth + 1)
@@ -173,7 +173,7 @@ def _scored(result: VerificationResult) -> bool:
 
 
 def _look_at(result: VerificationResult) -> None:
-    """Every item has a result that says what went wrong in words, and that can be written and read."""
+    """Check that the result states its error in words, and that it can be written and read."""
     text = result.model_dump_json()
     text.encode("utf-8")
     json.loads(text)

@@ -23,8 +23,8 @@ from karenina_mcp import MCPSource
 from karenina_toolkit.tools import run_tool
 
 Replies: TypeAlias = tuple[bool, str, list[Op], list[TextOp]]
-"""Whether over stdio, to one server, or over HTTP, to several with changes of their own; the method whose reply is
-changed; changes as a tree, and then as bytes."""
+"""If true over stdio with one server, else over HTTP with several servers and their own changes; the method with the
+changed reply; changes of its tree, and of its bytes."""
 
 _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",

@@ -101,7 +101,7 @@ _IDS: Final = ("q1", "q2", "q6", "")
 
 
 def _many_calls(count: int) -> bytes:
-    """A conversation with so many calls in one turn, whose results come in the opposite order."""
+    """Return a conversation with so many calls in one turn, whose results come in the opposite order."""
     names = [f"n{number}" for number in range(count)]
     calls = [{"functionCall": {"name": name}} for name in names]
     results = [{"functionResponse": {"name": name, "response": {}}} for name in reversed(names)]

@@ -1,4 +1,4 @@
-"""A stage of somebody else's: it counts the words of the answer, before anybody parses it."""
+"""A third-party stage: it counts the words of the answer before the answer is parsed."""
 
 from __future__ import annotations
 

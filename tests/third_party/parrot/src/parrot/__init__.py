@@ -1,4 +1,4 @@
-"""An adapter of somebody else's: whatever it is asked, a parrot says its own name."""
+"""A third-party adapter: its model answers every question with its own name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class plugin:
     @staticmethod
     @hookimpl
     def karenina_adapters() -> Sequence[AdapterSpec]:
-        """One interface."""
+        """Return one interface."""
         return [
             AdapterSpec(
                 interface="parrot", description="Says its own name.", llm=Parrot, parser=Parrot, from_files=True

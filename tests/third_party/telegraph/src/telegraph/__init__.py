@@ -1,4 +1,4 @@
-"""A whole adapter of somebody else's: its server takes a list of messages as JSON, and says one."""
+"""A complete third-party adapter: its server takes a list of messages as JSON and returns one."""
 
 from karenina_core import AdapterSpec, Message, Usage, hookimpl
 from karenina_core.models.adapters import AdapterConfigError

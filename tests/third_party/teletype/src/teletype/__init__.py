@@ -1,4 +1,4 @@
-"""An adapter of somebody else's, for a machine with a language of its own. Standard library only."""
+"""A third-party adapter for a machine with its own protocol. It uses the standard library only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class plugin:
     @staticmethod
     @hookimpl
     def karenina_adapters() -> Sequence[AdapterSpec]:
-        """One interface with all three ports."""
+        """Return one interface with all three ports."""
         return [
             AdapterSpec(
                 interface="teletype",

@@ -38,13 +38,13 @@ class Teletype:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """The same with the schema as a last line."""
+        """Return the same with the schema as a last line."""
         asked = [*messages, Message.user(json.dumps(schema, ensure_ascii=False))]
         said, usage = await self._typed(asked)
         return ParserReply(said.content, "prompt", usage)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """The loop with tools."""
+        """Return the loop with tools."""
         tools, trace, usage = collect_tools(options), list[Message](), Usage()
         try:
             async with asyncio.timeout(options.timeout):
