@@ -19,7 +19,7 @@ PUBLIC = {
     "TraceContains TraceLength AllOf AnyOf AtLeastN FieldCheck SynonymMap",
     "karenina.rubrics": "Rubric DynamicRubric LLMRubricTrait RegexRubricTrait CallableRubricTrait "
     "MetricRubricTrait AgenticRubricTrait",
-    "karenina_toolkit.traces": "validate",
+    "karenina_toolkit.traces": "validate_trace",
     "karenina_testing": "ScriptedModels run_stage",
 }
 

@@ -218,7 +218,7 @@ FORMS: list[tuple[str, str, str, float, float, dict[str, Any], str | None]] = [
         {"kind": "boolean", "model_override": {"id": "m", "endpoint_api_key": "abc"}, **AGENT},
         "an API key",
     ),
-    ("manual", "ManualRubricTrait", "ManualRubricTrait", 1, 0, {}, "no installed plugin knows traits of type"),
+    ("manual", "ManualRubricTrait", "ManualRubricTrait", 1, 0, {}, "no installed plugin has traits of type"),
 ]
 IDS = [form[0] for form in FORMS]
 
@@ -391,5 +391,5 @@ def test_the_model_of_an_agentic_trait_is_valid(tmp_path: Path, caplog: pytest.L
     model = ModelConfig.model_validate(trait.model_override)
     assert (model.id, model.temperature) == ("m", 0.1)
     assert any(
-        "not used by traits of this kind: model_override (trait 'agentic-model')" in one for one in caplog.messages
+        "values that traits of this kind do not use: model_override (trait 'agentic-model')" in one for one in caplog.messages
     )
