@@ -1,1 +1,1 @@
-"""What a model is: ports, model configurations, adapter specifications, prompts."""
+"""Models: their configuration, the ports that call them, adapter specifications, and prompts."""

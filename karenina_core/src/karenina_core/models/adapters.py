@@ -1,4 +1,4 @@
-"""What an adapter declares, and the choice of one by interface name."""
+"""The declarations of adapters."""
 
 from __future__ import annotations
 
@@ -17,49 +17,48 @@ E = TypeVar("E", bound="BaseModel")
 
 
 class AgentTier(StrEnum):
-    """Who runs the tools: the adapter, turn by turn (`tool_loop`), or a runtime that is itself an agent."""
+    """The kind of agent: a loop of turns and tool calls in the adapter, or a runtime that is itself an agent."""
 
     TOOL_LOOP = "tool_loop"
     DEEP_AGENT = "deep_agent"
 
 
 class AdapterConfigError(ValueError):
-    """A model that its adapter cannot serve as configured. The message says what, where and what to do about it."""
+    """A model's configuration does not work with its adapter. The message says what is wrong and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdapterSpec:
-    """One interface: what it is called, what it can do and how its ports are made.
+    """One adapter: its interface name, its capabilities, and the factories of its ports.
 
-    A factory (`llm`, `parser`, `agent`) makes the port of one model; the run calls it once for each model, uses the
-    port for all calls and closes it. SDKs are imported inside the factories, so that listing adapters costs nothing.
-    A port that is None is one that this adapter does not have.
+    A factory (`llm`, `parser`, `agent`) makes the port of a model; the run calls it once for each model, uses the port
+    for all calls, and closes it. Import SDKs inside the factories, so that listing adapters stays fast. A factory that
+    is None means that the adapter does not have the port.
 
-    - `check(model)` looks, before a run starts and without any request, for what would fail every item (a missing
-      key or file) and raises `AdapterConfigError`.
-    - `mismatches(model, asked, others)` yields, before a run, which questions of `asked` have no recording and which
-      recordings match none of them, nor of `others`, which the run leaves out.
-    - `unavailable()` gives the reason, with the line that mends it, where something that the adapter needs is not
-      installed; it imports nothing heavy.
-    - `needs_agent(model, info)` says whether this answer must come through the agent port although the model names no
-      tools (a recording of a conversation, say).
-    - `recorded` says that the answers were given earlier: no tools are started for them, and their traces are trusted.
-    - `free` says that a call costs nothing because no provider is paid for it: the model runs on this machine. Of
-      recorded answers that is known.
-    - `served_by(model)` is who serves the model and is paid: the base URL of the server, or a provider's name where
-      that is all that is known; without it, what the model's configuration says. Price lists look it up.
-    - `starts_tools` says that the adapter gets the tools of the model's MCP servers itself: the run starts none for it.
-    - `by_item` says that replies depend on the `CallInfo` and not only on what is sent: those of one item are never
-      taken for another. Of recordings it is known.
-    - `extra` is the pydantic model that validates `ModelConfig.extra`; None means that there is nothing to set.
-    - `from_files` says whether a benchmark, which may be somebody else's, may choose this adapter without the user's
-      trust: True if it starts no program and sends requests only where the user's own environment points to. Without
-      it, a file may not. `restricts(model)` names more fields of a model that a file may not set freely, such as a
-      `model_name` that is a path. The fields of `extra` have marks of their own (`karenina_core.models.from_files`).
-    - `uses` are those of `model_provider`, `endpoint_base_url`, `endpoint_api_key`, `temperature`, `max_tokens` and
-      `manual_traces` that the adapter looks at: a run warns of others that are set. None warns of nothing.
-    - `concurrency(model)` is how many calls may be under way at once, where that is known (the slots of a server of
-      one's own, processes of an agent). Without it, or where it is None, the run finds out how many the server bears.
+    - `check(model)` raises `AdapterConfigError` for problems that would fail every item, such as a missing key or file.
+      It is called before a run and makes no request.
+    - `mismatches(model, asked, others)` yields, before a run, messages on questions of `asked` without a recording, and
+      on recordings that match neither those nor `others`, which are the questions that the run leaves out.
+    - `unavailable()` returns why the adapter cannot be used, with the command to install what is missing, or None. It
+      imports nothing heavy.
+    - `needs_agent(model, info)` returns whether this answer must come through the agent port although the model has no
+      tools, as for the recording of a conversation.
+    - `recorded`: whether the answers are recordings. No tools are started for them, and their traces are trusted.
+    - `free`: whether calls cost nothing, because the model runs on this machine. Recordings are always free.
+    - `served_by(model)` returns the paid provider for look-ups in price lists: the base URL of the server, or the
+      provider's name. By default it is taken from the model's configuration.
+    - `starts_tools`: whether the adapter starts the MCP servers of the model itself, so that the run does not.
+    - `by_item`: whether replies depend on the `CallInfo` and not only on the messages, so that items never share
+      replies. Always so for recordings.
+    - `extra`: the pydantic model that validates `ModelConfig.extra`; None means that it has no settings.
+    - `from_files`: whether a benchmark, which may be somebody else's, may choose this adapter without the user's trust.
+      True only if it starts no program and sends requests only where the user's environment points to.
+      `restricts(model)` returns further fields of a model that need trust, such as a `model_name` that is a path. The
+      fields of `extra` have marks of their own (`karenina_core.models.from_files`).
+    - `uses`: which of `model_provider`, `endpoint_base_url`, `endpoint_api_key`, `temperature`, `max_tokens` and
+      `manual_traces` the adapter reads. A run warns about others that are set; None disables the warning.
+    - `concurrency(model)` returns how many calls may run at once, if that is known (the slots of a local server, the
+      processes of an agent). By default, and if it is None, the run finds the number by trial.
     """
 
     interface: str
@@ -85,13 +84,13 @@ class AdapterSpec:
 
     @property
     def ports(self) -> tuple[str, ...]:
-        """The names of the ports that it has: `llm`, `parser`, `agent`."""
+        """The names of its ports: `llm`, `parser`, `agent`."""
         return tuple(name for name in ("llm", "parser", "agent") if getattr(self, name) is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredAdapter:
-    """An adapter with the distribution that offers it."""
+    """An adapter and the distribution that offers it."""
 
     spec: AdapterSpec
     distribution: str
@@ -99,7 +98,7 @@ class RegisteredAdapter:
 
 
 def extra_of(model: ModelConfig, kind: type[E]) -> E:
-    """The `extra` of `model`, as the settings of its adapter. Raises `AdapterConfigError`, which shows no value."""
+    """Return the `extra` of `model` as settings of its adapter. Raises `AdapterConfigError`, which shows no values."""
     from pydantic import ValidationError
 
     from karenina_core.text import join_problems
@@ -110,5 +109,5 @@ def extra_of(model: ModelConfig, kind: type[E]) -> E:
         found = error.errors(include_input=False, include_url=False, include_context=False)
         said = join_problems([f"{'.'.join(('extra', *map(str, one['loc'])))}: {one['msg']}" for one in found])
         strange = any(one["type"] == "extra_forbidden" for one in found)
-        known = f". It knows {', '.join(kind.model_fields)}" if strange else ""
+        known = f". Supported: {', '.join(kind.model_fields)}" if strange else ""
         raise AdapterConfigError(f"model {model.id!r}, {said}{known}") from None

@@ -1,12 +1,12 @@
-"""Which values a file may set that somebody else wrote: benchmarks and templates are data, whoever their author is.
+"""Marks for the values that benchmarks and templates, which may be somebody else's, may set without the user's trust.
 
-A value is *restricted* if it can start a program, choose where requests or keys go, name a path, read the environment,
-choose plugins or the executor, search the web, or change prices. All settings, fields of a model, settings of an
-adapter, and parameters of traits and primitives are restricted unless their owner declares them free:
+A value is *restricted* if it can start a program, choose where requests or keys are sent, name a path, read the
+environment, choose plugins or the executor, search the web, or change prices. All settings, fields of a model, settings
+of an adapter, and parameters of traits and primitives are restricted unless their owner marks them:
 
     seed: int = Field(default=0, json_schema_extra={"from_files": "any"})
 
-or, for all parameters that a class itself declares, with `from_files: ClassVar[FromFiles] = "any"` in its body.
+or, for all fields that a class itself declares, with `from_files: ClassVar[FromFiles] = "any"` in its body.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 FromFiles = Literal["any", "below", "name", "models", "never"]
-"""Which values of a field a file may set.
+"""The values of a field that a file may set without the user's trust.
 
 - `any`: all.
 - `below`: paths that stay in the file's folder, links resolved.
 - `name`: words that cannot be a path, such as the name of an embedding model.
-- `models`: models, whose own fields are looked at one by one.
-- `never`: none without the user's trust. Fields without a mark are treated in this way.
+- `models`: models, whose fields are checked one by one.
+- `never`: none. Fields without a mark are treated in this way.
 """
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def mark_of(model: type[BaseModel], name: str) -> FromFiles | None:
-    """Return the mark of a field: its own, else that of the class which declares it; None if there is neither.
+    """Return the mark of a field: its own, else that of the class that declares it, else None.
 
-    A class that inherits from a marked one leaves its own fields unmarked. Raises `ValueError` for an unknown mark.
+    The mark of a class does not apply to fields that subclasses add. Raises `ValueError` for an unknown mark.
     """
     extra = model.model_fields[name].json_schema_extra
     found = extra.get("from_files") if isinstance(extra, dict) else None
@@ -44,12 +44,12 @@ def mark_of(model: type[BaseModel], name: str) -> FromFiles | None:
         found = vars(owner).get("from_files")
     if found is not None and found not in get_args(FromFiles):
         known = ", ".join(get_args(FromFiles))
-        raise ValueError(f"{model.__name__}.{name}: from_files is {found!r}; write one of {known}")
+        raise ValueError(f"{model.__name__}.{name}: from_files is {found!r}, but must be one of {known}")
     return cast("FromFiles | None", found)
 
 
 def is_plain_name(text: str) -> bool:
-    """Return whether `text` is a word that cannot be a path: letters, digits, and `._-` after the first one."""
+    """Return whether `text` is a word that cannot be a path: a letter or digit, then letters, digits and `._-`."""
     return _PLAIN_NAME.fullmatch(text) is not None
 
 
@@ -62,5 +62,5 @@ def stays_below(folder: Path, name: str) -> bool:
 
 
 def restricted_fields(model: type[BaseModel]) -> tuple[str, ...]:
-    """Return the names of the fields that a file may not set freely, in the order of the fields."""
+    """Return the names of the fields whose mark is not `any`, in the order of the fields."""
     return tuple(name for name in model.model_fields if mark_of(model, name) != "any")

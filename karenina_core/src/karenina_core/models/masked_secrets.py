@@ -1,4 +1,4 @@
-"""Masked secrets, which a dump of a configuration holds in place of secrets."""
+"""Masked secrets, which dumps of a configuration contain in place of secrets."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _MASK: Final = "*" * 10  # what pydantic writes
 
 
 def refuse_mask(value: Any) -> Any:
-    """Return `value`. Raises `ValueError` if it is or holds a masked secret."""
+    """Return `value`. Raises `ValueError` if it is or contains a masked secret."""
     if any(_MASK in text for text in _texts(value)):
         raise ValueError(
-            f"a masked secret ({_MASK}), as a dump of a configuration shows it: remove it, so that the environment "
-            "gives the key, or write the secret itself"
+            f"a masked secret ({_MASK}) from a dump of a configuration: remove it, so that the key is taken from the "
+            "environment, or write the secret itself"
         )
     return value
 

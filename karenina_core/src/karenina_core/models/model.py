@@ -1,4 +1,4 @@
-"""`ModelConfig`: which model, through which adapter, with which parameters."""
+"""`ModelConfig`: the configuration of one model."""
 
 from __future__ import annotations
 
@@ -15,97 +15,101 @@ ManualTraces = Path | dict[str, Any]
 MAX_REPLY_BYTES: Final = 64_000_000
 STREAM_TIMEOUT: Final = 1800.0
 Secrecy = Literal["key", "whole", "by_name"]
-"""What of a field no file may hold: it all, because it is a key (which the environment may have, too) or because a
-secret may stand anywhere in it (`whole`); or what is called like a secret in it (`by_name`)."""
+"""The part of a field that is never written to files: all of it, because it is a key (`key`, which the environment may
+provide) or may contain secrets anywhere (`whole`); or the entries that have the name of a secret (`by_name`)."""
 
 
 class ModelConfig(StrictSettings):
-    """A model that answers or judges.
+    """The configuration of a model that answers or judges.
 
-    `id` is the user's own short name for it, unique among the models of one role; `interface` names the adapter
-    (`karenina plugins` lists them); `model_name` is what the provider calls it. `extra` holds what one adapter alone
-    understands and validates. Secrets are never printed, logged or written.
+    `id` is the user's own short name for it, unique among the answering models and among the judges; `interface` is the
+    name of an adapter (see `karenina plugins`); `model_name` is the provider's name for the model. `extra` holds the
+    settings of one adapter, which validates them. Secrets are never printed, logged or written to files.
     """
 
     from_files: ClassVar[FromFiles] = "any"
     model_config = ConfigDict(protected_namespaces=())
 
-    id: str = Field(min_length=1, description="Your short name for the model; results carry it.")
+    id: str = Field(min_length=1, description="Your short name for the model, which results contain.")
     interface: str = Field(
         min_length=1,
-        description="The adapter that serves it.",
+        description="The name of the adapter.",
         json_schema_extra={"from_files": "never"},
     )
-    model_name: str = Field(min_length=1, description="The provider's name for it.")
+    model_name: str = Field(min_length=1, description="The provider's name for the model.")
     model_provider: str | None = Field(
         default=None,
-        description="The provider, for adapters that route to several.",
+        description="The provider, for adapters that support several.",
         json_schema_extra={"from_files": "never"},
     )
     endpoint_base_url: str | None = Field(
         default=None,
-        description="Base URL of the server, with its /v1.",
+        description="Base URL of the server, including /v1.",
         json_schema_extra={"from_files": "never"},
     )
     endpoint_api_key: Annotated[SecretStr, BeforeValidator(refuse_mask)] | None = Field(
         default=None,
-        description="API key; else the adapter's environment variable.",
+        description="API key; by default, the adapter's environment variable.",
         json_schema_extra={"secrecy": "key", "from_files": "never"},
     )
     temperature: float | None = Field(
-        default=None, ge=0, le=2, description="Sampling temperature; the server's default where absent."
+        default=None, ge=0, le=2, description="Sampling temperature, 0 to 2; by default, the server's."
     )
-    max_tokens: int | None = Field(default=None, ge=1, description="Most tokens of one reply.")
-    system_prompt: str | None = Field(default=None, description="First part of its system message, before a task's.")
+    max_tokens: int | None = Field(default=None, ge=1, description="Maximum tokens of one reply.")
+    system_prompt: str | None = Field(
+        default=None, description="First part of the system message, before the task's instructions."
+    )
     mcp_urls_dict: dict[str, str] | None = Field(
         default=None,
         description="MCP servers by name: a URL or a command line.",
         json_schema_extra={"secrecy": "whole", "from_files": "never"},
     )
-    mcp_tool_filter: list[str] | None = Field(default=None, description="Only these tools are offered.")
+    mcp_tool_filter: list[str] | None = Field(default=None, description="Offer only these tools.")
     mcp_tool_description_overrides: dict[str, str] | None = Field(
-        default=None, description="Other descriptions for tools."
+        default=None, description="Replacements for the descriptions of tools, by tool."
     )
     mcp_server_options: Annotated[dict[str, dict[str, Any]], BeforeValidator(refuse_mask)] = Field(
         default_factory=dict,
         repr=False,
-        description="Settings of single MCP servers, by the server's name.",
+        description="Settings of MCP servers, by the server's name.",
         json_schema_extra={"secrecy": "whole", "from_files": "never"},
     )
-    request_timeout: float | None = Field(default=None, gt=0, description="Seconds for one request; else the run's.")
+    request_timeout: float | None = Field(
+        default=None, gt=0, description="Seconds for one request; by default, the run's."
+    )
     max_reply_bytes: int | None = Field(
         default=None,
         gt=0,
-        description="Most bytes of one reply after unpacking; else the run's.",
+        description="Maximum bytes of one reply after decompression; by default, the run's.",
         json_schema_extra={"from_files": "never"},
     )
     stream_timeout: float | None = Field(
         default=None,
         gt=0,
-        description="Seconds for one streamed reply in all; else the run's.",
+        description="Seconds for one whole streamed reply; by default, the run's.",
         json_schema_extra={"from_files": "never"},
     )
-    agent_timeout: float | None = Field(default=None, gt=0, description="Seconds of an agent's requests and tools.")
+    agent_timeout: float | None = Field(default=None, gt=0, description="Seconds for one agent run, tools included.")
     agent_max_turns: int = Field(
         default=25,
         ge=1,
-        description="Most turns of an agent that answers: replies of the model, calls of tools or not.",
+        description="Maximum turns of an answering agent; each reply of the model is one turn.",
     )
     manual_traces: ManualTraces | None = Field(
         default=None,
-        description="Recorded answers: a file, or recordings by question id or text.",
+        description="Recorded answers: a file, or a table of recordings by question id or text.",
         json_schema_extra={"from_files": "below"},
     )
     extra: Annotated[dict[str, Any], BeforeValidator(refuse_mask)] = Field(
         default_factory=dict,
         repr=False,
-        description="Settings of this one adapter.",
+        description="Settings of the adapter.",
         json_schema_extra={"secrecy": "by_name", "from_files": "never"},
     )
 
     @property
     def display_string(self) -> str:
-        """`interface:model_name`, as results print it."""
+        """`interface:model_name`, as in results."""
         return f"{self.interface}:{self.model_name}"
 
 
@@ -119,4 +123,4 @@ def _secrecy() -> dict[str, Secrecy]:
 
 
 SECRECY: Final = _secrecy()
-"""The fields of a model that are or may hold secrets, as they say themselves."""
+"""The fields of a model that are or may contain secrets, from their own declarations."""

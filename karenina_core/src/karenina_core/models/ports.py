@@ -1,8 +1,8 @@
-"""What Karenina asks of a model: three ports, one message model and one taxonomy of errors.
+"""The interface to models: three ports, one message type and one classification of errors.
 
-A *port* is one way of talking to a model. An adapter implements the ports that its library can serve and converts
-at its edge: inside Karenina there is only the `Message` of this module. Ports do not retry, do not cache and do not
-limit themselves; the run engine does that, in one place, for all of them.
+A *port* is one way to call a model. An adapter implements the ports that its library supports, and converts between
+the library's messages and the `Message` of this module. Ports do not retry, cache or limit calls; the engine does that
+for all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ StructuredMode = Literal["json_schema", "tool", "prompt"]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call of a tool that an assistant message asks for; `arguments` are what the model wrote, as JSON values."""
+    """One tool call that an assistant message requests; `arguments` are JSON values."""
 
     id: str
     name: str
@@ -32,10 +32,10 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a conversation, in Karenina's own terms.
+    """One message of a conversation.
 
-    `content` is plain text. Only assistant messages have `tool_calls` and `reasoning` (what the model thought aloud
-    outside its answer); only tool messages have `tool_call_id`, `tool_name` and `is_error`.
+    `content` is plain text. Only assistant messages have `tool_calls` and `reasoning` (the model's thoughts outside its
+    answer); only tool messages have `tool_call_id`, `tool_name` and `is_error`.
     """
 
     role: Role
@@ -48,26 +48,26 @@ class Message:
 
     @classmethod
     def system(cls, content: str) -> Self:
-        """Instructions to the model."""
+        """Return a message with instructions to the model."""
         return cls("system", content)
 
     @classmethod
     def user(cls, content: str) -> Self:
-        """What the user says."""
+        """Return a message of the user."""
         return cls("user", content)
 
     @classmethod
     def assistant(cls, content: str = "", tool_calls: Sequence[ToolCall] = (), reasoning: str | None = None) -> Self:
-        """What the model says, with the tools that it wants called."""
+        """Return a message of the model, with the tool calls that it requests."""
         return cls("assistant", content, tuple(tool_calls), reasoning=reasoning)
 
     @classmethod
     def tool(cls, content: str, call: ToolCall, *, is_error: bool = False) -> Self:
-        """What the tool answered to `call`."""
+        """Return the result of a tool call."""
         return cls("tool", content, tool_call_id=call.id, tool_name=call.name, is_error=is_error)
 
     def to_dict(self) -> dict[str, Any]:
-        """The message as JSON values, without the fields that are empty."""
+        """Return the message as JSON values, without empty fields."""
         found: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.tool_calls:
             found["tool_calls"] = [
@@ -85,13 +85,13 @@ class Message:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`. Raises `ValueError` for an unknown role or a field that is not ours."""
+        """Return the message that `to_dict` converted. Raises `ValueError` for an unknown role or field."""
         known = {item.name for item in fields(cls)}
         unknown = sorted(set(data) - known)
         if unknown:
             raise ValueError(f"a message has no field {unknown[0]!r}; it has {', '.join(sorted(known))}")
         if data.get("role") not in ("system", "user", "assistant", "tool"):
-            raise ValueError(f"a message's role is system, user, assistant or tool, not {data.get('role')!r}")
+            raise ValueError(f"a message's role must be system, user, assistant or tool, not {data.get('role')!r}")
         values = dict(data)
         values["tool_calls"] = tuple(ToolCall(**call) for call in data.get("tool_calls", ()))
         return cls(**values)
@@ -99,10 +99,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the provider counted them (0 where it did not say), and the number of calls that they are the sum of.
+    """The number of tokens as the provider counted them (0 if it did not), summed over `calls`.
 
-    `cached_tokens`, which the provider read from its cache, and `cache_write_tokens`, which it put there for a price of
-    their own, are part of `input_tokens`; `reasoning_tokens` are part of `output_tokens`.
+    `cached_tokens`, which the provider read from its cache, and `cache_write_tokens`, which it stored there at a price
+    of their own, are included in `input_tokens`; `reasoning_tokens` are included in `output_tokens`.
     """
 
     input_tokens: int = 0
@@ -135,10 +135,10 @@ NO_USAGE = Usage()
 
 @dataclass(slots=True)
 class CallNotes:
-    """What it took to get replies, failed calls included; of one call, or of all calls of a stage.
+    """Retries and times of one call, or of all calls of a stage, failed calls included.
 
-    `retries` are failed requests that were made again, by `ErrorCategory`; `waited` the seconds between them. `seconds`
-    are those of the requests that brought the replies.
+    `retries` are the numbers of repeated requests by `ErrorCategory`, `waited` the seconds between them, and `seconds`
+    the duration of the requests that succeeded.
     """
 
     retries: dict[str, int] = field(default_factory=dict)
@@ -146,7 +146,7 @@ class CallNotes:
     seconds: float = 0.0
 
     def add(self, other: CallNotes) -> None:
-        """Count what `other` counted, too."""
+        """Add the numbers of `other` to this one."""
         for category, times in other.retries.items():
             self.retries[category] = self.retries.get(category, 0) + times
         self.waited += other.waited
@@ -155,15 +155,18 @@ class CallNotes:
 
 @dataclass(slots=True)
 class CallInfo:
-    """For which item a call is made. It is for look-ups and bookkeeping, and is never sent to a model.
+    """The item for which a call is made. It is used for look-ups and bookkeeping, and never sent to a model.
 
-    `task` is the `usage_key` of the stage that calls, `stage` its name; `replicate` counts from 1. `order` is the
-    place of the item in its run: of calls that wait, those of earlier items go first. `notes` are the stage's: every
-    call adds its own. `shared` says that the stage works for all judges of an answer. A stage that makes the same call
-    several times on purpose, to have several replies, numbers them with `sample`, from 0: else the journal would answer
-    all of them with the first. `judge` is the id of the judge whose item it is; empty where it is for all judges.
-    `sources` are the folders whose files decide what an agent finds in a workspace, as the item's stages name them.
-    `shows_truth` says that the prompt is one of those that hold ground truth by design (`PromptTask.shows_truth`).
+    - `question_id`, `question`, `replicate` (from 1): the item's question and repetition.
+    - `task`, `stage`: the `usage_key` and the name of the calling stage.
+    - `order`: the item's place in the run; of waiting calls, those of earlier items go first.
+    - `notes`: the stage's notes, to which every call adds its own.
+    - `shared`: whether the stage runs for all judges of an answer.
+    - `sample`: the number, from 0, of a call that a stage repeats on purpose to get several replies; the journal would
+      return the first reply for all of them otherwise.
+    - `judge`: the id of the item's judge; empty if the call is made for all judges.
+    - `sources`: the folders on which agents in a workspace depend, as the item's stages name them.
+    - `shows_truth`: whether the prompt contains ground truth by design (`PromptTask.shows_truth`).
     """
 
     question_id: str = ""
@@ -185,7 +188,7 @@ NO_INFO = CallInfo()
 
 @dataclass(slots=True)
 class LLMReply:
-    """What a model said. `model` is the name that the provider reports, where it reports one."""
+    """The reply of a model. `model` is the name that the provider reports, if it reports one."""
 
     text: str
     usage: Usage = Usage(calls=1)
@@ -196,10 +199,10 @@ class LLMReply:
 
 @dataclass(slots=True)
 class ParserReply:
-    """What a judge said when it was asked for JSON: the raw `text`, and `mode`, how the adapter asked for it.
+    """The reply of a judge to a request for JSON: the raw `text`, and the `mode` in which the adapter requested it.
 
-    The text is handed on as it came, also where it is not JSON or does not fit the schema: the core validates it,
-    repairs it and asks again, the same for every adapter.
+    Adapters return the text unchanged even if it is not valid JSON or does not match the schema. Validation, repair and
+    further tries are the same for every adapter (`karenina_toolkit.structured`).
     """
 
     text: str
@@ -213,8 +216,8 @@ class ParserReply:
 class Turn:
     """One reply of a model that works with tools.
 
-    `unfinished` says that the provider paused it and wants to be asked again without a result. `wire` is the reply as
-    the provider wants it sent back, as JSON values, where the message alone is not enough (thoughts that it signed).
+    `unfinished` means that the provider paused the turn and expects another request without a tool result. `wire` is
+    the reply in the provider's own format, as JSON values, if it must be sent back unchanged (signed thoughts).
     """
 
     message: Message
@@ -226,48 +229,49 @@ class Turn:
 
 
 class TurnGuard(Protocol):
-    """What each request of an agent goes through: the journal, the limits and the retries of the run."""
+    """The wrapper around each request of an agent: the journal, the limits and the retries of the run."""
 
     async def __call__(self, ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message], /) -> Turn:
-        """The turn that `ask` brings, which may be made several times, or not at all where it was made before.
+        """Return the turn that `ask` requests.
 
-        `trace` is what was said since the messages that the agent was given.
+        `ask` may be called several times, or not at all if the journal has the turn. `trace` is the conversation after
+        the messages that the agent started with.
         """
 
 
 class Tool(Protocol):
-    """One tool. It may serve several calls at once.
-
-    `schema` is the JSON Schema of the arguments, an object.
-    """
+    """A tool for models. Several calls may run at once."""
 
     @property
     def name(self) -> str:
-        """The name under which models call it: letters, digits, `_` and `-`."""
+        """The name in tool calls: letters, digits, `_` and `-`."""
 
     @property
     def description(self) -> str:
-        """What it does and when to use it, for the model."""
+        """The description for the model: what the tool does and when to use it."""
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The JSON Schema of its arguments."""
+        """The JSON Schema of the arguments, an object."""
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """The result for the model. `arguments` fit the schema, and null stands where it may.
+        """Return the result for the model. `arguments` match the schema; optional ones may be null.
 
-        Raises `ToolError`, which the model reads, or `PortError`, which ends the agent's run.
+        Raises `ToolError`, which is shown to the model, or `PortError`, which ends the agent's run.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """Bounds of one agent run: assistant turns, seconds, the folder in which its tools work, and further tools.
+    """The limits of one agent run, and its tools.
 
-    `tools` are those beside the workspace's own (of MCP servers, say); the run has started what stands behind them.
-    Adapters take all tools from `tools_for`. `guard` is given to ports that set `guards_calls`: they pass each of
-    their requests through it, so that a failed one is repeated alone. The runs of all other agents are limited and
-    repeated as a whole. `timeout_setting` is the setting that `timeout` comes from: errors name it.
+    - `max_turns`: the maximum number of assistant turns; `timeout`: of seconds.
+    - `workspace`: the folder in which the agent's tools work.
+    - `tools`: tools in addition to the workspace's own, such as those of MCP servers, which the run has started.
+      Adapters get all tools from `tools_for`.
+    - `guard`: for ports that set `guards_calls`; they pass each request through it, so that only failed requests are
+      repeated. Runs of other agents are limited and repeated as a whole.
+    - `timeout_setting`: the setting that sets `timeout`, for error messages.
     """
 
     max_turns: int = 25
@@ -280,7 +284,7 @@ class AgentOptions:
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """What an agent did: the whole `trace` after the messages it was given, also where it stopped at its limit."""
+    """The result of an agent run: the `trace` after the messages it started with, even if it reached its turn limit."""
 
     trace: tuple[Message, ...]
     usage: Usage = Usage(calls=1)
@@ -290,47 +294,46 @@ class AgentReply:
 
 
 class Port(Protocol):
-    """What all ports share. A port serves many calls at once, on one event loop, until it is closed."""
+    """The base of all ports. A port serves many calls at once, on one event loop, until it is closed."""
 
     async def aclose(self) -> None:
-        """Give back connections and processes. Called once, at the end of a run, also after errors."""
+        """Release connections and processes. Called once, at the end of a run, also after errors."""
 
 
 class LLMPort(Port, Protocol):
-    """Plain text out."""
+    """A port for plain text."""
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """The model's reply to `messages`. Raises `PortError`."""
+        """Return the model's reply to `messages`. Raises `PortError`."""
 
 
 class ParserPort(Port, Protocol):
-    """JSON out, to fit a schema."""
+    """A port for JSON that matches a schema."""
 
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """The model's reply to `messages`, asked to be a JSON object that fits the JSON Schema `schema`.
+        """Return the model's reply to `messages`, requested as a JSON object that matches the JSON Schema `schema`.
 
-        The adapter picks the best way that its server has (native schema, tool call, or the schema in the prompt).
-        Raises `PortError`; a reply that does not fit is no error here.
+        The adapter uses the best mode that its server supports (native schema, tool call, or the schema in the prompt).
+        Raises `PortError`; a reply that does not match is not an error here.
         """
 
 
 class AgentPort(Port, Protocol):
-    """A conversation with tools."""
+    """A port for conversations with tools."""
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the agent until it answers or meets a bound. A tool that fails is an entry of the trace.
+        """Run the agent until it answers or reaches a limit. A failed tool call is recorded in the trace.
 
-        A turn is one message of the assistant. The turn limit is no error: the reply has `limit_reached` and the trace
-        up to there, which ends on the assistant's last message (what it wanted called then is not called any more).
-        Raises `PortError`: of category `timeout` after `options.timeout` seconds; what the agent had done is its
-        `partial`.
+        A turn is one assistant message. Reaching the turn limit is not an error: the reply has `limit_reached`, and its
+        trace ends with the last assistant message, whose tool calls are not made. Raises `PortError`: after
+        `options.timeout` seconds with category `timeout`, and with the result so far as `partial`.
         """
 
 
 class ErrorCategory(StrEnum):
-    """Why a call failed, as far as the caller's next step depends on it."""
+    """The reason why a call failed, which decides whether it is retried."""
 
     CONNECTION = "connection"
     TIMEOUT = "timeout"
@@ -340,12 +343,14 @@ class ErrorCategory(StrEnum):
 
 
 class PortError(Exception):
-    """A call that brought no reply.
+    """A call failed.
 
-    `category` decides about a retry (`permanent` is never retried); `status` is the HTTP status, where there was
-    one; `retry_after` are the seconds that the server asked for, as data. `partial` is what an agent had done until
-    then, where it had done something: an exception carries no reply, and what was said and spent must not be lost. The
-    message says what was called, where, and what to do, and holds no secret.
+    - `category`: decides whether the call is retried; `permanent` errors never are.
+    - `status`: the HTTP status, if there was one.
+    - `retry_after`: the seconds that the server asked to wait, if any.
+    - `partial`: the trace and usage of an agent up to the error, if there are any.
+
+    The message says what was called, where, and what to do about it, and contains no secret.
     """
 
     def __init__(
@@ -365,24 +370,24 @@ class PortError(Exception):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same call may succeed later. An agent that ran out of its time is not given it twice."""
+        """Whether the same call may succeed later. An agent that exceeded its timeout is not run again."""
         if self.partial is not None and self.category is ErrorCategory.TIMEOUT:
             return False
         return self.category is not ErrorCategory.PERMANENT
 
 
 class NoRecordedReply(PortError):
-    """A call that a run that asks nobody has no reply to. Its item ends in an error, whatever the stage does."""
+    """A run that makes no calls needs a reply that was not recorded. The item ends in an error, even if caught."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.PERMANENT)
 
 
 def category_of_status(status: int) -> ErrorCategory:
-    """The category of an HTTP status of 400 or more.
+    """Return the category of an HTTP status of 400 or more.
 
-    408 and 504 are time-outs, 429 is a rate limit, 529 ("overloaded") and the other 5xx are the server's, and the
-    rest of 4xx is permanent, save 409 and 425, which say "try again".
+    408 and 504 are timeouts, 429 is a rate limit, other 5xx (529 "overloaded" among them) are server errors, as are 409
+    and 425, which ask to try again. Other 4xx are permanent.
     """
     if status in (408, 504):
         return ErrorCategory.TIMEOUT

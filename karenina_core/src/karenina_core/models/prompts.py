@@ -1,7 +1,7 @@
-"""Prompt tasks and their assembly: what a judge is told, in which order, and how untrusted text is fenced.
+"""Prompt tasks, the assembly of prompts, and the fences around untrusted text.
 
-A stage declares what it asks models as `PromptTask`s. A prompt has a constant part first (the task's own words, what
-plugins and the user add), so that servers can reuse it, and the item's part last.
+Stages declare their prompts as `PromptTask`s. A prompt begins with its constant part (the instructions of the task, of
+plugins and of the user), so that servers can cache it, and ends with the item's part.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from karenina_core.models.ports import Message
 
 @dataclass(frozen=True, slots=True)
 class PromptTask:
-    """One thing that a stage asks of a model.
+    """One kind of prompt of a stage.
 
-    `name` is the key in `prompt_config` under which users add instructions. `instructions` are the constant words of
-    the system message. `shows_truth` marks the few tasks whose requests hold ground truth by design. `family` is a
-    second key in `prompt_config`, that of a group of tasks; what users add under it comes first.
+    `name` is the key in `prompt_config` under which users add instructions. `instructions` are the constant text of the
+    system message. `shows_truth` marks the few tasks whose requests contain ground truth by design. `family` is the key
+    in `prompt_config` of a group of tasks; instructions under it come before those under `name`.
     """
 
     name: str
@@ -30,16 +30,16 @@ class PromptTask:
 
 
 def fence_mark(text: str) -> str:
-    """The mark that fences `text`: the first 16 hex digits of its SHA-256.
+    """Return the mark that fences `text`: the first 16 hexadecimal digits of its SHA-256.
 
-    Whoever wrote the text cannot foresee it (it would have to contain its own digest), and the same text always gets
-    the same mark, so replies can be cached.
+    A text cannot contain its own mark (it would have to contain its own digest), and the same text always gets the same
+    mark, so that replies can be cached.
     """
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def fence(text: str, label: str) -> str:
-    """`text` between two marks that it cannot imitate, named as data."""
+    """Return `text` between two tags named `label`, with a mark that the text cannot imitate."""
     mark = fence_mark(text)
     return f"<{label} {mark}>\n{text}\n</{label} {mark}>"
 
@@ -52,7 +52,7 @@ def assemble(
     added: Sequence[str] = (),
     user_instructions: Mapping[str, str] | None = None,
 ) -> list[Message]:
-    """Return one prompt: the model's own system prompt, what the task, plugins and the user add, then the item."""
+    """Return a prompt: the model's system prompt, the instructions of task, plugins and user, then the item's part."""
     own = user_instructions or {}
     keys = dict.fromkeys(key for key in (task.family, task.name) if key is not None)
     system = _system(system_prompt or "", task.instructions, *added, *[own[key] for key in keys if key in own])
@@ -61,6 +61,6 @@ def assemble(
 
 @lru_cache(maxsize=256)
 def _system(*parts: str) -> Message | None:
-    """The constant part of a prompt, which is the same for all items; None where nothing is said in it."""
+    """Return the system message of a prompt, which is the same for all items; None if it would be empty."""
     text = "\n\n".join(part for one in parts if (part := one.strip()))
     return Message.system(text) if text else None

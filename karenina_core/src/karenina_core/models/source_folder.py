@@ -1,4 +1,4 @@
-"""Folders outside of the benchmark that decide a result: stages name them, and a run compares what lies there."""
+"""Folders outside of the benchmark on whose files results depend, so that a run must compare their content."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def _nothing(_name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SourceFolder:
-    """A folder of the user's whose files decide what is found out about a question.
+    """A folder of the user on whose files the result of a question depends.
 
-    `ignores(name)` says of which files and folders in it nothing depends, such as copies that runs leave there.
-    Links to files and folders count with what they point at as far as that lies in `within`; without it, in `path`.
+    `ignores(name)` returns whether nothing depends on a file or folder in it, such as a copy left by a run. Links are
+    followed to targets in `within`, by default in `path`.
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""Models of settings that refuse unknown names."""
+"""Settings models that reject unknown names."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from karenina_core.text import did_you_mean
 
 
 class StrictSettings(BaseModel):
-    """The base of settings in tables: an unknown name is an error, with the nearest name that there is."""
+    """The base of settings in tables. An unknown name is an error that suggests the nearest known name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="wrap")
     @classmethod
-    def _name_the_nearest(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _suggest_names(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         try:
             return handler(values)
         except ValidationError as error:
