@@ -230,7 +230,7 @@ BAD_FILES = {
         ),
         "99",
     ),
-    "no questions": ("genes.yaml", "karenina: 1\nname: G\nquestions: []\n", "genes.yaml holds no question"),
+    "no questions": ("genes.yaml", "karenina: 1\nname: G\nquestions: []\n", "genes.yaml contains no question"),
     "config of the benchmark": (
         "genes.yaml",
         "karenina: 1\nname: G\nconfig: {replicates: 3}\nquestions:\n  - {question: Q}\n",

@@ -157,7 +157,7 @@ def test_calls_in_flight_at_ctrl_c_are_not_repeated(site: Site) -> None:
         again = site.karenina(*arguments, "--json")
 
     assert (running.returncode, asked) == (130, 2), err
-    assert "2 calls under way have 600 s to end" in said
+    assert "2 calls in flight can finish within 600 s" in said
     assert "2 items have no result" in " ".join(err.split())
     assert [one["outcome"] for one in json.loads(again.stdout)["results"]] == ["correct", "wrong"]
     assert len(server.seen) == 4
@@ -179,7 +179,7 @@ def test_a_second_ctrl_c_stops_at_once(site: Site) -> None:
             _wait_for(lambda: server.seen)
             running.send_signal(signal.SIGINT)
             assert running.stderr is not None
-            assert "again stops at once" in running.stderr.readline()
+            assert "Ctrl-C again to stop at once" in running.stderr.readline()
             running.send_signal(signal.SIGINT)
             _, err = running.communicate(timeout=60)
         finally:

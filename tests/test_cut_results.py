@@ -54,7 +54,7 @@ def test_the_whole_results_are_shown_with_a_warning(site: Site, cut: Path) -> No
 def test_commands_for_journals_take_results_with_their_journal(site: Site, cut: Path, command: str) -> None:
     done = site.karenina(command, cut)
     assert done.returncode == 0, done.stderr
-    assert "genes.results.jsonl is a file of results: the journal beside it" in done.stderr
+    assert "genes.results.jsonl is a result file: its journal" in done.stderr
     if command == "export":
         assert ids(done.stdout) == ["first", "second"]
     if command == "resume":
@@ -76,7 +76,7 @@ def test_complete_results_of_a_cut_file_are_exported(site: Site, cut: Path) -> N
 def test_results_without_a_journal_are_named(site: Site, cut: Path, command: str) -> None:
     done = site.karenina(command, cut.rename(site.folder / "elsewhere.jsonl"))
     assert done.returncode == 2
-    assert "is a file of results, and there is no journal" in done.stderr
+    assert "is a result file, and its journal" in done.stderr
 
 
 @pytest.mark.parametrize(

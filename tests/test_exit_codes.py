@@ -53,5 +53,5 @@ def test_a_run_ends_as_the_table_says(site: Site, answer: str | None, more: tupl
     recorded = site.write("answers.jsonl", json.dumps(other) + "\n")
     done = site.karenina("run", file, "--recordings", recorded, "--partial", "-o", "out.jsonl", *more)
     assert done.returncode == code, done.stderr
-    nothing = "Nothing was judged: all 1 items ended in an error. `karenina show out.jsonl` says why"
+    nothing = "No item was judged: the only item ended in an error. `karenina show out.jsonl` shows the reasons"
     assert (nothing in done.stderr) == (answer is None)

@@ -99,7 +99,7 @@ def test_what_is_printed_for_people_holds_the_words_and_steers_no_terminal(tmp_p
     assert done.code == 0
     assert "Is the response cheerful?" in done.out
     assert "[placeholder: what the answering model says]" in done.out
-    assert "tour (karenina-moods) to judge, agent port; shows ground truth" in done.out
+    assert "tour (karenina-moods) to judge, agent port; contains the ground truth" in done.out
     assert "\x1b" not in done.out
     assert "Tour failed" in done.err
     assert "one of 2" in done.err
@@ -124,8 +124,8 @@ def test_the_question_can_be_chosen(tmp_path: Path) -> None:
     [
         (["--task", "mod"], "no stage has a prompt task 'mod'"),
         (["--task", "mod"], "did you mean 'mood'?"),
-        (["--answer", "x"], "give the benchmark's file"),
-        (["--question", "x"], "give the benchmark's file"),
+        (["--answer", "x"], "name the benchmark's file"),
+        (["--question", "x"], "name the benchmark's file"),
     ],
 )
 def test_what_cannot_be_shown_is_refused(arguments: list[str], problem: str) -> None:

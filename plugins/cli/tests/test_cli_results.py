@@ -190,7 +190,7 @@ def test_show_chooses_and_says_so(tmp_path: Path) -> None:
     assert [one["question_id"] for one in wrong["results"]] == ["b", "c"]
     assert wrong["summary"]["items"] == 2
     assert [one["question_id"] for one in karenina("show", file, "-q", "a", "--json").json["results"]] == ["a"]
-    assert "2 of 3 results were chosen" in karenina("show", file, "--outcome", "wrong").err
+    assert "the selected 2 of 3 results" in karenina("show", file, "--outcome", "wrong").err
 
 
 def test_show_reads_several_files_as_one_run(tmp_path: Path) -> None:

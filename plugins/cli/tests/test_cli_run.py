@@ -154,7 +154,7 @@ def test_questions_that_are_judged_already_are_left_out(tmp_path: Path) -> None:
 
     assert [one["question_id"] for one in again.json["results"]] == ["b", "c"]
     assert rest.code == 0
-    assert "nothing left to do" in rest.err
+    assert "Nothing to run" in rest.err
 
 
 BAD_INPUT = {
@@ -201,7 +201,7 @@ def test_an_empty_benchmark_is_bad_input(tmp_path: Path) -> None:
     done = run(benchmark(tmp_path))
 
     assert done.code == 2
-    assert "words.yaml holds no question" in done.err
+    assert "words.yaml contains no question" in done.err
 
 
 def test_a_run_without_a_model_is_bad_input(tmp_path: Path) -> None:

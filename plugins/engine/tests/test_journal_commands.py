@@ -64,7 +64,7 @@ def test_a_finished_run_says_that_everything_is_kept(tmp_path: Path) -> None:
     second = run(again, file, "--json")
 
     assert again.calls == []
-    assert "All 2 results are in the journal words.journal, and no call was made" in second.err
+    assert "All 2 results come from the journal words.journal, and no call was made" in second.err
     assert {**second.json, **NOW} == {**first, **NOW}
     assert (first["calls"]["made"], second.json["calls"]["made"], second.json["calls"]["items_kept"]) == (4, 0, 2)
     assert not Path("words.results-1.jsonl").exists()
@@ -158,9 +158,9 @@ def test_status_tells_outcomes_failures_and_how_to_go_on(tmp_path: Path) -> None
         "finished",
         "2 of 2 done (100.0%): ",
         "1 scored",
-        "1 of them run again",
-        "1 calls brought no reply: 1 permanent",
-        "2 calls are kept",
+        "1 of them will run again",
+        "1 call failed: 1 permanent",
+        "2 stored",
         "karenina resume words.journal",
     ):
         assert words in shown
@@ -169,7 +169,7 @@ def test_status_tells_outcomes_failures_and_how_to_go_on(tmp_path: Path) -> None
 def test_status_names_the_process_that_works_on_it(tmp_path: Path) -> None:
     run(World(), benchmark(tmp_path, "a"))
     with Journal.open("words.journal"):
-        assert f"process {os.getpid()} is working on it" in karenina("status", "words.journal").out
+        assert f"running in process {os.getpid()}" in karenina("status", "words.journal").out
 
 
 NO_JOURNALS = {

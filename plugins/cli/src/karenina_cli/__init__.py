@@ -1,7 +1,7 @@
-"""The `karenina` command. typer and rich are imported here and nowhere else in the core.
+"""The `karenina` command.
 
-`karenina_cli.exit_codes` says how it ends. Results go to the standard output, progress, warnings and errors to the
-error output.
+It prints results to the standard output, and progress, warnings and errors to the error output. Its exit codes are in
+`karenina_cli.exit_codes`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main() -> None:
 
         build_app(_first_word(sys.argv[1:]))()
     except KeyboardInterrupt:
-        sys.exit(130)  # while it starts: nothing was asked yet
+        sys.exit(130)  # before any command has begun
     except Exception:
         failure = streams.output_failure()
         if failure is not None:
@@ -35,5 +35,5 @@ def main() -> None:
 
 
 def _first_word(arguments: list[str]) -> str:
-    """The command that the arguments name, or nothing where they only ask for help."""
+    """Return the command that the arguments name, or an empty text if they name none."""
     return next((word for word in arguments if not word.startswith("-")), "")

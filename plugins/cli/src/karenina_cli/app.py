@@ -1,4 +1,4 @@
-"""Put the command together: the global options, the core's commands, and those that plugins add."""
+"""The Typer application: global options, built-in commands, and commands of plugins."""
 
 from __future__ import annotations
 
@@ -17,69 +17,69 @@ if TYPE_CHECKING:
 
 
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
-    "run": ("run_command", "run", "Have a benchmark answered and judged, and print each result and the summary."),
-    "status": ("status_command", "status", "Tell how far a run is, from its journal, also while it lasts."),
+    "run": (
+        "run_command",
+        "run",
+        "Run a benchmark: call the model and the judge, and print each result and the summary.",
+    ),
+    "status": ("status_command", "status", "Show the progress of a run from its journal, also while it runs."),
     "resume": (
         "resume_command",
         "resume",
-        "Go on with a run of yours that was stopped, as its command said; keys come from the environment once more.",
+        "Continue a run of yours that was stopped, with the options of its command.",
     ),
     "rescore": (
         "rescore_command",
         "rescore",
-        "Score a run again from its journal, after truths, tolerances, weights, patterns or verify() changed: "
-        "no calls.",
+        "Score a run again from its journal, without a call, after truths or tolerances changed.",
     ),
     "show": (
         "show_command",
         "show",
-        "Show the results of a run, each in full, and the summary of those that are shown.",
+        "Print the results of a run in full, and their summary.",
     ),
     "plan": (
         "plan_command",
         "plan",
-        "Print the plan: the stages in their order, what each waits for, and what is left out and why.",
+        "Print the plan: the stages in order, what each waits for, and what is left out and why.",
     ),
     "prompts": (
         "prompts_command",
         "prompts",
-        "Print every prompt of a question, to the letter, without asking a model; without FILE the tasks that there "
-        "are.",
+        "Print every prompt of a question exactly as sent, without calling a model.",
     ),
     "plugins": (
         "plugins_command",
         "list_plugins",
-        "List the stages, adapters and other plugins, what is wrong with those that cannot be used, and how to mend "
-        "it.",
+        "List the installed plugins, and what is wrong with those that cannot be used.",
     ),
-    "config": ("config_command", "config", "Print the configuration names of the core and of the installed plugins."),
+    "config": ("config_command", "config", "Print the configuration names of the core and the installed plugins."),
     "trust": (
         "trust_command",
         "trust",
-        "List the code and the restricted values in a file, and trust exactly these, not the file and its questions.",
+        "List the code and the restricted values in a file, and trust exactly these.",
     ),
     "demo": (
         "demo_command",
         "demo",
-        "Have a small model answer fourteen questions and a small judge read the answers. Needs no API key.",
+        "Evaluate a small model on fourteen questions on this machine. Needs no API key.",
     ),
 }
-"""The core's commands: module, function, and what is said of each in the list of all (the beginning of its help)."""
+"""The built-in commands: module, function, and summary in the list of commands (the first line of its help)."""
 
 GROUPS: Final[dict[str, tuple[str, str, str]]] = {
     "journal": ("journal_command", "app", "Repair a damaged journal: keep what can be read.")
 }
-"""The core's groups of commands: module, Typer application, and the summary in the list of all."""
+"""The built-in command groups: module, Typer application, and summary in the list of commands."""
 
 _OF_RUNS: Final = ("run", "resume")
 
 
 def build_app(wanted: str | None = None) -> typer.Typer:
-    """The whole command. Loads the plugins that may add commands; no SDK, HTTP client or run is imported.
+    """Return the Typer application. Loads the plugins that may add commands; imports no SDK, HTTP client or run.
 
-    `wanted` is the command that will be called; the others are then listed and nothing more, so that what only they
-    need is not imported. Commands of plugins that cannot be built are left out, all of them, with a warning: the core's
-    still work.
+    If `wanted` names the command that will be called, the other built-in commands are listed without importing their
+    modules. If a command of a plugin cannot be built, all commands of plugins are left out with a warning.
     """
     from karenina_core import plugins
     from karenina_core.errors import PluginError
@@ -89,26 +89,29 @@ def build_app(wanted: str | None = None) -> typer.Typer:
     first = len(app.registered_commands)
     try:
         for _ in plugins.command_plugins().each(karenina_commands, app=app):
-            pass  # one that fails is listed, and does not stop the others
+            pass  # a hook that fails is recorded, and the others still run
     except PluginError as error:
-        typer.echo(f"Warning: no plugin can add a command: {error}", err=True)
+        typer.echo(f"Warning: commands of plugins are not available: {error}", err=True)
     for command in app.registered_commands[first:]:
         if _name(command) in own:
             app.registered_commands.remove(command)
             typer.echo(
-                f"Warning: a plugin adds a command {_name(command)!r}, which is Karenina's own: it is left out.",
+                f"Warning: a plugin adds a command {_name(command)!r}, which is a command of Karenina: it is left out.",
                 err=True,
             )
     try:
         typer.main.get_command(app)
     except Exception as error:
-        typer.echo(f"Warning: a plugin adds a command that cannot be built ({error}): none is added.", err=True)
+        typer.echo(
+            f"Warning: a plugin adds a command that cannot be built ({error}): commands of plugins are left out.",
+            err=True,
+        )
         return _core_app(wanted)
     return app
 
 
 def _name(command: CommandInfo) -> str | None:
-    """The name under which Typer offers the command."""
+    """Return the name of the command in Typer."""
     if command.name is not None or command.callback is None:
         return command.name
     return command.callback.__name__.lower().replace("_", "-")
@@ -117,10 +120,10 @@ def _name(command: CommandInfo) -> str | None:
 def _core_app(wanted: str | None) -> typer.Typer:
     app = typer.Typer(
         name="karenina",
-        help="Evaluate language models: let them answer freely, have a judge extract, and let a program decide.",
+        help="Evaluate language models: a model answers freely, a judge extracts fields, and a program decides.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        rich_markup_mode=None,  # to import rich for the frames of a help takes longer than all the rest
+        rich_markup_mode=None,  # importing rich for the frames of a help text takes longer than everything else
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     )
     app.callback()(_global_options)
@@ -139,7 +142,7 @@ def _core_app(wanted: str | None) -> typer.Typer:
 
 
 def _unloaded_command() -> None:
-    """Stands for a command that is listed and not called."""
+    """Stand in for a command that is listed but not called."""
     raise AssertionError("a command was called that was not loaded")
 
 
@@ -157,9 +160,9 @@ def _global_options(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
     ] = False,
     verbose: Annotated[
-        int, typer.Option("-v", "--verbose", count=True, help="Log what happens to each item; twice for everything.")
+        int, typer.Option("-v", "--verbose", count=True, help="Log each item; give it twice to log everything.")
     ] = 0,
-    no_color: Annotated[bool, typer.Option("--no-color", help="Print without colours.")] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", help="Print without colors.")] = False,
 ) -> None:
     del version
     from karenina_cli.screen import Screen
@@ -176,7 +179,7 @@ class _CleanFormatter(logging.Formatter):
 
 
 def _log_to(screen: Screen, verbose: int) -> None:
-    """Send the log to the error output. Without `-v` only warnings that belong to no item: results tell the others."""
+    """Send the log to the error output. Without `-v` drop messages about single items, which results report."""
     from rich.logging import RichHandler
 
     handler = RichHandler(

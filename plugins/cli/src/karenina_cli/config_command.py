@@ -1,4 +1,4 @@
-"""`karenina config`: every configuration name, with its owner, type, default, environment variable and meaning."""
+"""`karenina config`: configuration names with owner, type, default, environment variable and meaning."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 def config(
     ctx: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this name.", show_default=False)] = None,
-    schema: Annotated[bool, typer.Option("--schema", help="Print a JSON Schema of configuration files.")] = False,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Print only this name.", show_default=False)
+    ] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print a JSON Schema for configuration files.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print the configuration names of the core and of the installed plugins."""
+    """Print the configuration names of the core and the installed plugins."""
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_core.config import VerificationConfig, all_settings
@@ -41,7 +43,7 @@ def config(
 
 
 def schema_of(owned: dict[str, Setting]) -> dict[str, Any]:
-    """A JSON Schema (draft 2020-12) of a configuration file with these names."""
+    """Return a JSON Schema (draft 2020-12) for a configuration file with these names."""
     from pydantic import ConfigDict, create_model
 
     fields: dict[str, Any] = {name: (setting.info.annotation, setting.info) for name, setting in owned.items()}

@@ -1,4 +1,4 @@
-"""How money is printed: what a run has spent on what, and what is not known."""
+"""Costs as text and JSON: what a run has spent, by model, stage and judge."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.screen import clean
+from karenina_cli.screen import clean, quantity
 from karenina_engine.cost.ledger import UNKNOWN_COST, SpendCounts, sum_counts
 from karenina_engine.cost.price_source import format_cost, to_dollars
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
 
 def cost_json(run: RunSession) -> dict[str, Any]:
-    """`money` as `--json` prints it: the ledger of a run, and its budget in US dollars, null where it has none."""
+    """Return `money` for `--json`: the ledger of a run, and its budget in US dollars, or null without one."""
     budget = run.budget
     limit = float(to_dollars(budget.limit)) if budget is not None else None
     return {"budget_usd": limit, "budget_spent": budget is not None and budget.exhausted, **run.ledger.to_dict()}
 
 
 def print_ledger(console: Console, ledger: Ledger) -> None:
-    """Print what was spent now by model, stage and judge, what it adds to, and where the prices are from."""
+    """Print what this run spent by model, stage and judge, the sum, and the sources of the prices."""
     spent, kept, earlier = ledger.total(), ledger.cached_total(), ledger.earlier
     if not spent.calls and not kept.calls:
         return
     lines = [line for line in ledger.lines if line.spent.calls]
     if lines:
         console.print(ledger_table(lines, spent))
-    said = [f"Cost: {spent.format_cost()} for {spent.calls:,} calls."]
+    said = [f"Cost: {spent.format_cost()} for {quantity(spent.calls, 'call')}."]
     if kept.calls:
-        worth = f", which had cost {kept.format_cost()}" if kept.cost or kept.unpriced else ""
-        said.append(f"{kept.calls:,} replies were kept from before{worth}: they cost nothing now.")
+        worth = f" (worth {kept.format_cost()})" if kept.cost or kept.unpriced else ""
+        said.append(f"Stored replies: {kept.calls:,}{worth}, which cost nothing this time.")
     if earlier.calls:
         said.append(f"Earlier runs with this journal spent {earlier.format_cost()}.")
     console.print(Text(" ".join(said)), soft_wrap=True)
@@ -48,7 +48,7 @@ def print_ledger(console: Console, ledger: Ledger) -> None:
 
 
 def ledger_table(lines: Iterable[LedgerLine], total: SpendCounts) -> Table:
-    """A row for each line of a ledger, and their sum."""
+    """Return a table with a row for each line of a ledger, and their sum."""
     table = Table("Model", "Stage", "Judge")
     for name in ("Calls", "Tokens in", "from cache", "out", "Cost"):
         table.add_column(name, justify="right")
@@ -60,7 +60,7 @@ def ledger_table(lines: Iterable[LedgerLine], total: SpendCounts) -> Table:
 
 
 def spent_text(ledger: Ledger) -> str | None:
-    """What was spent so far, for the progress of a run; None while there is nothing to tell."""
+    """Return what was spent so far, for the progress of a run; None before the first call."""
     total = ledger.total()
     if not total.calls:
         return None
@@ -69,7 +69,7 @@ def spent_text(ledger: Ledger) -> str | None:
 
 
 def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
-    """What the runs spent that wrote these result files, from the journals beside them; None where one has none."""
+    """Return the spending of the runs that wrote `files`, from the journals next to them; None if one is missing."""
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView
     from karenina_engine.results.result_file import default_journal
@@ -88,9 +88,9 @@ def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
 
 
 def cost_text(lines: Sequence[LedgerLine] | None) -> str:
-    """What was spent, and by which model, in one line."""
+    """Return the spending, by model, as one line."""
     if lines is None:
-        return f"{UNKNOWN_COST}: the journal of the run does not stand beside its results (`karenina status JOURNAL`)"
+        return f"{UNKNOWN_COST}: the journal of the run is not next to its results (see `karenina status JOURNAL`)"
     total = sum_counts(line.spent for line in lines)
     by_model: dict[str, SpendCounts] = {}
     for line in lines:
@@ -100,10 +100,10 @@ def cost_text(lines: Sequence[LedgerLine] | None) -> str:
 
 
 def budget_hint(run: RunSession) -> str:
-    """How a run whose budget is spent goes on."""
+    """Return how to continue a run whose budget is spent."""
     assert run.budget is not None
-    where = f"`karenina resume {run.journal.path} --budget MORE`" if run.journal is not None else "the same command"
-    return f"More than {format_cost(run.budget.limit)} goes on from here: {where}; no call that was paid is made twice."
+    how = f"`karenina resume {run.journal.path} --budget MORE`" if run.journal is not None else "the same command"
+    return f"To continue with a budget above {format_cost(run.budget.limit)}, run {how}; no paid call is repeated."
 
 
 def _cells(count: SpendCounts) -> tuple[str, ...]:

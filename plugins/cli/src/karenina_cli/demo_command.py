@@ -1,4 +1,4 @@
-"""`karenina demo`: a real model answers, a real judge extracts, a program decides, all on this machine."""
+"""`karenina demo`: evaluate a small model with a small judge on this machine."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ def demo(
     ] = None,
     judge: Annotated[
         str | None,
-        typer.Option(help="The judge: qwen2.5-coder-1.5b is larger and slower.", show_default="qwen2.5-coder-0.5b"),
+        typer.Option(
+            help="The judge model; qwen2.5-coder-1.5b is larger and slower.", show_default="qwen2.5-coder-0.5b"
+        ),
     ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the results go, one JSON object a line.")
-    ] = OUTPUT,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The result file, one JSON object per line.")] = OUTPUT,
     as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
 ) -> None:
-    """Have a small model answer fourteen questions and a small judge read the answers. Needs no API key.
+    """Evaluate a small model on fourteen questions on this machine. Needs no API key.
 
-    The first time it gets the two models, says what they are, how large and under which licence, and keeps them.
+    The first run downloads the model and a small judge, and prints their sizes and licenses.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
         offered = _offered(screen)
         answering, judge = answering or offered.answering, judge or offered.judge
         offered.get(list(dict.fromkeys((answering, judge))), screen.note)
-        screen.note(f"{answering} answers, {judge} judges. Both run on this machine.\n")
+        screen.note(f"{answering} answers, and {judge} judges. Both run on this machine.\n")
         results = _run(screen, offered, answering, judge, output, show=not as_json)
         if as_json:
             screen.json(
@@ -64,9 +64,7 @@ def _offered(screen: Screen) -> Demo:
 
     found = plugins.command_plugins().call(karenina_demos)
     if not found:
-        screen.fail(
-            "No installed plugin offers a demo. Install the one that brings models and questions: pip install karenina"
-        )
+        screen.fail("no installed plugin has a demo; karenina-local has one: pip install karenina")
     return found[0]
 
 
@@ -84,7 +82,7 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
     run = prepare_session(RunRequest(benchmark, VerificationConfig(**demo.config(answering, judge))))
     done = 0
 
-    def tell(result: VerificationResult) -> None:
+    def report(result: VerificationResult) -> None:
         nonlocal done
         done += 1
         position = f"{done}/{len(run)}"
@@ -93,17 +91,17 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
         else:
             screen.note(f"{position} {result.question_id}: {result.outcome.value}")
 
-    return run_blocking(lambda: collect_results(run, output=output, on_result=tell))
+    return run_blocking(lambda: collect_results(run, output=output, on_result=report))
 
 
 def _close(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:
-    """Print the summary, how far to believe it, and what to do next."""
+    """Print the summary, how reliable the judge is, and what to do next."""
     from karenina_cli.summary_output import print_summary
 
     print_summary(screen.out, results)
     screen.out.print(f"Results     {output}", soft_wrap=True, markup=False)
     if agreement:
-        screen.note(f"\nSmall judges err. {agreement}")
+        screen.note(f"\nSmall judges make mistakes. {agreement}")
     screen.note(
         f"\nNext: `karenina show {output}` prints every stage of every answer; `karenina run FILE --answering "
         "openai:MODEL@http://host/v1` evaluates your own model."

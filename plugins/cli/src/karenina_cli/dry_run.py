@@ -1,4 +1,4 @@
-"""`karenina run --dry-run`: what a run would ask and cost."""
+"""`karenina run --dry-run`: the expected calls, tokens and cost of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.screen import clean
+from karenina_cli.screen import clean, quantity
 from karenina_engine.cost.price_source import format_cost
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
-    """Print what the run would ask and cost. Nothing is asked, and nothing is written."""
+    """Print the expected calls, tokens and cost of a run. Makes no call and writes nothing."""
     from karenina_core.config import plugins_of
     from karenina_engine.cost.price_table import PriceTable
     from karenina_engine.offline.estimate import estimate
@@ -51,19 +51,22 @@ def _print(screen: Screen, found: Estimate) -> None:
         table.add_row(clean(line.model), clean(line.stage), _count_text(line.calls), *_tokens(line), *costs)
     if found.lines:
         screen.out.print(table)
-    _say(screen, f"Nothing was asked. {found.items:,} items, {found.done:,} of them with a result in the journal.")
+    _say(
+        screen,
+        f"No call was made. {quantity(found.items, 'item')}, {found.done:,} of them with a result in the journal.",
+    )
     if found.kept:
-        _say(screen, f"{found.kept:,} replies of the others are kept there: they are not paid again.")
+        _say(screen, f"The journal stores {found.kept:,} replies for the others, which are not paid again.")
     _say(screen, f"Expected: {_count_text(found.calls)} calls for {found.format_cost()}.")
     if found.spent:
         _say(screen, f"Earlier runs with this journal spent {format_cost(found.spent)}.")
     if found.sample and found.lines:
-        said = "the journal's own calls" if all(line.measured for line in found.lines) else "replies of usual length"
-        _say(screen, f"From {found.sample:,} questions, with {said}; more where a call is made again.")
+        basis = "the calls in the journal" if all(line.measured for line in found.lines) else "replies of usual length"
+        _say(screen, f"Estimated from {quantity(found.sample, 'question')} and {basis}; retries cost more.")
     for stage, why in found.unsaid.items():
         _say(screen, f"Not counted: {stage}: {why}")
     for stage, error in found.failed.items():
-        _say(screen, f"Not counted: {stage} could not be rehearsed: {error}")
+        _say(screen, f"Not counted: {stage} could not be simulated: {error}")
     for name, price in found.prices["models"].items():
         screen.out.print(Text(clean(f"Price of {name}: {price['from']}"), style="dim"), soft_wrap=True)
 

@@ -1,4 +1,4 @@
-"""`karenina journal`: what one does to a journal as a file."""
+"""`karenina journal`: maintenance of journal files."""
 
 from __future__ import annotations
 
@@ -30,15 +30,18 @@ def repair(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="Write a new journal there, and leave JOURNAL as it is.", show_default=False
+            "--output",
+            "-o",
+            help="Write the repaired journal to this file, and do not change JOURNAL.",
+            show_default=False,
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Keep what can be read of a damaged journal, in a new one that takes its place.
+    """Copy the readable rows of a damaged journal to a new journal in its place.
 
-    Each row is kept that is exactly as it was written; what is lost is asked again when the run goes on. The damaged
-    file is kept under another name. A journal of an earlier version of Karenina is brought to the format of this one.
+    Rows that are exactly as they were written are kept; calls whose replies are lost are made again when the run
+    continues. The damaged file is kept under another name. A journal of an earlier version is converted to this format.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -64,15 +67,15 @@ def _as_json(found: RepairReport) -> dict[str, object]:
 
 def _lines(found: RepairReport) -> Iterator[str]:
     if found.repaired is None:
-        yield f"{found.journal} is not damaged, and is left as it is."
+        yield f"{found.journal} is not damaged; nothing was changed."
         return
     if not found.kept:
-        yield f"{found.journal}: a repair that was cut off is ended."
+        yield f"{found.journal}: completed a repair that was interrupted."
         return
-    yield f"{found.repaired}: a journal of what could be read"
+    yield f"{found.repaired}: the repaired journal"
     for table, name in _SHOWN.items():
         yield f"  {name:<9} {found.kept[table]} kept, {found.lost[table] or 'none'} lost"
     if found.kept_as is not None:
-        yield f"  Before    {found.kept_as} is the file as it was"
+        yield f"  Original  {found.kept_as}"
     if found.lost["replies"] or found.lost["results"]:
-        yield "  To go on  the same `karenina run` command: what was lost is asked again"
+        yield "  Continue  with the same `karenina run` command, which makes the lost calls again"

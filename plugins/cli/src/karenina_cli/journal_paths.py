@@ -1,4 +1,4 @@
-"""The journal that a command means, if it is given the results of a run instead."""
+"""Find the journal of a run from its result file."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _LINES: Final = (".jsonl", ".ndjson")
 
 
 def find_journal(screen: Screen, path: Path) -> Path:
-    """Return `path`, or the journal beside it if it is a file of results. Raises `ConfigError` if there is none."""
+    """Return `path`, or the journal next to it if it is a result file. Raises `ConfigError` if there is none."""
     if not is_results_file(path):
         return path
     beside = _beside(path)
     if not beside.is_file():
         raise ConfigError(
-            [f"{path} is a file of results, and there is no journal {beside}: name the journal of the run"]
+            [f"{path} is a result file, and its journal {beside} does not exist: name the journal of the run"]
         )
-    screen.note(f"{path} is a file of results: the journal beside it, {beside}, is used.")
+    screen.note(f"{path} is a result file: its journal {beside} is used.")
     return beside
 
 
 def is_results_file(path: Path) -> bool:
-    """Return whether `path` is a file of lines, as runs write their results, and no journal."""
+    """Return whether `path` is a file of JSON lines, as runs write their results, and not a journal."""
     if path.suffix.lower() not in _LINES or not path.is_file():
         return False
     try:

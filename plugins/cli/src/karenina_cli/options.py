@@ -15,28 +15,33 @@ ConfigFile = Annotated[
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="NAME=VALUE", help="Set one name (`karenina config` lists them).", show_default=False
+        "--set",
+        metavar="NAME=VALUE",
+        help="Set a configuration name (`karenina config` lists them).",
+        show_default=False,
     ),
 ]
 Answering = Annotated[
     list[str] | None, typer.Option("--answering", "-a", metavar="SPEC", help=f"A model under test: {SPEC_HELP}")
 ]
 Judges = Annotated[
-    list[str] | None, typer.Option("--judge", "-j", metavar="SPEC", help="A judge, written in the same way.")
+    list[str] | None, typer.Option("--judge", "-j", metavar="SPEC", help="A judge model, in the same form.")
 ]
 TrustAll = Annotated[
     bool,
     typer.Option(
-        "--trust-all", help="Run the benchmark's code and use its restricted values: only for your own files."
+        "--trust-all",
+        help="Run the benchmark's code and use its restricted values in this run: only for your own files.",
     ),
 ]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=COLUMN",
-        help="Which columns of a table are question, answer, id and keywords, if they have other names: "
-        "question=Prompt,answer=Gold.",
+        help="Map the columns of a table to question, answer, id and keywords, such as question=Prompt,answer=Gold.",
         show_default=False,
     ),
 ]
-JournalFile = Annotated[Path, typer.Argument(metavar="JOURNAL", help="A journal of `karenina run`, or its results.")]
+JournalFile = Annotated[
+    Path, typer.Argument(metavar="JOURNAL", help="A journal of `karenina run`, or its result file.")
+]

@@ -21,7 +21,9 @@ def plan(
     ctx: typer.Context,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="A benchmark; a plain question where there is none.", show_default=False),
+        typer.Argument(
+            metavar="FILE", help="A benchmark. Default: a question without traits or metadata.", show_default=False
+        ),
     ] = None,
     config: ConfigFile = None,
     settings: Settings = None,
@@ -31,7 +33,7 @@ def plan(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print the plan: the stages in their order, what each waits for, and what is left out and why."""
+    """Print the plan: the stages in order, what each waits for, and what is left out and why."""
     screen = get_screen(ctx)
     with screen.report_errors():
         plans = _plans(file, config, settings, question, parse_columns(columns))
@@ -53,7 +55,7 @@ def _plans(
     wanted: list[str] | None,
     columns: dict[str, str] | None,
 ) -> list[tuple[Plan, list[str]]]:
-    """The different plans, each with the ids of the questions that have it; most questions share one."""
+    """Return the different plans, each with the ids of its questions; most questions share one."""
     from karenina_benchmark import Benchmark
     from karenina_core.config import plugins_of
     from karenina_core.data.question import Question
@@ -66,12 +68,12 @@ def _plans(
     chosen = configuration(benchmark, config, settings)
     if benchmark is None:
         if wanted:
-            raise ConfigError(["--question chooses from a benchmark: give its file"])
+            raise ConfigError(["--question selects from a benchmark: name its file"])
         questions = [Question(question="A plain question", id="plain")]
     else:
         questions = list(select_questions(benchmark, chosen, wanted or None))
         if not questions:
-            raise ConfigError([f"{file} holds no question to plan for"])
+            raise ConfigError([f"{file} contains no question to plan for"])
     plugins = plugins_of(chosen)
     check_selection(plugins, chosen)
     warn_about_plugins(plugins)
@@ -85,7 +87,7 @@ def _plans(
 
 
 def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, Any]:
-    """The plan; of a benchmark with the questions that have it, and the plans of its other questions."""
+    """Return the plan; for a benchmark with the ids of its questions, and the plans of other questions."""
     (first, ids), *others = plans
     found = first.to_json()
     if of_file:
@@ -102,7 +104,7 @@ def _print(screen: Screen, made: Plan) -> None:
         table.add_column(name, overflow="fold")
     for number, stage in enumerate(made.stages, 1):
         slot = stage.slot.config_name if stage.slot is not None else "-"
-        once = " (once an answer)" if stage.stage.scope == "answer" else ""
+        once = " (once per answer)" if stage.stage.scope == "answer" else ""
         table.add_row(
             str(number), Text(stage.name + once), slot, f"{stage.distribution} {stage.version}", Text(_waits(stage))
         )
@@ -115,7 +117,7 @@ def _print(screen: Screen, made: Plan) -> None:
 
 def _waits(stage: PlannedStage) -> str:
     if stage.reads_everything:
-        return "all others: it reads everything"
+        return "all others: reads everything"
     by_stage: dict[str, list[str]] = {}
     for wait in stage.waits_for:
         reason = f"{wait.why} {wait.artifact}" if wait.artifact is not None else wait.why

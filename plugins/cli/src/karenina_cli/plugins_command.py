@@ -1,4 +1,4 @@
-"""`karenina plugins`: what is installed, and whether it works."""
+"""`karenina plugins`: the installed plugins, and whether they work."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ _STYLES = {"loaded": "green", "failed": "red", "conflict": "red", "blocked": "ye
 def list_plugins(
     ctx: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    hooks: Annotated[bool, typer.Option("--hooks", help="List the hooks that plugins can implement instead.")] = False,
+    hooks: Annotated[
+        bool, typer.Option("--hooks", help="List the hooks that plugins can implement, instead of the plugins.")
+    ] = False,
 ) -> None:
-    """List the stages, adapters and other plugins, what is wrong with those that cannot be used, and how to mend it.
+    """List the installed plugins, and what is wrong with those that cannot be used.
 
-    Adapters of this project that are not installed are listed too, and modules of hook specifications that cannot be
-    used. `--hooks` lists the hooks themselves, each with the distribution that specifies it.
+    Also lists adapters of this project that are not installed, and modules of hook specifications that cannot be used.
+    `--hooks` lists the hooks, each with the distribution that specifies it.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -53,7 +55,7 @@ def list_plugins(
             )
         screen.out.print(table)
         for one in found:
-            if one.get("available") is False:  # below the table, where the line to copy is not broken
+            if one.get("available") is False:  # below the table, so that the command to copy is not wrapped
                 screen.out.print(Text(clean(f"{one['name']} is not available: {one['reason']}")), soft_wrap=True)
             for reason in one.get("ignored", ()):
                 screen.out.print(Text(clean(f"{one['name']}: {reason}")), soft_wrap=True)
@@ -72,9 +74,10 @@ def _list_hooks(screen: Screen, as_json: bool) -> None:
 
 
 def describe_plugins() -> list[dict[str, Any]]:
-    """Every plugin as JSON values: name, kind, distribution, version, state, failure; adapters also `description`,
-    `tier`, `ports`, and `available` with the `reason` where it is not. `ignored` are hooks that a plugin implements
-    without effect, each with the reason.
+    """Return every plugin as JSON values: name, kind, distribution, version, state and failure.
+
+    Adapters also have `description`, `tier`, `ports`, and `available` with the `reason` if they are not. `ignored` are
+    hooks that a plugin implements without effect, each with the reason.
 
     Adapters of this project that are not installed have the state `not installed`, and no version.
     """
@@ -104,11 +107,11 @@ def describe_plugins() -> list[dict[str, Any]]:
 
 
 def _unavailable_reason(spec: AdapterSpec) -> str | None:
-    """Why the adapter cannot be used here. One that fails to say it does not keep the others from being listed."""
+    """Return why the adapter cannot be used here, or None. A failure of its own check is a reason too."""
     try:
         return spec.unavailable() if spec.unavailable is not None else None
     except Exception as error:
-        return f"it fails to say whether it can be used: {type(error).__name__}: {error}"
+        return f"its check whether it can be used failed: {type(error).__name__}: {error}"
 
 
 def _not_installed(there: set[str]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""`karenina prompts`: what models would be told, without telling them."""
+"""`karenina prompts`: the prompts of a question, without calling a model."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
     from karenina_engine.offline.prompt_preview import OwnedTask, Prompt, PromptPreview
 
-TRUTH = "shows ground truth, by design"
+TRUTH = "contains the ground truth, by design"
 
 
 def prompts(
     ctx: typer.Context,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="A benchmark; the tasks alone where there is none.", show_default=False),
+        typer.Argument(
+            metavar="FILE", help="A benchmark. Without it, only the prompt tasks are listed.", show_default=False
+        ),
     ] = None,
     config: ConfigFile = None,
     settings: Settings = None,
@@ -38,21 +40,24 @@ def prompts(
     judge: Judges = None,
     question: Annotated[
         str | None,
-        typer.Option("--question", "-q", metavar="ID", help="For this question; the first of the file by default."),
+        typer.Option(
+            "--question", "-q", metavar="ID", help="Print the prompts of this question. Default: the first of the file."
+        ),
     ] = None,
     task: Annotated[
-        list[str] | None, typer.Option("--task", "-t", metavar="NAME", help="Only this task, or tasks of this family.")
+        list[str] | None,
+        typer.Option("--task", "-t", metavar="NAME", help="Print only this task, or the tasks of this family."),
     ] = None,
     answer: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What stands for the answer of the model under test.")
+        str | None, typer.Option(metavar="TEXT", help="The text used as the answer of the model under test.")
     ] = None,
     trust_all: TrustAll = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print every prompt of a question, to the letter, without asking a model; without FILE the tasks that there are.
+    """Print every prompt of a question exactly as sent, without calling a model.
 
-    Stages run as in a run, over placeholders for what models say. Where the configuration names no models, there need
-    be none; of several, the first of each kind is meant.
+    Without FILE, list the prompt tasks. Stages execute as in a run, with placeholders for replies. The configuration
+    need not name models; of several models, the first of each role is used.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -79,12 +84,12 @@ def prompts(
             return
         for option, given in (("--question", question), ("--answer", answer)):
             if given is not None:
-                raise ConfigError([f"{option} is about a question: give the benchmark's file"])
+                raise ConfigError([f"{option} applies to a question: name the benchmark's file"])
         _print_tasks(screen, plugins, wanted, as_json=as_json)
 
 
 def _check_task_names(names: list[str] | None, plugins: Plugins) -> set[str] | None:
-    """The names of the tasks to print, None for all. Raises `ConfigError` for one that no stage in force declares."""
+    """Return the names of the tasks to print, or None for all. Raises `ConfigError` for an unknown task."""
     from karenina_core.errors import ConfigError
     from karenina_core.text import did_you_mean
     from karenina_engine.offline.prompt_preview import declared_tasks
@@ -112,7 +117,7 @@ def _preview(
     from karenina_engine.scheduling.questions import select_questions, with_workspace_root
 
     if not len(benchmark):
-        raise ConfigError([f"{benchmark.path} holds no question"])
+        raise ConfigError([f"{benchmark.path} contains no question"])
     config = with_workspace_root(benchmark, config)
     (question,) = select_questions(benchmark, config, [id if id is not None else benchmark.ids[0]])
     said = answer if answer is not None else PLACEHOLDER
@@ -157,12 +162,12 @@ def _prompt_json(prompt: Prompt) -> dict[str, Any]:
 
 
 def _print_preview(screen: Screen, done: PromptPreview, wanted: set[str] | None, *, of: int) -> None:
-    screen.note(f"Question {done.question.id}" + (f", one of {of}" if of > 1 else "") + ". No model is asked.")
+    screen.note(f"Question {done.question.id}" + (f", one of {of}" if of > 1 else "") + ". No model is called.")
     for prompt in done.prompts:
         if _is_wanted(prompt.task, wanted):
             _print_prompt(screen, prompt)
     for stage, error in done.failed.items():
-        screen.note(f"Warning: {stage} failed, and what comes after it is not shown: {error}")
+        screen.note(f"Warning: {stage} failed, and the prompts after it are not shown: {error}")
     for one in done.unsaid:
         if _is_wanted(one.task, wanted):
             screen.note(f"Not shown: {one.task.name} of {one.stage}: {one.why}")
@@ -194,7 +199,7 @@ def _print_tasks(screen: Screen, plugins: Plugins, wanted: set[str] | None, *, a
         return
     for one in tasks:
         _line(screen, _task_head(one), "bold")
-        _line(screen, one.task.instructions or "(no words of its own)")
+        _line(screen, one.task.instructions or "(no instructions of its own)")
         _line(screen, "")
 
 

@@ -1,4 +1,4 @@
-"""`karenina rescore`: score a run once more, with what is right now, and without a call of a model."""
+"""`karenina rescore`: score a run again from its journal, without a call of a model."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from karenina_cli.configuration import parse_columns
 from karenina_cli.journal_paths import find_journal
 from karenina_cli.model_specs import SPEC_HELP
 from karenina_cli.options import Columns, ConfigFile, JournalFile, Settings
-from karenina_cli.screen import Screen, clean, get_screen
+from karenina_cli.screen import Screen, clean, get_screen, quantity
 
 if TYPE_CHECKING:
     from karenina_engine.offline.rescoring import Change, Rescored
     from karenina_engine.results.aggregate import Summary
 
 MAX_ROWS = 200
-"""How many changes a table shows at most; `--json` has all."""
+"""The most changes that a table shows; `--json` has all."""
 
 
 def rescore(
@@ -29,34 +29,36 @@ def rescore(
     journal: JournalFile,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[BENCHMARK]", help="The benchmark as it is now; by default the file of your run."),
+        typer.Argument(metavar="[BENCHMARK]", help="The benchmark as it is now. Default: the file of your run."),
     ] = None,
     config: ConfigFile = None,
     settings: Settings = None,
     columns: Columns = None,
     judge: Annotated[
         list[str] | None,
-        typer.Option("--judge", "-j", metavar="SPEC", help=f"With --ask, a judge, under its id: {SPEC_HELP}"),
+        typer.Option("--judge", "-j", metavar="SPEC", help=f"With --ask: a judge, under its id: {SPEC_HELP}"),
     ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="List what changed, verdicts first.")] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write the new results there, a JSON object a line.", show_default=False),
+        typer.Option(
+            "--output", "-o", help="Write the new results to this file, one JSON object per line.", show_default=False
+        ),
     ] = None,
     ask: Annotated[
         bool,
-        typer.Option("--ask", help="Call models again for prompts that show a truth which has changed."),
+        typer.Option("--ask", help="Call models again for prompts that contain a truth which has changed."),
     ] = False,
     trust_all: Annotated[
-        bool, typer.Option("--trust-all", help="Run the code in the benchmark's templates: only for files of your own.")
+        bool, typer.Option("--trust-all", help="Run the code in the benchmark's templates: only for your own files.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Score a run again from its journal, after truths, tolerances, weights, patterns or verify() changed: no calls.
+    """Score a run again from its journal, without a call, after truths or tolerances changed.
 
-    Items are paired with those of the run by question, models and replicate. What a judge would have to be asked
-    anew (another question, field or trait) is an error of its item. The journal may be somebody else's: name the
-    benchmark then.
+    Weights, patterns and verify() may have changed too. Items are paired with those of the run by question, models and
+    replicate. An item that needs a new judge call (another question, field or trait) ends in an error. The journal may
+    be somebody else's: name the benchmark then.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -95,7 +97,7 @@ def rescore(
 
 
 def rescored_json(found: Rescored) -> dict[str, Any]:
-    """What `--json` prints, but for the file."""
+    """Return what `--json` prints, without the output file."""
     return {
         "before": found.before.model_dump(mode="json"),
         "after": found.after.model_dump(mode="json"),
@@ -109,7 +111,7 @@ def rescored_json(found: Rescored) -> dict[str, Any]:
 
 
 def change_json(change: Change) -> dict[str, Any]:
-    """A change, as JSON values."""
+    """Return a change as JSON values."""
     question, answering, judge, replicate = change.item
     return {
         "question_id": question,
@@ -149,7 +151,7 @@ def _print_changes(screen: Screen, found: Rescored) -> None:
         table.add_row(*(Text(clean(cell)) for cell in cells), style="bold" if change.flipped else None)
     screen.out.print(table)
     if len(rows) > MAX_ROWS:
-        screen.note(f"{MAX_ROWS} of {len(rows)} changes are shown; --json has all.")
+        screen.note(f"The table shows {MAX_ROWS} of {len(rows)} changes; --json prints all.")
 
 
 def _changes_text(change: Change) -> str:
@@ -181,18 +183,20 @@ def _print_totals(screen: Screen, found: Rescored, output: Path | None) -> None:
     grid.add_row("Flips", f"{len(flips)}: {better} to correct, {len(flips) - better} to not correct")
     others = len(found.changes) - len(flips) - len(found.missing)
     if others:
-        grid.add_row("Besides", f"{others} items changed in fields or scores, and not in their verdict")
+        grid.add_row("Besides", f"{quantity(others, 'item')} changed in fields or scores, but not in the verdict")
     if found.missing:
         first = found.missing[0]
-        grid.add_row("Missing", Text(clean(f"{len(found.missing)} items could not be judged again: {first.why}")))
+        grid.add_row(
+            "Missing", Text(clean(f"{quantity(len(found.missing), 'item')} could not be judged again: {first.why}"))
+        )
     if found.gone:
-        grid.add_row("Left out", f"{found.gone} items of questions that the benchmark no longer has")
+        grid.add_row("Left out", f"{quantity(found.gone, 'item')} of questions that the benchmark does not contain now")
     if found.new:
-        grid.add_row("New", f"{found.new} questions have no result yet: `karenina run` asks them")
+        grid.add_row("New", f"{quantity(found.new, 'question')} without a result; `karenina run` evaluates them")
     if output is not None:
         grid.add_row("Results", Text(clean(str(output))))
     screen.out.print(grid)
-    screen.note(f"{found.after.items} items in {found.seconds:.1f} s; no result in the journal was changed.")
+    screen.note(f"Scored {quantity(found.after.items, 'item')} in {found.seconds:.1f} s; the journal was not changed.")
 
 
 def _unjudged(summary: Summary) -> str:

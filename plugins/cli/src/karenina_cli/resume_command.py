@@ -17,15 +17,18 @@ def resume(
     journal: JournalFile,
     budget: Annotated[
         str | None,
-        typer.Option(metavar="USD", help="Another budget than the run had, in US dollars.", show_default=False),
+        typer.Option(metavar="USD", help="A new budget instead of the run's, in US dollars.", show_default=False),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, and no results but the summary.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print only the summary, without progress and single results.")
+    ] = False,
 ) -> None:
-    """Go on with a run of yours that was stopped, as its command said; keys come from the environment once more.
+    """Continue a run of yours that was stopped, with the options of its command.
 
-    The command comes from your own state folder and never from the journal, which may be somebody else's: for a journal
-    that you did not run at this place, the `karenina run` command that it describes is printed, and nothing is started.
+    Keys come from the environment again. The command comes from your own state folder and never from the journal, which
+    may be somebody else's. For a journal that you did not run at this place, nothing is started, and the `karenina run`
+    command that the journal describes is printed.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

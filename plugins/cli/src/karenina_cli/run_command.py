@@ -1,4 +1,4 @@
-"""`karenina run`: have a benchmark answered and judged."""
+"""`karenina run`: evaluate a model on a benchmark."""
 
 from __future__ import annotations
 
@@ -29,82 +29,94 @@ def run(
     answering: Answering = None,
     judge: Judges = None,
     recordings: Annotated[
-        Path | None, typer.Option(help="Judge the answers in this file instead of asking a model.", show_default=False)
+        Path | None, typer.Option(help="Judge the answers in this file instead of calling a model.", show_default=False)
     ] = None,
     columns: Columns = None,
     partial: Annotated[
         bool,
-        typer.Option("--partial", help="Go on if questions have no recorded answer, or answers match no question."),
+        typer.Option(
+            "--partial", help="Continue even if questions have no recorded answer, or answers match no question."
+        ),
     ] = False,
     question: Annotated[
-        list[str] | None, typer.Option("--question", "-q", metavar="ID", help="Ask only this question.")
+        list[str] | None, typer.Option("--question", "-q", metavar="ID", help="Run only this question.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first questions.", show_default=False)] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Run only the first N questions.", show_default=False)
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="Where the results go, one JSON object a line, each as it ends; FILE's name with .results.jsonl in "
-            "this folder by default. An earlier file of the name is kept under another.",
+            help="The result file: one JSON object per line, written as items finish. Default: FILE's name with "
+            ".results.jsonl, in this folder. An existing file is kept under another name.",
             show_default=False,
         ),
     ] = None,
     skip_done: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="RESULTS", help="Leave out the questions that are wholly judged in this file.", show_default=False
+            metavar="RESULTS",
+            help="Skip the questions whose items are all judged in this result file.",
+            show_default=False,
         ),
     ] = None,
     journal: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Where replies and results are kept as they come, so that the same command goes on where it was "
-            "stopped; beside the output by default (<name>.journal).",
+            help="The journal, which stores replies and results as they arrive, so that the same command continues a "
+            "run that was stopped. Default: next to the output (<name>.journal).",
             show_default=False,
         ),
     ] = None,
-    no_journal: Annotated[bool, typer.Option("--no-journal", help="Keep no journal.")] = False,
+    no_journal: Annotated[bool, typer.Option("--no-journal", help="Do not keep a journal.")] = False,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Begin anew: an earlier journal is kept under another name.")
+        bool, typer.Option("--fresh", help="Start anew; an existing journal is kept under another name.")
     ] = False,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Ask nobody: the journal answers, and what it does not hold is an error.")
+        bool,
+        typer.Option(
+            "--replay", help="Make no call: take replies from the journal. A call without a stored reply is an error."
+        ),
     ] = False,
     executor: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Where the work is done: asyncio is this process.", show_default=False),
+        typer.Option(metavar="NAME", help="What executes the run; asyncio is this process.", show_default=False),
     ] = None,
     budget: Annotated[
         str | None,
         typer.Option(
             metavar="USD",
-            help="Most US dollars to spend, with what earlier runs of the journal spent; then the run stops, and goes "
-            "on when it is given more.",
+            help="The most to spend, in US dollars, including earlier runs with the journal. The run then stops "
+            "and can "
+            "be resumed with a higher budget.",
             show_default=False,
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask nobody: print how many calls and tokens it would take, and the cost.")
+        bool, typer.Option("--dry-run", help="Make no call: print the expected calls, tokens and cost.")
     ] = False,
     fail_under: Annotated[
         float | None,
         typer.Option(
             min=0.0,
             max=1.0,
-            help="Exit with 1 where the pass rate is below this, or there is none.",
+            help="Exit with 1 if the pass rate is below this, or if there is none.",
             show_default=False,
         ),
     ] = None,
     skip_broken: Annotated[
-        bool, typer.Option("--skip-broken", help="Leave out the questions of the file that cannot be read.")
+        bool, typer.Option("--skip-broken", help="Leave out questions that cannot be read.")
     ] = False,
     trust_all: TrustAll = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, and no results but the summary.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print only the summary, without progress and single results.")
+    ] = False,
 ) -> None:
-    """Have a benchmark answered and judged, and print each result and the summary."""
+    """Run a benchmark: call the model and the judge, and print each result and the summary."""
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_benchmark import Benchmark
@@ -121,12 +133,14 @@ def run(
         settings += ("partial_recordings=true",) if partial else ()
         chosen = configuration(benchmark, config, settings, answering=answering, judges=judge, recordings=recordings)
         if not len(benchmark):
-            raise ConfigError([f"{file} holds no question: add some under `questions`, or with Benchmark.add_question"])
+            raise ConfigError(
+                [f"{file} contains no question: add one under `questions`, or with Benchmark.add_question"]
+            )
         ids = select_ids(benchmark, question, limit)
         if skip_done:
             ids = _unfinished_ids(ids, chosen, skip_done)
             if not ids:
-                screen.note("Every question is judged in what --skip-done names: there is nothing left to do.")
+                screen.note("Nothing to run: every question is already judged in the result files of --skip-done.")
                 if as_json:
                     screen.json({"results": [], "summary": None, "output": None})
                 return
@@ -158,7 +172,7 @@ def run(
 
 
 def _unfinished_ids(ids: list[str], config: VerificationConfig, files: list[Path]) -> list[str]:
-    """The questions that do not have a judged result in the files for each of their items."""
+    """Return the ids of questions that lack a judged result in `files` for at least one of their items."""
     from karenina_engine.results.result_set import read_results
 
     core = config.core

@@ -11,7 +11,7 @@ import typer
 
 from karenina_cli.exit_codes import ExitCode
 from karenina_cli.json_output import result_json, summary_json
-from karenina_cli.screen import Screen
+from karenina_cli.screen import Screen, quantity
 
 if TYPE_CHECKING:
     from karenina_cli.result_output import Results
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 def execute_run(screen: Screen, request: RunRequest, *, fail_under: float | None, as_json: bool, quiet: bool) -> None:
-    """Run what is requested with progress, print the results, and end as `ExitCode` says.
+    """Execute a run with progress, print its results, and exit with an `ExitCode`.
 
-    Also what a run that was stopped has found out so far is printed; after Ctrl-C the single results only as JSON.
+    The results so far of a run that was stopped are printed too; after Ctrl-C, single results are printed as JSON only.
     """
     from karenina_cli.cost_output import budget_hint, cost_json, print_ledger
     from karenina_engine.results.result_set import StoredResults, VerificationResultSet
     from karenina_engine.scheduling.prepare import open_run
 
     output = request.output
-    assert output is not None  # a command always names one
+    assert output is not None  # commands always set it
     with _exit_on_failed_write(screen), open_run(request) as prepared:
         totals, interrupted = _run_with_progress(screen, prepared, output, quiet=quiet)
         _note_reuse(screen, prepared)
@@ -46,7 +46,7 @@ def execute_run(screen: Screen, request: RunRequest, *, fail_under: float | None
         print_ledger(screen.out, prepared.ledger)
     if missing and (interrupted or prepared.stopped is not None):
         if not interrupted and prepared.budget is not None and prepared.budget.exhausted:
-            screen.note(f"{missing} items were not run. {budget_hint(prepared)}")
+            screen.note(f"{quantity(missing, 'item')} did not run. {budget_hint(prepared)}")
             raise typer.Exit(ExitCode.BUDGET_SPENT)
         screen.note(_resume_hint(prepared, output))
         raise typer.Exit(ExitCode.INTERRUPTED if interrupted else ExitCode.TIMED_OUT)
@@ -54,10 +54,14 @@ def execute_run(screen: Screen, request: RunRequest, *, fail_under: float | None
     rate = summary.pass_rate.value
     if summary.not_judged == summary.items:
         screen.note(
-            f"Nothing was judged: all {summary.items} items ended in an error. {_recovery_hint(prepared, request)}"
+            f"No item was judged: {_all_items(summary.items)} ended in an error. {_recovery_hint(prepared, request)}"
         )
     if fail_under is not None and (rate is None or rate < fail_under):
-        screen.note(f"The pass rate is below {fail_under:g}." if rate is not None else "There is no pass rate.")
+        screen.note(
+            f"The pass rate is below --fail-under {fail_under:g}."
+            if rate is not None
+            else "There is no pass rate to compare with --fail-under, because no item has a verdict."
+        )
         raise typer.Exit(ExitCode.BELOW_THRESHOLD)
     if summary.not_judged == summary.items:
         raise typer.Exit(ExitCode.NOTHING_JUDGED)
@@ -65,7 +69,7 @@ def execute_run(screen: Screen, request: RunRequest, *, fail_under: float | None
 
 @contextmanager
 def _exit_on_failed_write(screen: Screen) -> Iterator[None]:
-    """End with the code of a failure, and not of bad input, if the journal cannot be written."""
+    """Exit with `ExitCode.FAILED` instead of `BAD_INPUT` if the journal cannot be written."""
     from karenina_engine.journal.file import JournalNotWritten
 
     try:
@@ -75,7 +79,7 @@ def _exit_on_failed_write(screen: Screen) -> Iterator[None]:
 
 
 def _run_with_progress(screen: Screen, prepared: RunSession, path: Path, *, quiet: bool) -> tuple[Totals, bool]:
-    """Run, with progress. The results that there are, counted, and whether Ctrl-C ended it before its end."""
+    """Execute the run with progress. Return the totals of its results, and whether Ctrl-C stopped it early."""
     from karenina_cli.cost_output import spent_text
     from karenina_cli.progress import RunProgress
     from karenina_cli.signal_handlers import INTERRUPTED as BY_THE_USER
@@ -104,15 +108,15 @@ def _run_with_progress(screen: Screen, prepared: RunSession, path: Path, *, quie
                 )
             )
     except KeyboardInterrupt:
-        screen.note(f"Stopped after {progress.done} of {len(prepared)} items.")
+        screen.note(f"Stopped after {progress.done} of {quantity(len(prepared), 'item')}.")
         return VerificationResultSet(read_results(path) if progress.done else ()).totals(), True
     except JournalError as error:
         code = ExitCode.BAD_INPUT if isinstance(error, JournalDamaged) else ExitCode.FAILED
-        screen.fail(f"stopped after {progress.done} of {len(prepared)} items: {error}", code)
+        screen.fail(f"stopped after {progress.done} of {quantity(len(prepared), 'item')}: {error}", code)
     except OSError as error:
         screen.fail(
-            f"stopped after {progress.done} of {len(prepared)} items, because {path} cannot be written: "
-            f"{error.strerror or error}; what was written stays there",
+            f"stopped after {progress.done} of {quantity(len(prepared), 'item')}, because {path} cannot be written: "
+            f"{error.strerror or error}; the results written so far are kept",
             ExitCode.FAILED,
         )
     return found, prepared.stopped == BY_THE_USER and len(found) < len(prepared)
@@ -128,23 +132,25 @@ def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quie
 
 
 def _note_reuse(screen: Screen, prepared: RunSession) -> None:
-    """Say what a run took from its journal, where it did."""
+    """Print how many results and replies came from the journal, if any did."""
     kept, tally = prepared.result_store, prepared.tally
     if kept is None or prepared.journal is None or not (kept.kept or tally.cached):
         return
     journal = prepared.journal.path
     if kept.kept == len(prepared):
-        screen.note(f"All {kept.kept} results are in the journal {journal}, and no call was made; --fresh begins anew.")
+        screen.note(
+            f"All {kept.kept} results come from the journal {journal}, and no call was made; --fresh starts anew."
+        )
         return
     again = f"; {kept.again} ran again, because a call or a stage had failed" if kept.again else ""
     screen.note(
         f"From the journal {journal}: {kept.kept} of {len(prepared)} results and {tally.cached} replies{again}. "
-        f"Now made: {tally.made} calls."
+        f"New: {quantity(tally.made, 'call')}."
     )
 
 
 def _calls_json(prepared: RunSession) -> dict[str, int]:
-    """How many calls were made now and how many replies were taken from the journal."""
+    """Return the numbers of new calls, and of replies and results from the journal."""
     tally, kept = prepared.tally, prepared.result_store
     return {
         "made": tally.made,
@@ -156,23 +162,27 @@ def _calls_json(prepared: RunSession) -> dict[str, int]:
     }
 
 
+def _all_items(count: int) -> str:
+    return "the only item" if count == 1 else f"all {count} items"
+
+
 def _recovery_hint(prepared: RunSession, request: RunRequest) -> str:
-    """What one does about a run in which everything failed."""
-    again = "give the same command again" + (
-        f", or `karenina resume {prepared.journal.path}`" if prepared.journal is not None and not request.replay else ""
-    )
-    return f"`karenina show {request.output}` says why; mend it, and {again}."
+    """Return what to do about a run without a judged item."""
+    again = "run the same command again"
+    if prepared.journal is not None and not request.replay:
+        again += f", or `karenina resume {prepared.journal.path}`"
+    return f"`karenina show {request.output}` shows the reasons. Correct the cause and {again}."
 
 
 def _resume_hint(prepared: RunSession, path: Path) -> str:
-    """What is kept of a run that was stopped, and how it goes on."""
-    kept = f"Finished results are in {path}: `karenina show {path}`.\n"
+    """Return what a run that was stopped has kept, and how to continue it."""
+    kept = f"Finished results are in {path}; `karenina show {path}` prints them.\n"
     if prepared.journal is None:
         return (
-            f"{kept}To go on, give the same command with another --output and --skip-done {path}: what is judged there "
-            "is not asked again."
+            f"{kept}To continue, run the same command with another --output and --skip-done {path}, which skips the "
+            "questions that are judged."
         )
     return (
-        f"{kept}Every reply is kept in {prepared.journal.path}. To go on, give the same command again, or "
-        f"`karenina resume {prepared.journal.path}`: no finished call is made twice."
+        f"{kept}Every reply is stored in {prepared.journal.path}. To continue, run the same command again, or "
+        f"`karenina resume {prepared.journal.path}`: no finished call is repeated."
     )

@@ -1,4 +1,4 @@
-"""Where a command prints: results to the standard output, everything else to the error output."""
+"""Output of commands: results to the standard output, everything else to the error output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PIPE_WIDTH = 120
 _UNUSUAL = re.compile(r"[^\n\t -~]")
 _SPACES = 8
-"""How many times longer than what is shown a text may be by its white space."""
+"""How many times longer than the shown line a text may be because of white space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +35,18 @@ class Screen:
 
     @classmethod
     def make(cls, *, no_color: bool = False) -> Screen:
-        """The consoles of this process. `no_color` holds for plugins' commands too."""
+        """Return the consoles of this process. `no_color` applies to commands of plugins too."""
         if no_color:
             os.environ["NO_COLOR"] = "1"
         return cls(_console(stderr=False), _console(stderr=True))
 
     def json(self, value: Any) -> None:
-        """Print `value` as JSON, whatever the terminal."""
+        """Print `value` as JSON, independent of the terminal."""
         sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
         sys.stdout.flush()
 
     def json_list(self, name: str, values: Iterable[Any], rest: Mapping[str, Any]) -> None:
-        """Print a JSON object whose first entry is a list, one value a line and none of them kept, and then `rest`."""
+        """Print a JSON object: first a list, one value per line and none kept in memory, then the entries of `rest`."""
         write = sys.stdout.write
         write(f"{{\n{json.dumps(name)}: [")
         for number, value in enumerate(values):
@@ -55,13 +55,13 @@ class Screen:
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        """Tell people something that is no result."""
+        """Print a message that is not a result."""
         from rich.text import Text
 
         self.err.print(Text(clean(text)), soft_wrap=True)
 
     def fail(self, text: str, code: int = ExitCode.BAD_INPUT) -> NoReturn:
-        """Print the error and leave."""
+        """Print the error and exit."""
         from rich.text import Text
 
         self.err.print(Text("Error: ", style="bold red") + Text(clean(text)), soft_wrap=True)
@@ -69,7 +69,7 @@ class Screen:
 
     @contextmanager
     def report_errors(self) -> Iterator[None]:
-        """Turn bad input into its message and exit code 2, Ctrl-C into 130, a reader that went away into 141."""
+        """Turn bad input into its message and exit code 2, Ctrl-C into 130, and a closed output pipe into 141."""
         try:
             yield
         except KareninaError as error:
@@ -80,26 +80,31 @@ class Screen:
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except BrokenPipeError:
             nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())  # else the interpreter complains when it flushes at its end
+            os.dup2(nowhere, sys.stdout.fileno())  # or the interpreter reports it when it flushes at exit
             raise typer.Exit(ExitCode.BROKEN_PIPE) from None
 
 
 def get_screen(context: typer.Context) -> Screen:
-    """The screen of the call that `context` belongs to."""
+    """Return the screen of the call that `context` belongs to."""
     found = context.find_root().obj
     return found if isinstance(found, Screen) else Screen.make()
 
 
 def clean(text: str) -> str:
-    """`text` without control characters, so that what a model or a file says cannot steer the terminal."""
+    """Return `text` without control characters, so that texts of models and files cannot control the terminal."""
     return _UNUSUAL.sub(lambda found: found[0] if found[0].isprintable() else _visible(found[0]), text)
 
 
 def shorten(text: str, most: int) -> str:
-    """`text` in one line of at most `most` characters."""
+    """Return `text` in one line of at most `most` characters."""
     beginning = text[: most * _SPACES]
     line = " ".join(clean(beginning).split())
     return line if len(line) <= most and len(beginning) == len(text) else line[: most - 1].rstrip() + "…"
+
+
+def quantity(count: int, noun: str) -> str:
+    """Return a count with its noun: `1 item`, `2,000 items`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _visible(ch: str) -> str:
@@ -112,7 +117,7 @@ def _console_class() -> type[Console]:
 
     class PipeSafeConsole(Console):
         def on_broken_pipe(self) -> None:
-            """Let the command end; rich would end it with 1, which says something else here."""
+            """Raise `BrokenPipeError`; rich would exit with 1, which has another meaning here."""
             raise BrokenPipeError
 
     return PipeSafeConsole

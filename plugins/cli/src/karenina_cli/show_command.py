@@ -1,4 +1,4 @@
-"""`karenina show`: read the results of a run."""
+"""`karenina show`: print the results of a run."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def show(
     ctx: typer.Context,
     files: Annotated[list[Path], typer.Argument(metavar="RESULT...", help="Result files of `karenina run`.")],
     outcome: Annotated[
-        list[Outcome] | None, typer.Option("--outcome", help="Show only items that ended so.", show_default=False)
+        list[Outcome] | None, typer.Option("--outcome", help="Print only items with this outcome.", show_default=False)
     ] = None,
     question: Annotated[
-        list[str] | None, typer.Option("--question", "-q", metavar="ID", help="Show only this question.")
+        list[str] | None, typer.Option("--question", "-q", metavar="ID", help="Print only this question.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print the summary only.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Print long answers whole.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the summary.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print long answers in full.")] = False,
 ) -> None:
-    """Show the results of a run, each in full, and the summary of those that are shown."""
+    """Print the results of a run in full, and their summary."""
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_cli.cost_output import cost_text, read_spending
@@ -40,7 +40,7 @@ def show(
         ids = {result.question_id for result in everything}
         strangers = [id for id in question or () if id not in ids]
         if strangers:
-            raise ConfigError([f"there is no result of question {id!r}{did_you_mean(id, ids)}" for id in strangers])
+            raise ConfigError([f"there is no result for question {id!r}{did_you_mean(id, ids)}" for id in strangers])
         results = everything.filter(
             lambda result: (
                 (not outcome or result.outcome in outcome) and (not question or result.question_id in question)
@@ -62,4 +62,4 @@ def show(
                 print_result(screen.out, result, f"{number}/{len(results)}", detailed=True, full=full)
         print_summary(screen.out, results, cost=cost_text(spent) if everything.usage().calls else None)
         if len(results) < len(everything):
-            screen.note(f"{len(results)} of {len(everything)} results were chosen; the summary is of these.")
+            screen.note(f"The summary covers the selected {len(results)} of {len(everything)} results.")

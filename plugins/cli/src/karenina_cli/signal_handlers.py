@@ -1,4 +1,4 @@
-"""Ctrl-C during a run: once stops it cleanly, twice at once."""
+"""Handlers of Ctrl-C during a run: the first stops it cleanly, the second at once."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from karenina_cli.screen import quantity
+
 if TYPE_CHECKING:
     from karenina_engine.scheduling.session import RunSession
 
 GRACE: Final = 3.0
-"""Seconds for which calls under way may end, so that their replies are kept."""
+"""Seconds that calls in flight have to finish, so that their replies are stored."""
 INTERRUPTED: Final = "it was interrupted"
 
 
 @contextmanager
 def stop_on_signals(run: RunSession, note: Callable[[str], None]) -> Iterator[None]:
-    """Let Ctrl-C (and SIGTERM) stop `run` while the block lasts; the user is told by `note`.
+    """Let Ctrl-C (and SIGTERM) stop `run` inside the block; `note` prints what happens.
 
-    The first takes up nothing more and lets calls under way end for a moment; the second raises `KeyboardInterrupt`.
-    Only the main thread hears of signals: in another one nothing is done.
+    The first signal starts no new item and lets calls in flight finish for a moment; the second raises
+    `KeyboardInterrupt`. Only the main thread receives signals: in another thread this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -38,7 +40,10 @@ def stop_on_signals(run: RunSession, note: Callable[[str], None]) -> Iterator[No
     def say() -> None:
         calls = run.limits.held
         if calls:
-            note(f"Stopping: {calls} calls under way have {GRACE:g} s to end. Ctrl-C again stops at once.")
+            note(
+                f"Stopping: {quantity(calls, 'call')} in flight can finish within {GRACE:g} s. Press Ctrl-C again "
+                "to stop at once."
+            )
 
     known = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

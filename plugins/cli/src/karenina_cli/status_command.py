@@ -1,4 +1,4 @@
-"""`karenina status`: how far a run is, from its journal."""
+"""`karenina status`: the progress of a run, from its journal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from karenina_cli.journal_paths import find_journal
 from karenina_cli.options import JournalFile
-from karenina_cli.screen import clean, get_screen
+from karenina_cli.screen import clean, get_screen, quantity
 
 if TYPE_CHECKING:
     from karenina_engine.journal.view import Status
@@ -23,7 +23,7 @@ def status(
     journal: JournalFile,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Tell how far a run is, from its journal, also while it lasts."""
+    """Show the progress of a run from its journal, also while it runs."""
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_cli.cost_output import ledger_table
@@ -44,30 +44,30 @@ def status(
 
 
 def _lines(journal: Path, found: Status) -> Iterator[str]:
-    """What `status` prints, a line at a time."""
+    """Yield the lines that `status` prints."""
     if found.pid is not None:
-        state = f"process {found.pid} is working on it" if found.pid else "a process is working on it"
+        state = f"running in process {found.pid}" if found.pid else "running"
     elif found.began is None:
         state = "no run has begun"
     elif found.ended is not None:
         state = f"finished {_time(found.ended)}"
     else:
         state = "stopped"
-    since = f", begun {_time(found.began)}" if found.began is not None else ""
+    since = f", started {_time(found.began)}" if found.began is not None else ""
     yield f"{journal}: {state}{since}"
     share = f" ({found.done / found.items:.1%})" if found.items else ""
     yield f"  Items     {found.done} of {found.items} done{share}{_listed(found.outcomes)}"
     if found.again:
-        yield f"  Again     {found.again} of them run again: a call or a stage failed"
+        yield f"  Again     {found.again} of them will run again, because a call or a stage failed"
     if found.failures:
-        yield f"  Failures  {sum(found.failures.values())} calls brought no reply{_listed(found.failures)}"
-    unusable = f", {found.unusable} of them of no use for another run" if found.unusable else ""
+        yield f"  Failures  {quantity(sum(found.failures.values()), 'call')} failed{_listed(found.failures)}"
+    unusable = f", {found.unusable} of them not usable for another run" if found.unusable else ""
     yield (
-        f"  Replies   {found.calls} calls are kept{unusable}, with {found.input_tokens:,} input and "
+        f"  Replies   {found.calls} stored{unusable}, with {found.input_tokens:,} input and "
         f"{found.output_tokens:,} output tokens"
     )
     if found.pid is None and found.began is not None and (found.done < found.items or found.again):
-        yield f"  To go on  karenina resume {journal}"
+        yield f"  Continue  karenina resume {journal}"
 
 
 def _listed(counts: Mapping[str, int]) -> str:

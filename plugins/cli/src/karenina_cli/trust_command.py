@@ -1,4 +1,4 @@
-"""`karenina trust`: show the code and the restricted values of a file, and let them take effect from now on."""
+"""`karenina trust`: show the code and the restricted values of a file, and store trust in them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Code:
-    """One source that would run only with trust: why it is code, from which line on, and where it stands."""
+    """A source that runs only with trust, with the reason, the line that makes it code, and its places in the file."""
 
     digest: str
     source: str
@@ -31,7 +31,7 @@ class Code:
     places: list[str] = field(default_factory=list)
 
     def to_json(self, *, trusted: bool) -> dict[str, Any]:
-        """The source as `--json` prints it."""
+        """Return the source as `--json` prints it."""
         return {
             "digest": self.digest,
             "reason": self.reason,
@@ -44,11 +44,11 @@ class Code:
 
 @dataclass(slots=True)
 class Found:
-    """What a file holds that needs trust: code, restricted `values`, and `paths` that lead out of its folder.
+    """The contents of a file that need trust: code, restricted `values`, and `paths` outside its folder.
 
     Values and paths are trusted together, as `digests` (of `digest_of_values`); `new` are those that are not trusted
-    yet. `unopened` says that files were left unread, because their paths are not trusted. `broken` are templates that
-    cannot be used in any case.
+    yet. `unopened` is True if files were not read because their paths are not trusted. `broken` are templates that
+    cannot be used even with trust.
     """
 
     code: list[Code] = field(default_factory=list)
@@ -75,13 +75,13 @@ def trust(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A benchmark, or a template as a .py file.", show_default=False)
     ],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without being asked.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; stores only with --yes.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without confirmation.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON. Trust is stored only with --yes.")] = False,
 ) -> None:
-    """List the code and the restricted values in a file, and trust exactly these, not the file and its questions.
+    """List the code and the restricted values in a file, and trust exactly these.
 
-    Restricted values can start programs, choose where requests and keys go, name files outside of the file's folder,
-    choose plugins, or change what is paid. Files that they name are not opened.
+    Trust does not extend to later changes of the file. Restricted values can start programs, choose where requests and
+    keys go, name files outside the file's folder, choose plugins, or change costs. Files that they name are not opened.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -99,13 +99,16 @@ def trust(
         elif agreed:
             screen.out.print(f"Trusted: {count}. Stored in {trust_path()}", soft_wrap=True, markup=False)
             if found.unopened:
-                screen.note(f"Files outside of the folder were not read: `karenina trust {file}` shows what they hold.")
+                screen.note(
+                    f"Files outside the folder were not read; run `karenina trust {file}` again to check "
+                    "their contents."
+                )
         elif found.untrusted:
             screen.note("Nothing was trusted.")
 
 
 def find(file: Path) -> Found:
-    """Return what in `file` needs trust. Nothing is executed, and no file is opened that an untrusted path names.
+    """Return the contents of `file` that need trust. Executes nothing, and opens no file named by an untrusted path.
 
     Raises `CheckpointError` if the file cannot be read.
     """
@@ -140,9 +143,9 @@ def find(file: Path) -> Found:
 
 
 def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[Code], list[str]]:
-    """Return the distinct sources that are code, and what is broken; of `file` itself if it is a template.
+    """Return the distinct sources that are code, and broken templates; without a benchmark, `file` is a template.
 
-    Nothing is executed. Raises `CheckpointError` if the file cannot be read.
+    Executes nothing. Raises `CheckpointError` if the file cannot be read.
     """
     from karenina_benchmark.text_files import read_text
     from karenina_core.data.trust import digest_of
@@ -177,7 +180,7 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
 
 
 def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
-    """The sources of callable traits, each with its place."""
+    """Return the sources of callable traits, each with its place."""
     rubrics = [(benchmark.global_rubric, "the benchmark"), (benchmark.dynamic_rubric, "the benchmark")]
     for question in benchmark:
         rubrics += [(question.rubric, f"question {question.id}"), (question.dynamic_rubric, f"question {question.id}")]
@@ -207,15 +210,15 @@ def _json(file: Path, found: Found, *, stored: int) -> dict[str, Any]:
 
 def _print(screen: Screen, file: Path, found: Found) -> None:
     if not (found.code or found.digests):
-        text = f"{file} holds no code and no restricted value: nothing in it needs trust."
+        text = f"{file} contains no code and no restricted value: nothing in it needs trust."
         screen.out.print(Text(text), soft_wrap=True)
     if found.digests:
-        state = "" if found.new else " (trusted already)"
+        state = "" if found.new else " (already trusted)"
         screen.out.print(Text(f"Restricted values{state}", "bold"), soft_wrap=True)
         for value in (*found.values, *found.paths):
             screen.out.print(Text(f"  {clean(value.in_words())}"), soft_wrap=True)
     for code in found.code:
-        state = " (trusted already)" if code.trusted else ""
+        state = " (already trusted)" if code.trusted else ""
         where = f"line {code.line}: " if code.line is not None else ""
         places = ", ".join(code.places[:3]) + (f" and {len(code.places) - 3} more" if len(code.places) > 3 else "")
         screen.out.print(Text(clean(places) + state, "bold"), soft_wrap=True)
@@ -223,12 +226,12 @@ def _print(screen: Screen, file: Path, found: Found) -> None:
         for number, line in enumerate(code.source.splitlines(), 1):
             screen.out.print(Text(f"  {number:4} | {clean(line)}", "dim"), soft_wrap=True)
     for problem in found.broken:
-        screen.note(f"Broken, with or without trust: {clean(problem)}")
+        screen.note(f"Cannot be used even with trust: {clean(problem)}")
 
 
 def _confirm(screen: Screen, found: Found) -> bool:
     if not sys.stdin.isatty():
-        screen.note("Not asked, because the input is no terminal: --yes trusts.")
+        screen.note("No confirmation is possible, because the input is not a terminal; --yes trusts these values.")
         return False
     count = len(found.new_code)
     parts = ["this source" if count == 1 else f"these {count} sources"] if count else []
