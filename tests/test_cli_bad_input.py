@@ -169,7 +169,7 @@ def test_a_judge_that_fills_no_schema_ends_its_item_only(recordings: Path, judge
     found = karenina("run", written(GOOD, JUDGED), "--recordings", recordings, "--judge", judge, "--json").items()
 
     assert found["judged"]["outcome"] == "parse_error"
-    assert "the judge was asked 2 times and gave no usable reply" in found["judged"]["metadata"]["error"]
+    assert "the judge gave no usable reply to 2 requests" in found["judged"]["metadata"]["error"]
     assert found["judged"]["template"]["raw_llm_response"] == "It is BCL2."
     assert found["judged"]["template"]["verify_result"] is None
     assert found["good"]["outcome"] == "correct"

@@ -242,7 +242,7 @@ def test_airline_conversations_are_valid_after_cutting_at_the_last_answer() -> N
     for row in all_rows:
         messages = row["messages"]
         assert messages[-1]["role"] in ("user", "tool")
-        assert f"ends on a {messages[-1]['role']} message" in str(validate_trace(messages).error)
+        assert f"ends with a {messages[-1]['role']} message" in str(validate_trace(messages).error)
         last = max(
             place for place, one in enumerate(messages) if one["role"] == "assistant" and "tool_calls" not in one
         )

@@ -284,7 +284,7 @@ def test_a_conversation_grows_only_so_far() -> None:
     """Attack: hundreds of calls in a few turns, each with a result of the largest allowed size."""
     tool = Loud()
     endless = Endless(*(ToolCall(f"c{n}", "shout", {}) for n in range(400)))
-    with pytest.raises(PortError, match=f"grew beyond {MOST_OF_A_TRACE} characters") as caught:
+    with pytest.raises(PortError, match=f"exceeded {MOST_OF_A_TRACE} characters") as caught:
         asyncio.run(run_tool_loop(endless, AgentOptions(max_turns=50, tools=(tool,))))
     assert tool.calls < 120
     assert caught.value.partial is not None

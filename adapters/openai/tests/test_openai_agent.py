@@ -206,7 +206,7 @@ async def test_calls_without_an_id_get_one(server: Scripted, open_port: Callable
 async def test_a_workspace_that_is_gone_is_said_before_anything_is_sent(
     server: Scripted, open_port: Callable[[Any], Any], tmp_path: Path
 ) -> None:
-    with pytest.raises(PortError, match="is no folder") as caught:
+    with pytest.raises(PortError, match="is not a folder") as caught:
         await open_port(OpenAIAgent(model(server.url))).run(ASK, AgentOptions(workspace=tmp_path / "gone"))
     assert caught.value.category is ErrorCategory.PERMANENT
     assert server.bodies == []

@@ -307,7 +307,7 @@ async def test_an_empty_reply_is_not_sent_back_as_a_message() -> None:
 
 
 async def test_when_all_tries_fail_the_error_has_the_last_text_and_the_whole_cost() -> None:
-    with pytest.raises(StructuredError, match="asked 3 times") as caught:
+    with pytest.raises(StructuredError, match="to 3 requests") as caught:
         await ask(Judge("a", "b", "c"), reasks=2)
     assert (caught.value.tries, caught.value.usage, caught.value.last_text) == (3, Usage(30, 15, calls=3), "c")
 

@@ -80,7 +80,7 @@ def test_two_tools_of_one_name_are_an_error_that_names_both(
 
 
 def test_a_workspace_that_is_no_folder_is_an_error(workspace: Path) -> None:
-    with pytest.raises(ValueError, match="is no folder"):
+    with pytest.raises(ValueError, match="is not a folder"):
         collect_tools(AgentOptions(workspace=workspace / "note.txt"))
 
 
@@ -169,14 +169,14 @@ def test_a_file_is_written_with_its_folders(workspace: Path, path: str) -> None:
     ("name", "arguments", "told"),
     [
         ("read_file", {"path": "absent.txt"}, "there is no 'absent.txt'"),
-        ("read_file", {"path": "data"}, "is no file"),
-        ("read_file", {"path": "data/blob.bin"}, "no text file (2 bytes)"),
+        ("read_file", {"path": "data"}, "is not a file"),
+        ("read_file", {"path": "data/blob.bin"}, "not a text file (2 bytes)"),
         ("read_file", {"path": None}, "path"),
         ("read_file", {"path": 5}, "path"),
         ("read_file", {"path": "circle"}, "read_file failed"),
         ("search_files", {"pattern": "("}, "cannot be used"),
         ("search_files", {"pattern": ""}, "empty pattern"),
-        ("write_file", {"path": "data", "content": "x"}, "is no file"),
+        ("write_file", {"path": "data", "content": "x"}, "is not a file"),
         ("write_file", {"path": "note.txt/x", "content": "x"}, "write_file failed"),
         ("write_file", {"path": "x", "content": "x" * (room.MOST_WRITTEN + 1)}, "too many"),
         ("remove_file", {"path": "x"}, "there is no tool 'remove_file'"),

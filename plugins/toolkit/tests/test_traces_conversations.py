@@ -159,8 +159,8 @@ def test_a_conversation_that_ends_on_a_user_a_tool_or_a_call_is_not_valid(
     recording = write(CONVERSATION)
     entries = recording[key]
     asked = next(entry for entry in entries if entry.get("role") == "user")
-    assert "ends on a user message" in str(validate_trace({**recording, key: [*entries, asked]}).error)
-    assert "ends on a tool message" in str(validate_trace({**recording, key: entries[:-1]}).error)
+    assert "ends with a user message" in str(validate_trace({**recording, key: [*entries, asked]}).error)
+    assert "ends with a tool message" in str(validate_trace({**recording, key: entries[:-1]}).error)
     assert "while the assistant calls search" in str(validate_trace({**recording, key: entries[:-2]}).error)
     assert validate_trace(recording)
 

@@ -53,7 +53,7 @@ def test_a_thought_that_is_not_repeated_is_kept() -> None:
 def test_what_does_not_repeat_the_history_begins_another_conversation(other: JSON) -> None:
     exchanges = [chat(ASK, reply=ANSWER), chat(other, reply=ANSWER), chat(other, ANSWER, ASK, reply=ANSWER)]
     assert [len(trace) for trace in convert_conversations(exchanges)] == [2, 4]
-    with pytest.raises(TraceFormatError, match=r"exchange 2 .* begins another conversation.*traces_of_exchanges"):
+    with pytest.raises(TraceFormatError, match=r"exchange 2 .* begins another conversation.*convert_conversations"):
         convert_exchanges(exchanges)
 
 
@@ -72,7 +72,7 @@ def test_a_request_can_go_on_from_a_response_by_its_id() -> None:
     second = {"request": asked, "response": {"id": "r2", "output": [answer]}}
     trace = convert_exchanges([first, second])
     assert trace == [Message.system("A."), TRACE[0], TRACE[1], Message.system("B."), TRACE[2], TRACE[3]]
-    with pytest.raises(TraceFormatError, match="exchange 1: it goes on from 'r1'"):
+    with pytest.raises(TraceFormatError, match="exchange 1: it continues 'r1'"):
         convert_exchanges([second])
 
 
@@ -81,7 +81,7 @@ def test_a_request_can_go_on_from_a_response_by_its_id() -> None:
 )
 def test_a_response_without_a_reply_leaves_the_question_open_until_it_is_asked_again(response: JSON) -> None:
     failed = {"request": {"messages": [ASK]}, "response": response}
-    assert "ends on a user message" in str(validate_trace(convert_exchanges([failed])).error)
+    assert "ends with a user message" in str(validate_trace(convert_exchanges([failed])).error)
     assert convert_exchanges([failed, chat(ASK, reply=CALLS), failed][:2]) == TRACE[:2]
 
 
@@ -109,7 +109,7 @@ def test_a_turn_that_the_service_paused_goes_on() -> None:
         ({"request": {"messages": [ASK]}}, "exchange 1: its response is NoneType"),
         ({"request": {"messages": [ASK]}, "response": "data: {}"}, "its response is str.*streams are not read"),
         ({"request": {"model": "m"}, "response": {}}, "an object without 'messages'"),
-        ({"request": {"messages": [ASK]}, "response": {"id": "x"}}, "of no known format: it has id"),
+        ({"request": {"messages": [ASK]}, "response": {"id": "x"}}, "has an unknown format: it has id"),
         ({"request": {"messages": [ASK]}, "response": {"choices": [{}, {}]}}, "has 2 choices"),
         ({"request": {"input": "x"}, "response": {"role": "assistant", "content": []}}, "of OpenAI Resp.*of Anthropic"),
         ({"request": {"messages": [{"role": "narrator"}]}, "response": {"error": 1}}, "exchange 1: entry 1: its role"),

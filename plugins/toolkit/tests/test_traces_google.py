@@ -136,7 +136,7 @@ def test_contents_without_a_role_are_the_users_and_empty_ones_are_kept() -> None
         (user({"text": 5}), "entry 1: a text part holds int"),
         (user({"text": "x", "inlineData": {}}), "entry 1: a part of it holds text and inlineData"),
         (model({"functionCall": {"args": {}}}), "entry 1: a functionCall has no name"),
-        (model({"functionCall": {"name": "f", "args": [1]}}), "args that are no object"),
+        (model({"functionCall": {"name": "f", "args": [1]}}), "its args are not an object"),
         (model({"executableCode": "x"}), "entry 1: a executableCode is str"),
         (user({"functionResponse": {}}), "entry 1: a functionResponse has no name"),
         ({"role": "narrator", "parts": []}, "entry 1: its role is 'narrator'"),

@@ -123,7 +123,7 @@ def test_items_that_nobody_said_are_kept_and_are_never_the_answer() -> None:
     assert [message.role for message in trace] == ["assistant", "system", "system"]
     assert '[mcp_approval_request] {"id": "a", "name": "delete"' in trace[1].content
     assert trace[2].content == '[hologram] {"of": "BRCA1"}'
-    assert "ends on a system message" in str(validate_trace(trace).error)
+    assert "ends with a system message" in str(validate_trace(trace).error)
 
 
 def test_pictures_in_a_message_are_kept_as_what_they_are() -> None:
@@ -139,7 +139,7 @@ def test_pictures_in_a_message_are_kept_as_what_they_are() -> None:
         ([{"type": "function_call", "call_id": "c"}], "entry 1: a function_call has no name"),
         ([{"role": "narrator", "content": "x"}], "entry 1: its role is 'narrator'"),
         ([{"role": "assistant", "content": 5}], "entry 1: its content is int"),
-        ([5], "entry 1 is no message"),
+        ([5], "entry 1 is not a message"),
         (5, "it is int"),
     ],
 )

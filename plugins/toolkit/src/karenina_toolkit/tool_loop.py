@@ -1,7 +1,7 @@
 """The tool loop: what an adapter of the tier `tool_loop` does between its model's turns, the same for all of them.
 
-An adapter writes a `Conversation`, which knows how to make one request and how its provider wants to be sent what was
-said; `run_tool_loop` does the rest: turns, tools, limits, and what is kept where it stops early.
+An adapter implements a `Conversation`, which makes one request and knows the message format of its provider;
+`run_tool_loop` does the rest: turns, tools, limits, and the partial trace if it stops early.
 """
 
 from __future__ import annotations
@@ -34,38 +34,40 @@ CUT_OFF = (
 
 
 MOST_OF_A_TRACE: Final = 20_000_000
-"""Characters and values of all messages of one agent run: more than any model reads, and each turn sends them again."""
+"""Maximum characters and values in all messages of one agent run: more than any model reads, and each turn sends them
+again.
+"""
 
 
 class Conversation(Protocol):
-    """One agent run as its provider sees it. It is made for one run and used by nobody else."""
+    """One agent run in the format of its provider. It is made for one run."""
 
     @property
     def where(self) -> str:
-        """The model and its server, as errors name them."""
+        """The model and its server, for errors."""
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Make one request, with all that was said so far, and give the model's reply. Raises `PortError`.
+        """Send the conversation so far, and return the model's reply. Raises `PortError`.
 
-        It changes nothing, because it may be made again after a failure. `tools` are the same in all requests of a
-        run; `first` says that nothing has been said yet.
+        It changes nothing, because it may be repeated after a failure. `tools` are the same in all requests of a run;
+        `first` is true for the first request.
         """
 
     def add_turn(self, turn: Turn) -> None:
-        """Take the model's turn into what is sent next; also one that an earlier run got and a journal kept."""
+        """Add the model's turn to the conversation; it may also come from a journal."""
 
     def add_results(self, results: Sequence[Message]) -> None:
-        """Take what the tools said to the calls of the last turn, all of them, into what is sent next."""
+        """Add the results of all tool calls of the last turn to the conversation."""
 
 
 async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> AgentReply:
-    """Let the model work until it answers without calling a tool, or has had `options.max_turns` turns.
+    """Run the model until it answers without a tool call, or has had `options.max_turns` turns.
 
-    Each request goes through `options.guard`, so that a failed one is repeated alone; the time limit counts requests
-    and tools, and not the waiting between them (`AgentClock`). Calls of the last turn are not
-    carried out, as no turn is left to read what they bring; neither is a call that the limit of tokens cut off. A turn
-    that the provider paused goes on in the next one, which counts too, and both are one message of the trace. Raises
-    `PortError`, with what was done until then as its `partial`.
+    Each request goes through `options.guard`, so that only the failed request is retried; the time limit counts
+    requests and tool calls, but no waiting between them (`AgentClock`). Tool calls of the last turn are not carried
+    out, as no turn is left to read their results; neither is a call that was cut off at the token limit. A turn that
+    the provider paused continues in the next one, which counts too, and both are one message of the trace. Raises
+    `PortError`, with the trace so far as its `partial`.
     """
     try:
         tools = collect_tools(options)
@@ -116,19 +118,19 @@ class TraceSize:
     characters: int = 0
 
     def add(self, where: str, message: Message) -> None:
-        """Count a message. Raises `PortError` if the run has more than `MOST_OF_A_TRACE`; `where` names its server."""
+        """Count a message. Raises `PortError` if the run exceeds `MOST_OF_A_TRACE`; `where` names its server."""
         calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
         self.characters += measure_size([message.content, message.reasoning, calls])
         if self.characters > MOST_OF_A_TRACE:
             raise PortError(
-                f"{where}: the agent's conversation grew beyond {MOST_OF_A_TRACE} characters and was ended",
+                f"{where}: the agent's conversation exceeded {MOST_OF_A_TRACE} characters and was stopped",
                 category=ErrorCategory.PERMANENT,
             )
 
 
 @dataclass(slots=True)
 class _Work:
-    """What the agent has done so far."""
+    """The trace and usage of the agent so far."""
 
     trace: list[Message] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
@@ -138,7 +140,7 @@ class _Work:
     size: TraceSize = field(default_factory=TraceSize)
 
     def add(self, turn: Turn) -> tuple[ToolCall, ...]:
-        """Take a turn, and give the calls that it asks for."""
+        """Add a turn, and return its tool calls."""
         if self.paused:
             self.trace[-1] = _joined(self.trace[-1], turn.message)
         else:
@@ -150,11 +152,11 @@ class _Work:
         return turn.message.tool_calls
 
     def add_results(self, results: Sequence[Message]) -> None:
-        """Take what the tools said."""
+        """Add the results of tool calls."""
         self.trace += results
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
-        """All of it."""
+        """Return the reply made of all turns so far."""
         return AgentReply(tuple(self.trace), self.usage, limit_reached, self.finish_reason, self.model)
 
 
@@ -169,7 +171,7 @@ def _joined(before: Message, after: Message) -> Message:
 
 
 def _with_ids(turn: Turn, number: int) -> Turn:
-    """The turn, with an id for each call that came without one: results are matched to calls by it."""
+    """Return the turn with an id for each call without one: results are matched to calls by id."""
     if all(call.id for call in turn.message.tool_calls):
         return turn
     calls = tuple(

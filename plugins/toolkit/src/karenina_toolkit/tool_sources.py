@@ -1,4 +1,4 @@
-"""Tool sources: where the tools of an agent come from that are not those of its workspace. Plugins bring them."""
+"""Tool sources: the origin of an agent's tools other than those of its workspace. Plugins provide them."""
 
 from __future__ import annotations
 
@@ -14,32 +14,31 @@ if TYPE_CHECKING:
 
 
 class ToolSource(Protocol):
-    """A way to get tools from outside of Karenina (MCP servers, say) for the models that ask for it.
+    """A source of tools from outside Karenina (such as MCP servers) for the models that are configured for it.
 
-    One object serves all models of all runs, and holds nothing of them. It is light: what it needs to open a session it
-    imports when it opens one.
+    One object serves all models of all runs, and keeps no state of them. It must be light: it imports what a session
+    requires when one is opened.
     """
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """The name in messages."""
 
     def applies_to(self, model: ModelConfig) -> bool:
-        """Whether the model is configured to have tools of this source."""
+        """Return whether the model is configured to have tools of this source."""
 
     def check(self, model: ModelConfig) -> None:
-        """Look, before a run starts and without starting anything, for what would fail every item.
+        """Raise `AdapterConfigError` for a configuration that would fail every item. Starts nothing.
 
-        Called for models that want the source. Raises `AdapterConfigError`.
+        Called before a run, for models to which the source applies.
         """
 
     def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:
-        """A session: the model's tools, as long as the block lasts. Entered and left in one and the same task.
+        """Return a session: the model's tools, for the duration of the block. Entered and left in the same task.
 
-        The run opens one for each model and workspace and shares it among all agents of that model that work there, at
-        the same time too. `workspace` is the folder in which they work; None where they have none. The tools serve
-        until the block ends, whatever happens to what stands behind them: a call that fails raises `ToolError`, which
-        the model reads, and one of a tool that is gone raises `PortError`, which ends the agent's run. Raises
-        `PortError` where the tools cannot be had: of category `connection` where another attempt may help, and
-        `permanent` where the configuration is wrong.
+        The run opens one for each model and workspace and shares it among all agents of that model that work there,
+        also at the same time. `workspace` is the folder in which they work, or None. The tools work until the block
+        ends, even if their server fails: a call that fails raises `ToolError`, which the model reads, and a call of a
+        tool whose server is lost raises `PortError`, which ends the agent's run. Raises `PortError` if the tools are
+        not available: of category `connection` if a retry may help, and `permanent` if the configuration is wrong.
         """

@@ -1,7 +1,7 @@
-"""Tools of an agent: what one is, and how a call of the model becomes a message of the trace.
+"""Tools of an agent, and how a tool call of the model becomes a message of the trace.
 
-An adapter that runs its own tool loop takes its tools from `collect_tools` and answers every call with `run_tool`, so
-that all such adapters offer the same tools, and the failure of a tool is an entry of the trace for each of them.
+An adapter that runs its own tool loop gets its tools from `collect_tools` and answers every call with `run_tool`, so
+that all such adapters offer the same tools and report the failure of a tool in the same way.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from karenina_core.models.ports import AgentOptions
 
 LONGEST_RESULT = 200_000
-"""Characters of a tool's result that reach the model; the rest is cut off, and the result says so."""
+"""Maximum characters of a tool's result for the model; the rest is cut off, and the result says so."""
 MOST_ARGUMENTS: Final = 2_000_000
-"""Characters and values of the arguments of one call; a call with more is not carried out."""
+"""Maximum characters and values of the arguments of one call; a larger call is not carried out."""
 _LONGEST_NAME: Final = 200
 
 
 def collect_tools(options: AgentOptions) -> dict[str, Tool]:
-    """The tools that an agent run has, by name: those of its workspace, where it has one, then `options.tools`.
+    """Return the tools of an agent run by name: those of its workspace, if it has one, then `options.tools`.
 
-    Raises `ValueError` where the workspace is no folder, and where two tools have one name.
+    Raises `ValueError` if the workspace is not a folder, or if two tools have the same name.
     """
     from karenina_toolkit.workspace_tools import make_workspace_tools  # it loads anyio, which few adapters need at once
 
@@ -38,39 +38,39 @@ def collect_tools(options: AgentOptions) -> dict[str, Tool]:
         if other is not tool:
             raise ValueError(
                 f"two tools are called {tool.name!r}: one of {describe_origin(other)}, one of {describe_origin(tool)}; "
-                "leave one of them out, or have it renamed where it comes from"
+                "leave one of them out, or rename one at its source"
             )
     return found
 
 
 def describe_origin(tool: Tool) -> str:
-    """Where a tool comes from, for messages: what it says itself in an attribute `origin`, else its class."""
+    """Return the origin of a tool for messages: its attribute `origin`, else its class."""
     stated = getattr(tool, "origin", None)
     return stated if isinstance(stated, str) else f"{type(tool).__module__}.{type(tool).__qualname__}"
 
 
 async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
-    """Return the tool message that answers `call`; whatever goes wrong is an error in it.
+    """Return the tool message that answers `call`; any failure is an error in it.
 
-    Raises `PortError` if the tool does: what stands behind it is gone, and the agent cannot go on without it.
+    Raises `PortError` if the tool does: its server is lost, and the agent cannot continue without it.
     """
     try:
-        said = await _result(call, tools)
+        text = await _result(call, tools)
     except PortError:
         raise
     except ToolError as error:
         return Message.tool(replace_surrogates(str(error)), call, is_error=True)
-    except Exception as error:  # a tool of somebody else's may fail in any way, and the agent goes on
+    except Exception as error:  # a third-party tool may fail in any way, and the agent continues
         return Message.tool(
             replace_surrogates(f"{call.name} failed: {type(error).__name__}: {error}"), call, is_error=True
         )
-    if len(said) > LONGEST_RESULT:
-        said = f"{said[:LONGEST_RESULT]}\n[cut off: {LONGEST_RESULT} of {len(said)} characters are shown]"
-    return Message.tool(replace_surrogates(said), call)
+    if len(text) > LONGEST_RESULT:
+        text = f"{text[:LONGEST_RESULT]}\n[cut off: {LONGEST_RESULT} of {len(text)} characters are shown]"
+    return Message.tool(replace_surrogates(text), call)
 
 
 def measure_size(value: object) -> int:
-    """The characters of all texts in a JSON value, and one for each value in it."""
+    """Return the number of characters in all texts of a JSON value, plus one for each value in it."""
     found = 0
     waiting = [value]
     while waiting:
@@ -93,10 +93,10 @@ async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
     if tool is None:
         raise ToolError(f"there is no tool {call.name!r}{did_you_mean(call.name, tools)}")
     if set(call.arguments) == {UNREADABLE_ARGUMENTS}:
-        raise ToolError(f"the arguments of {call.name} are no JSON object; call it again with one")
+        raise ToolError(f"the arguments of {call.name} are not a JSON object; call it again with one")
     if measure_size(call.arguments) > MOST_ARGUMENTS:
         raise ToolError(f"the arguments of {call.name} are too large: {MOST_ARGUMENTS} characters are the limit")
-    # Models write null for what they leave out, and tools may ask for it.
+    # Models write null for an argument that they leave out; some tools do accept null.
     known = tool.schema.get("properties", {})
     arguments = {
         name: value

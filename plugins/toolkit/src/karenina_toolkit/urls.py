@@ -1,4 +1,4 @@
-"""Whose machine a host is, and what of a URL may be shown. For adapters."""
+"""Whether a host is this machine, and which parts of a URL may be shown. For adapters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
 MASK: Final = "***"
-"""What stands for a part of a URL that may be a secret."""
+"""Replaces a part of a URL that may be a secret."""
 
 _COMMON: Final = frozenset(
     {
@@ -26,7 +26,7 @@ _DOMAIN: Final = re.compile(r".+\.[a-z]{2,}", re.IGNORECASE)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host`, a name or an address without its port, is this machine."""
+    """Return whether `host`, a name or an address without a port, is this machine."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -44,13 +44,13 @@ def _is_ip(host: str) -> bool:
 
 
 def complete_url(text: str) -> str | None:
-    """Return the URL that `text` means if it is the address of a server whose `http://` or `https://` is missing.
+    """Return the URL for `text` if it is the address of a server without its `http://` or `https://`.
 
-    `localhost:8000/v1`, `10.0.0.7`, `api.example.com` and `http:/gpu1/v1` are such addresses. None for a URL, and for
-    what may be anything else: `20240620`, `cf/meta/llama`, `v1.5`.
+    `localhost:8000/v1`, `10.0.0.7`, `api.example.com` and `http:/gpu1/v1` are such addresses. Return None for a URL,
+    and for anything that may mean something else: `20240620`, `cf/meta/llama`, `v1.5`.
     """
     begun = _HALF_SCHEME.match(text)
-    assert begun is not None  # it matches nothing, too
+    assert begun is not None  # it also matches the empty string
     found = _ADDRESS.fullmatch(text, begun.end())
     if found is None:
         return None
@@ -66,11 +66,11 @@ def complete_url(text: str) -> str | None:
 
 
 def redact_url(url: str) -> str:
-    """Return `url` as it may be printed and stored: without what in it may be a secret, for which `***` stands.
+    """Return `url` as it may be printed and stored: parts that may be secrets are replaced by `***`.
 
     Scheme, host and port are shown. A path is shown if it consists of words and versions that are common in the base
-    URLs of model servers, such as `/v1` and `/openai/v1`; a user name, a password, a query and every other path may be
-    a secret, and no rule could tell the two apart.
+    URLs of model servers, such as `/v1` and `/openai/v1`; a user name, a password, a query and any other path may be a
+    secret, and no rule can tell.
     """
     try:
         parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""Bounds on plain values of JSON, YAML or TOML: depth, whole numbers, and texts that can be encoded."""
+"""Limits of plain values of JSON, YAML or TOML: depth, whole numbers, and texts that can be encoded."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 MAX_DEPTH: Final = 200
-"""How deep lists and objects may be nested."""
+"""Maximum nesting of lists and objects."""
 MAX_DIGITS: Final = 4300
-"""The most decimal digits of a whole number; Python does not write longer ones."""
+"""Maximum number of decimal digits of a whole number; Python does not write longer ones."""
 _LIMIT: Final = 10**MAX_DIGITS
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _ESCAPED_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class ValueProblem(NamedTuple):
-    """Why a value cannot be used: `what` is wrong, the `cure`, and where in the value (`path`). It shows no text, which
-    may be a key.
+    """Why a value cannot be used: `what` is wrong, the `cure`, and the `path` to it in the value.
+
+    It shows no text of the value, which may be a key.
     """
 
     what: str
@@ -26,26 +27,29 @@ class ValueProblem(NamedTuple):
 
     @property
     def where(self) -> str:
-        """The place in the value, such as `metadata.x`; empty for the whole."""
+        """The place in the value, such as `metadata.x`; empty for the whole value."""
         return ".".join(str(part) for part in self.path)
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """Return whether `text` holds half of a surrogate pair, which no file and no request can hold."""
+    """Return whether `text` contains half of a surrogate pair, which cannot be encoded in a file or a request."""
     return not text.isascii() and _HALF.search(text) is not None
 
 
 def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return what is wrong with the `value` of a JSON text. Most texts show without a look at it that nothing is."""
+    """Return the first problem of the `value` of a JSON text; None if there is none.
+
+    For most texts this does not look at the value.
+    """
     if text.count("[") + text.count("{") <= MAX_DEPTH and not (halves and _ESCAPED_HALF.search(text)):
         return None
     return find_problem(value, halves=halves)
 
 
 def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return what is wrong with a value made of lists, mappings and scalars; None if nothing is.
+    """Return the first problem of a value made of lists, mappings and scalars; None if there is none.
 
-    Without `halves`, half of a surrogate pair in a text is not looked for.
+    Without `halves`, texts are not searched for halves of surrogate pairs.
     """
     waiting: list[tuple[object, tuple[str | int, ...]]] = [(value, ())]
     while waiting:

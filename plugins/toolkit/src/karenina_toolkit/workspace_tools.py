@@ -1,7 +1,7 @@
-"""The tools by which an agent reads and writes the files of its workspace, and no others.
+"""The tools with which an agent reads and writes the files of its workspace, and no others.
 
-They are offered to every agent whose adapter runs the tool loop itself, answering agents and judges alike: an agent
-works in a copy that is its own, so it may write there.
+Every agent whose adapter runs the tool loop itself gets them, answering agents and judges alike: an agent works in its
+own copy, so it may write there.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from karenina_toolkit.nofollow_files import NotAFileError, open_file, open_folde
 from karenina_toolkit.tool_error import ToolError
 
 MOST_CHARACTERS: Final = 50_000
-"""Characters that one `read_file` gives."""
+"""Maximum characters in a result of `read_file`."""
 MOST_ENTRIES: Final = 500
-"""Entries that one `list_files` names."""
+"""Maximum entries in a result of `list_files`."""
 MOST_MATCHES: Final = 100
-"""Lines that one `search_files` finds."""
+"""Maximum lines in a result of `search_files`."""
 MOST_SEARCHED: Final = 50_000_000
-"""Bytes that one `search_files` looks through."""
+"""Maximum bytes that `search_files` searches."""
 MOST_WRITTEN: Final = 1_000_000
-"""Characters that one `write_file` takes."""
+"""Maximum characters that `write_file` writes."""
 SEARCH_SECONDS: Final = 10.0
-"""Seconds that one `search_files` or `read_file` may take in all."""
+"""Time limit of `search_files` and `read_file`."""
 DEEPEST: Final = 100
-"""Folders in folders that a path names, and that lists and searches go down to."""
+"""Maximum depth of folders in a path, and in lists and searches."""
 
 _LINE_SHOWN = 300
 _BINARY_LOOK = 8192
@@ -54,7 +54,7 @@ class _Entry:
 
     @classmethod
     def of(cls, folder: Path, entry: os.DirEntry[str]) -> _Entry:
-        """The entry that a scan of `folder` found."""
+        """Return the entry that a scan of `folder` found."""
         return cls(
             folder / entry.name,
             entry.is_dir(follow_symlinks=False),
@@ -65,7 +65,7 @@ class _Entry:
 
 
 class _WorkspaceTool(ABC):
-    """What the tools share: the folder that they never leave, and work in a thread of its own."""
+    """The base class of the tools: they never leave their folder, and work in a thread."""
 
     name: ClassVar[str]
     description: ClassVar[str]
@@ -76,15 +76,15 @@ class _WorkspaceTool(ABC):
         self._root = root
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """The result, or `ToolError`."""
+        """Return the result. Raises `ToolError`."""
         return await to_thread.run_sync(self._checked, arguments)
 
     @abstractmethod
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Do it."""
+        """Return the result of the tool. Raises `ToolError` and `OSError`."""
 
     def locate(self, path: str) -> Path:
-        """The place that `path` names, links followed. Raises `ToolError` where it lies outside the workspace."""
+        """Return the resolved place of `path`. Raises `ToolError` if it lies outside the workspace."""
         wanted = PurePosixPath(path)
         if wanted.is_absolute() or ".." in wanted.parts or "\0" in path:
             raise ToolError(f"{path!r} is refused: give a path relative to the workspace, without '..'")
@@ -95,20 +95,20 @@ class _WorkspaceTool(ABC):
             raise ToolError(f"{path!r} is refused: it is a link that leaves the workspace")
         return found
 
-    def shown(self, place: Path) -> str:
-        """`place` as a path relative to the workspace, quoted if it could be taken for something else."""
+    def show(self, place: Path) -> str:
+        """Return `place` as a path relative to the workspace, quoted if it is ambiguous."""
         path = place.relative_to(self._root).as_posix()
         return path if path.isprintable() else ascii(path)
 
-    def opened(self, file: Path) -> IO[bytes]:
-        """Open what `locate` found. Raises `ToolError` for what is not a file, `OSError` for a link by now."""
+    def open(self, file: Path) -> IO[bytes]:
+        """Open a located file. Raises `ToolError` if it is not a file, and `OSError` if it became a link."""
         try:
             return open_file(self._root, file)
         except NotAFileError:
-            raise ToolError(f"{self.shown(file)!r} is no file; list_files shows what is in a folder") from None
+            raise ToolError(f"{self.show(file)!r} is not a file; list_files shows the content of a folder") from None
 
     def below(self, folder: Path) -> Iterator[_Entry]:
-        """Every file, link and empty folder below `folder`, sorted by name; links are not followed."""
+        """Yield every file, link and empty folder below `folder`, sorted by name; links are not followed."""
         return self._below(folder, 0)
 
     def _below(self, folder: Path, depth: int) -> Iterator[_Entry]:
@@ -140,7 +140,7 @@ class _WorkspaceTool(ABC):
 
 
 class ReadFile(_WorkspaceTool):
-    """Reads a text file, in parts where it is long."""
+    """The tool that reads a text file, in parts if it is long."""
 
     name = "read_file"
     description = (
@@ -157,19 +157,19 @@ class ReadFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """The text from `start_line` on."""
+        """Return the text from `start_line` on."""
         file = self._existing(arguments)
         if not file.is_file():
-            raise ToolError(f"{arguments['path']!r} is no file; list_files shows what is in a folder")
-        with self.opened(file) as opened:
+            raise ToolError(f"{arguments['path']!r} is not a file; list_files shows the content of a folder")
+        with self.open(file) as opened:
             if _is_binary(opened):
-                raise ToolError(f"{arguments['path']!r} is no text file ({os.fstat(opened.fileno()).st_size} bytes)")
+                raise ToolError(f"{arguments['path']!r} is not a text file ({os.fstat(opened.fileno()).st_size} bytes)")
             with io.TextIOWrapper(opened, encoding="utf-8", errors="replace", newline="") as lines:
                 return _part_of(lines, max(1, arguments.get("start_line", 1)))
 
 
 class ListFiles(_WorkspaceTool):
-    """Names what is in a folder, with everything below it."""
+    """The tool that lists everything below a folder."""
 
     name = "list_files"
     description = (
@@ -179,10 +179,10 @@ class ListFiles(_WorkspaceTool):
     schema = {"type": "object", "properties": {"path": _PATH}}
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """One line for each file, empty folder and link."""
+        """Return one line for each file, empty folder and link."""
         folder = self._existing(arguments)
         if folder.is_file():
-            return f"{self.shown(folder)} ({folder.stat().st_size} bytes)"
+            return f"{self.show(folder)} ({folder.stat().st_size} bytes)"
         lines: list[str] = []
         for entry in self.below(folder):
             if len(lines) == MOST_ENTRIES:
@@ -192,14 +192,14 @@ class ListFiles(_WorkspaceTool):
         return "\n".join(lines) or "(the folder is empty)"
 
     def _line(self, entry: _Entry) -> str:
-        path = self.shown(entry.path)
+        path = self.show(entry.path)
         if entry.is_link:
             return f"{path} (link)"
         return f"{path}/" if entry.is_folder else f"{path} ({entry.size} bytes)"
 
 
 class SearchFiles(_WorkspaceTool):
-    """Finds a pattern in the text files."""
+    """The tool that searches text files for a pattern."""
 
     name = "search_files"
     description = (
@@ -217,7 +217,7 @@ class SearchFiles(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """`file:line: text` for each match, and what was not looked at."""
+        """Return `file:line: text` for each match, and how many files were not searched."""
         from karenina_toolkit.patterns import BadPattern, compile_pattern
 
         try:
@@ -239,19 +239,21 @@ class SearchFiles(_WorkspaceTool):
             try:
                 for number, line in enumerate(text.splitlines(), 1):
                     if pattern.search(line, timeout=max(0.001, end - time.monotonic())):
-                        found.append(f"{self.shown(file)}:{number}: {line.strip()[:_LINE_SHOWN]}")
+                        found.append(f"{self.show(file)}:{number}: {line.strip()[:_LINE_SHOWN]}")
                         if len(found) == MOST_MATCHES:
                             return "\n".join([*found, f"[the first {MOST_MATCHES} matches; there may be more]"])
             except TimeoutError:
                 raise ToolError(f"the search for {arguments['pattern']!r} took too long: make it simpler") from None
         if unread:
-            found.append(f"[{unread} files were not searched: they are no text, or there is too much of it]")
+            found.append(f"[{unread} files were not searched: they are not text, or too large]")
         return "\n".join(found) if len(found) > bool(unread) else "\n".join(["no match", *found])
 
     def _content(self, file: Path, most: int) -> bytes | None:
-        """What a text file holds; None for any other, for one with more than `most` bytes, and for one gone by now."""
+        """Return the content of a text file; None for any other, for one larger than `most` bytes, and for a
+        missing one.
+        """
         try:
-            with self.opened(file) as opened:
+            with self.open(file) as opened:
                 size = os.fstat(opened.fileno()).st_size
                 return None if size > most or _is_binary(opened) else opened.read(size)
         except (OSError, ToolError):
@@ -268,7 +270,7 @@ class SearchFiles(_WorkspaceTool):
 
 
 class WriteFile(_WorkspaceTool):
-    """Writes a text file, in place of what it held."""
+    """The tool that writes a text file or replaces it."""
 
     name = "write_file"
     description = "Write a text file of the workspace; folders are made as needed, and what the file held is replaced."
@@ -279,31 +281,31 @@ class WriteFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Write it."""
+        """Write the file, and return its new size."""
         file = self.locate(arguments["path"])
         content: str = arguments["content"]
         if len(content) > MOST_WRITTEN:
             raise ToolError(f"{len(content)} characters are too many for one file: {MOST_WRITTEN} are the limit")
         if file.exists() and not file.is_file():
-            raise ToolError(f"{arguments['path']!r} is no file and cannot be written")
+            raise ToolError(f"{arguments['path']!r} is not a file and cannot be written")
         replace_file(self._root, file, content.encode("utf-8", "replace"))
-        return f"{self.shown(file)} has {len(content)} characters now"
+        return f"{self.show(file)} has {len(content)} characters now"
 
 
 def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
-    """The tools for one workspace: `read_file`, `list_files`, `search_files` and `write_file`.
+    """Return the tools for one workspace: `read_file`, `list_files`, `search_files` and `write_file`.
 
-    Paths are relative to it; `..`, absolute paths and links that lead out of it are refused. Raises `ValueError` where
-    it is no folder.
+    Paths are relative to it; `..`, absolute paths and links that lead out of it are refused. Raises `ValueError` if it
+    is not a folder.
     """
     root = workspace.resolve()
     if not root.is_dir():
-        raise ValueError(f"the workspace {workspace} is no folder")
+        raise ValueError(f"the workspace {workspace} is not a folder")
     return (ReadFile(root), ListFiles(root), SearchFiles(root), WriteFile(root))
 
 
 def _part_of(lines: io.TextIOWrapper, first: int) -> str:
-    """The text from line `first` on, as much as is read at once."""
+    """Return the text from line `first` on, up to the limit of one call."""
     parts: list[str] = []
     room = MOST_CHARACTERS
     number = 0

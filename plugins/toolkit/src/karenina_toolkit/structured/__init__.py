@@ -1,6 +1,6 @@
-"""Ask a judge for JSON until it fits: read the reply, repair what is unambiguous, validate it, and ask once more.
+"""Request JSON from a judge until it fits: read the reply, repair what is unambiguous, validate it, and retry once.
 
-Every adapter hands on what its model said as raw text; this package treats all of them the same.
+Every adapter returns the raw text of its model; this package treats all of them the same.
 """
 
 from karenina_toolkit.structured.reply_parser import read_object

@@ -1,4 +1,4 @@
-"""Numbers of a judge's JSON whose digits a float does not keep."""
+"""Numbers of a judge's JSON with digits that a float does not keep."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from decimal import Decimal, InvalidOperation
 
 
 class WrittenFloat(float):
-    """A float with the text that was `written`, which a float prints otherwise: Decimals and texts take that one."""
+    """A float that keeps the text from which it was read, as `written`: Decimals and texts use that text."""
 
     written: str
 
     def __new__(cls, written: str | float) -> WrittenFloat:
-        """A float from its text."""
+        """Return a float from its text."""
         one = super().__new__(cls, written)
         one.written = str(written)
         return one
 
 
 def read_float(text: str) -> float:
-    """Return the number that a JSON text is, as a `WrittenFloat` if a float prints it otherwise.
+    """Return the float for a number in JSON, as a `WrittenFloat` if a float prints it differently.
 
-    Raises `ValueError` for an exponent that no Decimal can have.
+    Raises `ValueError` for an exponent beyond the range of Decimal.
     """
     number = float(text)
     if repr(number) == text:
@@ -35,8 +35,8 @@ def read_float(text: str) -> float:
 def restore_digits(given: object, read: object) -> object:
     """Return `read`, which pydantic made of `given`, with the digits that a float lost.
 
-    A whole number stays one in a float field, beyond 2**53 too, and a Decimal is what was written. Lists, tuples and
-    mappings are looked through; fields of nested models are not.
+    A whole number stays one in a float field, also beyond 2**53, and a Decimal keeps its text. Lists, tuples and
+    mappings are searched; fields of nested models are not.
     """
     if isinstance(read, float):
         return given if type(given) is int and given != read and _rounds_to(given, read) else read

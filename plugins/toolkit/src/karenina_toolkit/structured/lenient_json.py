@@ -1,8 +1,8 @@
-"""Read an object that is one step from JSON, as judges write it now and then.
+"""Read an object that is almost JSON, as judges sometimes write it.
 
-Taken are what other languages and people write and what can mean one thing only: a comma after the last entry, and
-none between entries; line breaks and tabs in a string; single and curly quotes; keys without quotes; `True`, `False`
-and `None`; comments. An object that does not end is never taken, nor is a text with a quote that may end it or not.
+Accepted are unambiguous forms that other languages and people write: a comma after the last entry, and none between
+entries; line breaks and tabs in a string; single and curly quotes; keys without quotes; `True`, `False` and `None`;
+comments. An incomplete object is never accepted, nor is a text with a quote that may or may not end it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class LenientReader:
     def object_at(self, text: str, at: int) -> tuple[dict[str, Any], int]:
         """Return the object that begins at this place, and where it ends.
 
-        Raises `ValueError`, which names line and column, where it cannot be read, and `RecursionError`.
+        Raises `ValueError`, which names line and column, if it cannot be read, and `RecursionError`.
         """
         entries: list[tuple[str, Any]] = []
         at = _after_space(text, at + 1)
@@ -71,11 +71,11 @@ class LenientReader:
         return entries, at + 1
 
     def _next_entry(self, text: str, at: int, end: str) -> int:
-        """Return where the next entry, or the end, begins after one that ends here."""
+        """Return where the next entry or the end begins."""
         after = _after_space(text, at)
         if text.startswith(",", after):
             return _after_space(text, after + 1)
-        # Entries on lines of their own need no comma to be told apart.
+        # Entries on separate lines are distinct without a comma.
         if not text.startswith(end, after) and "\n" not in text[at:after]:
             _refuse(f"',' or '{end}' expected", text, after)
         return after
@@ -122,7 +122,7 @@ def _string(text: str, at: int) -> tuple[str, int]:
 
 
 def _in_double_quotes(found: re.Match[str]) -> str:
-    """Return how a quote, or what a backslash escapes, is written between double quotes."""
+    """Return a quote, or an escaped character, as it is written between double quotes."""
     escaped = found[1]
     if escaped is None:
         return r"\""

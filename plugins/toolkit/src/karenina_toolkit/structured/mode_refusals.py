@@ -1,4 +1,4 @@
-"""What a server's refusal of a request for JSON is about, as far as its words tell. For adapters."""
+"""Classify a server's refusal of a structured request by its message. For adapters."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ _REFUSING: Final = re.compile(
     r"|\brequires?\b|must be|should be|extra (?:inputs?|fields?)",
     re.IGNORECASE,
 )
-# The form of this schema, and not the mode of asking.
+# Messages about this schema, not about the mode.
 _OF_THE_SCHEMA: Final = re.compile(
     r"invalid (?:\w+ )?schema|schema (?:is|was) (?:invalid|not valid|too)|input_schema|additionalproperties"
     r"|(?:pars|compil|convert)\w* (?:\w+ ){0,3}(?:grammar|schema)|too complex"
     r"|too many (?:properties|states|parameters)",
     re.IGNORECASE,
 )
-# Messages about the length of a request count what stands in its tools, too.
+# Messages about the length of a request may mention its tools, too.
 _OF_THE_LENGTH: Final = re.compile(
     r"context[_ ](?:length|window|size)|too (?:long|large)|maximum .{0,40}tokens|token limit", re.IGNORECASE
 )
 
 
 class Refusal(Enum):
-    """What a server does not take: this mode of asking at all, or this one schema in it."""
+    """What a server refuses: the mode itself, or only this schema in it."""
 
     MODE = "mode"
     SCHEMA = "schema"
 
 
 def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | None:
-    """What `error` refuses of a request that asked for JSON in `mode`; None where it is about something else.
+    """Return what `error` refuses of a request in `mode`; None if it is about something else.
 
-    Only 400, 404, 422 and 501 refuse a feature, and only where the server's own words name it and say that it is not
-    taken: no other failed request is a reason to ask in another mode.
+    Only 400, 404, 422 and 501 refuse a feature, and only if the server's message names the feature and says that it is
+    not supported: after any other failure, no other mode is tried.
     """
     topic = _TOPICS.get(mode)
-    said = error.server_text
-    if topic is None or error.status not in _STATUSES or _OF_THE_LENGTH.search(said):
+    message = error.server_text
+    if topic is None or error.status not in _STATUSES or _OF_THE_LENGTH.search(message):
         return None
-    if not topic.search(said):
+    if not topic.search(message):
         return None
-    if _OF_THE_SCHEMA.search(said):
+    if _OF_THE_SCHEMA.search(message):
         return Refusal.SCHEMA
-    return Refusal.MODE if _REFUSING.search(said) else None
+    return Refusal.MODE if _REFUSING.search(message) else None

@@ -1,4 +1,4 @@
-"""Find the one JSON object that a judge's reply holds."""
+"""Find the one JSON object in a judge's reply."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ T = TypeVar("T")
 _OBJECT_START: Final = re.compile(r'\{\s*(?:["\'}\u201c#]|//|/\*)')
 _BARE_START: Final = re.compile(r"\{\s*[A-Za-z_][\w-]*\s*:")
 _GOES_ON: Final = re.compile(r"\s*,\s*[\"'\w-]+\s*:")
-"""How what follows an object begins that was closed too early."""
+"""How the text after an object begins if the object was closed too early."""
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
-"""What may stand for half of a surrogate pair in JSON."""
+"""A possible half of a surrogate pair in JSON."""
 _THOUGHT_END: Final = "</think>"
 _MOST_COPIES: Final = 8
 
 
 def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool]:
-    """Return the one JSON object in `text`, and whether anything about it had to be mended.
+    """Return the one JSON object in `text`, and whether it had to be extracted or repaired.
 
-    Taken off are: a code fence, prose before and after, braces in it included, thoughts that end in `</think>`, a list
-    of one object, a string that holds the object, and the same object once more. The object may be one step from JSON
+    Removed are: a code fence, prose before and after, also with braces, thoughts that end in `</think>`, a list around
+    one object, a string around the object, and repetitions of the same object. The object may be almost JSON
     (`LenientReader`). Half of a surrogate pair in a text becomes U+FFFD. With `whole`, for a reply that was cut off,
-    nothing is mended.
-    Raises `ValueError`, which says what is wrong, for text with no object, with several, with one that is broken or
-    cut off, with a key given two different values, and for `NaN` and `Infinity`, which are no JSON.
+    nothing is repaired.
+
+    Raises `ValueError`, which says what is wrong, for text with no object or several, for an object that is malformed
+    or incomplete or has two values for one key, and for `NaN` and `Infinity`, which JSON does not have.
     """
     value, mended = _read(text, whole=whole)
     return (replace_surrogates_in(value) if _HALF.search(text) else value), mended
@@ -63,9 +64,9 @@ def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
 
 
 def is_complete(text: str) -> bool:
-    """Whether a judge's reply holds a whole JSON object, as far as can be told without reading it twice.
+    """Return whether a judge's reply contains a whole JSON object, without reading it twice if possible.
 
-    One that does may say nonsense, and says it again; one that does not was cut off or never began.
+    A complete reply with wrong content would come again; an incomplete one was cut off or never began.
     """
     if text.endswith("}") and text.count("{") == text.count("}"):
         return True
@@ -83,7 +84,7 @@ def _inside(text: str) -> dict[str, Any]:
     outside: list[str] = []
     at = 0
     while (begin := start.search(text, at)) is not None:
-        # An object that cannot be read ends the search: an inner one must never pass for the whole.
+        # An unreadable object ends the search: an inner object must never be taken for the whole.
         value, end = _object_at(text, begin.start())
         objects.append(value)
         outside.append(text[at : begin.start()])
@@ -101,9 +102,9 @@ def _inside(text: str) -> dict[str, Any]:
 
 
 def _without_thoughts(text: str) -> str:
-    """Return what follows the last mark of a thought's end that stands before an object."""
+    """Return the text after the last `</think>` that precedes an object."""
     end = text.find(_THOUGHT_END)
-    # The mark may also stand in a value of a broken object; chat templates often swallow the opening mark.
+    # The mark may also be part of a value of a broken object; chat templates often remove the opening mark.
     if end < 0 or not (text.startswith("<think>") or _OBJECT_START.search(text, 0, end) is None):
         return text
     begin = _OBJECT_START.search(text, end)
@@ -112,7 +113,7 @@ def _without_thoughts(text: str) -> str:
 
 
 def _check_outside(parts: list[str]) -> None:
-    """Raise `ValueError` if the text around an object says that the object is not all that was meant."""
+    """Raise `ValueError` if the text around an object shows that the object is only a part of the reply."""
     before, after = parts[0].rstrip(), parts[-1].lstrip()
     entry = before.endswith(("[", ",")) and after.startswith(("]", ",")) and "[" in before and "]" in after
     if entry and not (before.endswith("[") and after.startswith("]")):
@@ -123,7 +124,7 @@ def _check_outside(parts: list[str]) -> None:
 
 
 def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
-    """Return the object that begins here, read leniently if it is no JSON, and where it ends."""
+    """Return the object that begins here, read leniently if it is not JSON, and where it ends."""
     try:
         return _guarded(lambda: _DECODER.raw_decode(text, at))
     except json.JSONDecodeError:
@@ -136,7 +137,7 @@ def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
 
 
 def _guarded(read: Callable[[], T]) -> T:
-    """Return what `read` reads, and say of what it raises what it means. Raises `ValueError`."""
+    """Return the result of `read`. Raises `ValueError` with a clear message."""
     try:
         return read()
     except json.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""The shape of what judges fill: objects whose keys are all demanded, in the order in which they are filled."""
+"""Build schemas for judges: objects with required keys, in the order in which they are filled."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def object_schema(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The JSON Schema of an object that has exactly these keys, each with its own schema.
+    """Return the JSON Schema of an object that has exactly these keys, each with its own schema.
 
-    A judge fills the keys in their order, so what it reasons with stands before what it decides.
+    A judge fills the keys in their order, so its reasoning must come before its decision.
     """
     return {
         "type": "object",

@@ -1,8 +1,8 @@
-"""Fit a judge's JSON to its schema: what differs, and the repairs that cannot be wrong.
+"""Fit a judge's JSON to its schema: the differences, and the repairs that are unambiguous.
 
-The functions read the part of JSON Schema that judge schemas use: `type`, `properties`, `required`, `items`,
-`enum`, `const`, `anyOf`, `oneOf`, `allOf`, `minItems`, `maxItems` and local `$ref`. Other keywords are left to
-whoever validates. `null` is let through everywhere: it means that the judge found nothing, and the template decides.
+The functions support the part of JSON Schema that judge schemas use: `type`, `properties`, `required`, `items`, `enum`,
+`const`, `anyOf`, `oneOf`, `allOf`, `minItems`, `maxItems` and local `$ref`. Other keywords are left to the validation
+that follows. `null` is accepted everywhere: it means that the judge found nothing, and the template decides.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from karenina_toolkit.structured.exact_numbers import number_text
 Schema = Mapping[str, Any]
 
 MOST_STEPS: Final = 200_000
-"""Comparisons of a value with a part of a schema that one question may take."""
+"""Maximum number of comparisons of a value with a part of a schema in one call."""
 
 
 class SchemaTooComplex(KareninaError, ValueError):
-    """A comparison that takes too many steps: a few lines of choices and references can ask for billions."""
+    """A comparison that takes too many steps: a few lines of choices and references can require billions."""
 
 
 class _Root(dict[str, Any]):
-    """A whole schema, with the comparisons that are left."""
+    """A whole schema, with the number of comparisons that are left."""
 
     left = MOST_STEPS
 
@@ -45,39 +45,38 @@ class _Root(dict[str, Any]):
 
 
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
-# A string that may stand for several entries, or for none, is no list of one.
+# A string that may mean several entries, or none, is not wrapped in a list.
 _MAY_BE_A_LIST = re.compile(r"[,;\n|]|\s(and|or)\s")
 _MAY_BE_NOTHING = {"", "-", "none", "null", "nil", "n/a", "na", "nothing", "empty", "unknown"}
 _LONGEST_SHOWN: Final = 60
-_EXPONENT_LIMIT = 40  # of an integer written as text; beyond, no judge means it
+_EXPONENT_LIMIT = 40  # of an integer written as text; a larger one is not meant
 
 
 def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool]:
-    """`data` with the repairs that are unambiguous and keep every value, and whether there was one.
+    """Return `data` with the repairs that are unambiguous and keep every value, and whether there was one.
 
     They are: "true" and "false" for booleans; a string that is a JSON number for numbers; a number, as it was written,
-    for text; "null" where text is not allowed; one scalar where a list is wanted, unless it may stand for several or
-    none; a string that holds a JSON list where a list is wanted; letter case and spaces of enum values; an object
-    wrapped in one foreign key, such as `{"Answer": {...}}`. Nothing else changes: what does not fit stays, and
-    `find_mismatches` names it.
+    for text; "null" if text is not allowed; one scalar if a list is wanted, unless it may mean several or none; a
+    string with a JSON list if a list is wanted; letter case and spaces of enum values; an object wrapped in one foreign
+    key, such as `{"Answer": {...}}`. Nothing else changes: `find_mismatches` names what does not fit.
     """
     repaired, changed, _ = repair_and_check(data, schema)
     return repaired, changed
 
 
 def find_mismatches(data: object, schema: Schema) -> list[str]:
-    """What in `data` does not fit `schema`, one sentence each with its place; empty where all fits."""
+    """Return what in `data` does not fit `schema`, one sentence each with its place; empty if all fits."""
     root = _Root.of(schema)
     return list(_misfits(data, root, root, ""))
 
 
 def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, list[str]]:
-    """What `repair` makes of `data`, whether it changed anything, and the `find_mismatches` that are left."""
+    """Return `data` after `repair`, whether that changed anything, and the mismatches that are left."""
     schema = _Root.of(schema)
     given = dict(data)
     unwrapped = _unwrapped(given, schema, schema)
     problems = find_mismatches(unwrapped, schema)
-    if not problems:  # what fits is not touched by a repair
+    if not problems:  # data that fits is not changed
         return unwrapped, unwrapped is not given, problems
     repaired = _repair(unwrapped, schema, schema)
     assert isinstance(repaired, dict)
@@ -85,7 +84,7 @@ def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str,
 
 
 def allows_null(schema: Schema, root: Schema) -> bool:
-    """Whether `schema`, a part of `root`, allows null by itself; one that says nothing of a type does."""
+    """Return whether `schema`, a part of `root`, allows null itself; one without a type does."""
     root = _Root.of(root)
     root.step()
     schema = _resolved(schema, root)
@@ -166,7 +165,7 @@ def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
-    """The one way to make `value` fit one of several schemas; `value` where it fits already or the ways differ."""
+    """Return the only way to make `value` fit one of several schemas; `value` if it fits already or the ways differ."""
     if any(not _fails(value, option, root) for option in options):
         return value
     found: list[Any] = []
@@ -217,7 +216,9 @@ def _fails(value: object, schema: Schema, root: _Root) -> bool:
 
 
 def _resolved(schema: Schema, root: Schema) -> Schema:
-    """The schema that `schema` refers to; a lone `allOf` entry, as pydantic writes around references, is followed."""
+    """Return the schema that `schema` refers to; a single `allOf` entry, as pydantic writes around references, is
+    followed.
+    """
     if "$ref" not in schema and "allOf" not in schema:
         return schema
     for _ in range(20):
@@ -237,7 +238,7 @@ def _resolved(schema: Schema, root: Schema) -> Schema:
 def _options(schema: Schema) -> list[Schema]:
     kinds = schema.get("type")
     if isinstance(kinds, list):
-        # null is let through anyway; it counts as an option only for the word "null".
+        # null is accepted anyway; it is an option only for the word "null".
         return [{**schema, "type": kind} for kind in kinds]
     return list(schema.get("anyOf") or schema.get("oneOf") or ())
 
@@ -297,7 +298,7 @@ def _is(value: object, kind: str) -> bool:
 
 
 def json_equal(one: object, other: object) -> bool:
-    """Equality of JSON values, where `True` is not `1`."""
+    """Return whether two JSON values are equal, where `True` is not `1`."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(json_equal(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -306,7 +307,7 @@ def json_equal(one: object, other: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    """Return the beginning of a value, as JSON."""
+    """Return the beginning of a value as JSON."""
     start = value[: _LONGEST_SHOWN + 1] if isinstance(value, str) else value
     text = json.dumps(start, ensure_ascii=False)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."

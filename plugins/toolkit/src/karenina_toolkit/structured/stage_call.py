@@ -1,4 +1,4 @@
-"""`ask`: one structured question of a stage to a model, with the stage's prompt and under its name."""
+"""`ask`: one structured request of a stage to a model, with the stage's prompt and under its name."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ async def ask(
     validate: Callable[[dict[str, Any]], T],
     model: ModelConfig | None = None,
 ) -> StructuredResult[T]:
-    """Have `model` (default: the judge) fill `schema`: prompt, parse, repair, and one re-ask with the error.
+    """Have `model` (default: the judge) fill `schema`: prompt, parse, repair, and one retry with the error.
 
-    Raises `PortError` if the call fails and `StructuredError` if no reply could be read.
+    Raises `PortError` if the call fails, and `StructuredError` if no reply could be read.
     """
     try:
         messages = context.prompt(task, user, model)
         return await call_structured(context.parser(model), messages, schema, validate, info=context.call_info)
     except StructuredError as error:
         if not error.complete:
-            context.count_failure()  # no reply came whole, so that the item is run again when its run goes on
+            context.count_failure()  # no reply was complete, so a resumed run runs the item again
         raise

@@ -1,4 +1,4 @@
-"""Judge schemas as OpenAI's strict mode wants them."""
+"""Judge schemas in the form of OpenAI's strict mode."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHANGED = _HOLDING | {"default", "$ref", *_UNKNOWN_TO_OPENAI}
 
 
 def is_official(url: SplitResult) -> bool:
-    """Whether this is OpenAI's own service, which refuses calls without a key and is strict about schemas."""
+    """Return whether this is OpenAI's own service, which requires a key and strict schemas."""
     return url.hostname == "api.openai.com"
 
 
@@ -48,12 +48,12 @@ def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, A
 
 
 def schema_name(schema: Mapping[str, Any]) -> str:
-    """A name that servers accept, from the schema's title."""
+    """Return a name that servers accept, made of the schema's title."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", str(schema.get("title") or "")).strip("_")[:64] or "answer"
 
 
 def _can_be_strict(schema: Any) -> bool:
-    if not isinstance(schema, (dict, Mapping)):  # a dict is found at once, and nearly all are
+    if not isinstance(schema, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         return True
     if schema.keys().isdisjoint(_HOLDING):
         return schema.get("type") != "object"

@@ -1,4 +1,4 @@
-"""`call_structured`: one structured question to a judge, with its one second chance."""
+"""`call_structured`: one structured request to a judge, with one retry."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CUT_OFF = "the reply was cut off at max_tokens"
-_UNSAID = "its values are not accepted"
+_NOT_ACCEPTED = "its values are not accepted"
 
 
 class InvalidReply(ValueError):
     """Raised by a `validate` function to tell the judge what is wrong with its reply.
 
-    The message is sent to the judge: it must hold nothing that a judge may not see. The message of any other
-    `ValueError` is not sent, because a template's own code may have written a ground truth into it.
+    The message is sent to the judge: it must contain nothing that a judge may not see. The message of any other
+    `ValueError` is not sent, because the code of a template may have written a ground truth into it.
     """
 
 
 @dataclass(slots=True)
 class StructuredResult(Generic[T]):
-    """What a judge said, validated.
+    """A judge's validated reply.
 
-    `data` are the JSON values that `validate` got, `tries` the calls that were made, `repaired` whether the last
-    reply was not clean JSON of the schema; `usage` sums all calls, also those whose reply could not be used.
+    `data` are the JSON values that `validate` received, `tries` is the number of calls, `repaired` whether the last
+    reply was not clean JSON of the schema; `usage` is the sum of all calls, also of those with unusable replies.
     """
 
     value: T
@@ -68,15 +68,15 @@ async def call_structured(
     reasks: int = 1,
     info: CallInfo = NO_INFO,
 ) -> StructuredResult[T]:
-    """Ask `parser` for a JSON object that fits `schema` and that `validate` accepts.
+    """Request a JSON object from `parser` that fits `schema` and that `validate` accepts.
 
-    The reply is read (`read_object`), repaired where that is unambiguous (`repair`), held against the schema
-    (`misfits`: a required key that is missing is no reply, whatever defaults `validate` has), and handed to
-    `validate`, which raises `ValueError` or `pydantic.ValidationError`. What is wrong is told to the judge and it is
-    asked again, at most `reasks` times; of pydantic's errors it is told only those that pydantic itself words.
+    The reply is read (`read_object`), repaired if that is unambiguous (`repair`), compared with the schema
+    (`find_mismatches`: a missing required key is an error, whatever defaults `validate` has), and passed to `validate`,
+    which raises `ValueError` or `pydantic.ValidationError`. The error is sent to the judge in another request, at most
+    `reasks` times; of pydantic's errors, only those with a text by pydantic itself are sent.
 
-    Raises `StructuredError` when all tries fail. A `PortError` passes through; what the tries before it cost is
-    `spent_before(error)`.
+    Raises `StructuredError` if all tries fail. A `PortError` is passed on; `usage_before(error)` returns the usage of
+    the tries before it.
     """
     usage = NO_USAGE
     conversation = list(messages)
@@ -90,31 +90,31 @@ async def call_structured(
         tries += 1
         usage += reply.usage
         try:
-            data, repaired = _fitted(reply, schema)
+            data, repaired = _read_and_repair(reply, schema)
             value = validate(data)
         except ValueError as error:
-            told, full = _explain(error, reply)
+            for_judge, full = _explain(error, reply)
             if tries > reasks:
-                times = "once" if tries == 1 else f"{tries} times"
+                times = "to one request" if tries == 1 else f"to {tries} requests"
                 raise StructuredError(
-                    f"the judge was asked {times} and gave no usable reply: {full}",
+                    f"the judge gave no usable reply {times}: {full}",
                     tries,
                     usage,
                     reply.text,
                     complete=reply.finish_reason == "stop" and is_complete(reply.text),
                 ) from error
-            conversation = [*messages, *_second_chance(reply, told, schema)]
+            conversation = [*messages, *_retry_messages(reply, for_judge, schema)]
         else:
             return StructuredResult(value, data, reply.mode, tries, repaired, usage, reply.model)
 
 
 def usage_before(error: PortError) -> Usage:
-    """What `call_structured` had spent on earlier tries when `error` ended it; zero for errors from elsewhere."""
+    """Return the usage of the tries of `call_structured` before `error`; zero for errors from elsewhere."""
     spent = vars(error).get("spent_before")
     return spent if isinstance(spent, Usage) else Usage()
 
 
-def _fitted(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     try:
         found, unpacked = read_object(reply.text, whole=reply.finish_reason == "length")
     except ValueError as error:
@@ -129,41 +129,41 @@ def _fitted(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, An
 
 
 def _explain(error: ValueError, reply: ParserReply) -> tuple[str, str]:
-    """What the judge is told, and what the user is told."""
+    """Return the explanations for the judge and for the user."""
     if isinstance(error, ValidationError):
-        told, full = _of_pydantic(error, everything=False), _of_pydantic(error, everything=True)
+        for_judge, full = _join_errors(error, everything=False), _join_errors(error, everything=True)
     elif isinstance(error, InvalidReply):
-        told = full = str(error)
+        for_judge = full = str(error)
     else:
-        told, full = _UNSAID, str(error)
+        for_judge, full = _NOT_ACCEPTED, str(error)
     if reply.finish_reason == "length":
-        return f"{_CUT_OFF}; {told}", f"{_CUT_OFF} ({full}); raise max_tokens or ask for less"
-    return told, full
+        return f"{_CUT_OFF}; {for_judge}", f"{_CUT_OFF} ({full}); raise max_tokens or ask for less"
+    return for_judge, full
 
 
-def _of_pydantic(error: ValidationError, *, everything: bool) -> str:
+def _join_errors(error: ValidationError, *, everything: bool) -> str:
     lines = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         place = ".".join(str(part) for part in problem["loc"]) or "the reply"
-        own = problem["type"] in _pydantic_words()
+        own = problem["type"] in _pydantic_error_types()
         lines.append(f"{place}: {problem['msg'] if own or everything else 'this value is not accepted'}")
     return join_problems(lines)
 
 
 @cache
-def _pydantic_words() -> frozenset[str]:
-    """The error types whose text is made of the schema and the input alone; code of a template writes the others."""
+def _pydantic_error_types() -> frozenset[str]:
+    """Return the error types with a text made of the schema and the input alone; template code writes the others."""
     from pydantic_core.core_schema import ErrorType
 
     return frozenset(get_args(ErrorType)) - {"value_error", "assertion_error", "default_factory_not_called"}
 
 
-def _second_chance(reply: ParserReply, told: str, schema: Mapping[str, Any]) -> list[Message]:
+def _retry_messages(reply: ParserReply, problem: str, schema: Mapping[str, Any]) -> list[Message]:
     fields = join_problems(
         [f"{name}: {describe_type(part, schema)}" for name, part in schema.get("properties", {}).items()]
     )
     request = Message.user(
-        f"Your reply cannot be used: {told}. "
+        f"Your reply cannot be used: {problem}. "
         "Reply again, with one complete JSON object that fits the schema and nothing around it"
         + (f". Its fields: {fields}." if fields else ".")
     )

@@ -1,7 +1,8 @@
-"""How a judge is asked for JSON: what its server accepts is found out once in a run, by one call for all. For adapters.
+"""The modes of structured output, and the best mode that a server supports. For adapters.
 
-The modes are `json_schema` (the server holds the model to the schema), `tool` (the call of a tool whose parameters are
-the schema) and `prompt` (the schema stands in the words). A server that lacks one refuses the request.
+The modes are `json_schema` (the server enforces the schema), `tool` (a call of a tool with the schema as its
+parameters) and `prompt` (the schema is part of the prompt). A server that lacks a mode refuses the request; this is
+found out once in a run, by one call for all.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ MODES: Final[tuple[StructuredMode, ...]] = ("json_schema", "tool", "prompt")
 """All modes, the best one first."""
 
 PATIENCE: Final = 0.2
-"""Seconds that calls wait at most for the one that finds out whether a mode is accepted, counted from its beginning:
-servers refuse within moments, and one that says nothing for longer has most likely begun to answer. Where that was
-wrong, as many calls as are under mode are refused once; that costs no tokens."""
+"""Seconds that calls wait at most for the call that tests a mode, counted from its start: servers refuse within
+moments, and one that has not answered by then has probably accepted. If not, each call in flight is refused once, which
+costs no tokens.
+"""
 
 
 class ModeUnsupported(PortError):
-    """Raised by an adapter whose library cannot ask in this mode at all: the next one is tried, as after a refusal."""
+    """Raised by an adapter if its library does not support this mode: the next one is tried, as after a refusal."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.PERMANENT)
@@ -42,15 +44,15 @@ async def with_best_mode(
     schema: Mapping[str, Any],
     ask: Callable[[StructuredMode], Awaitable[T]],
 ) -> tuple[T, StructuredMode]:
-    """What `ask` brings in the first of `modes` that the server takes, and that mode. Raises `PortError`.
+    """Return the result of `ask` in the first of `modes` that the server supports, and that mode. Raises `PortError`.
 
-    `server` names the server and the model there. What it refused is remembered as long as this event loop lives, so
-    for one run: calls that come at the same time wait for the first, and none asks in a mode that is known to fail. A
-    refusal of one schema is remembered for this schema only, and so is any refusal by a server that took this mode with
-    another schema. A call that fails for good in all modes that are left has taught nothing.
+    `server` identifies the server and the model. Refusals are remembered as long as this event loop lives, so for one
+    run: calls that come at the same time wait for the first, and none uses a mode that is known to fail. A refusal of
+    one schema is remembered for this schema only, and so is any refusal by a server that accepted the mode with another
+    schema. If a call fails permanently in all remaining modes, its refusals are forgotten.
     """
-    known = _known(server)
-    shape = _Shape(schema)
+    known = _modes_of(server)
+    shape = _SchemaKey(schema)
     learned: list[Callable[[], None]] = []
     while True:
         mode = next((one for one in modes if not known.refuses(one, shape)), modes[-1])
@@ -74,7 +76,7 @@ async def with_best_mode(
 
 
 def append_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
-    """`messages` for the mode `prompt`: the order to fit `schema` stands at the end of the system message."""
+    """Return `messages` for the mode `prompt`: the schema is appended to the system message."""
     order = (
         "Reply with one JSON object that fits this JSON Schema, and with nothing else:\n"
         f"{json.dumps(schema, ensure_ascii=False)}"
@@ -84,8 +86,8 @@ def append_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> lis
     return [Message.system(order), *messages]
 
 
-class _Shape:
-    """A schema, told from others by its content; that is looked at only where a schema was refused."""
+class _SchemaKey:
+    """A schema, identified by a hash of its content, which is only computed after a refusal of a schema."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -99,16 +101,16 @@ class _Shape:
 
 
 @dataclass(slots=True)
-class _Asking:
-    """A call that finds out about a mode; until `silent`, a time of the loop, others wait for what it is told."""
+class _ModeTest:
+    """A call that tests a mode; until `give_up_at`, a time of the loop, other calls wait for its result."""
 
-    silent: float
+    give_up_at: float
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def over(self, patience: float) -> bool:
-        """Wait until it has ended; whether it has, before it took too long or the waiting call's `patience` ended."""
+    async def wait(self, patience: float) -> bool:
+        """Wait for its end. Return False if it, or the waiting call's `patience`, runs out of time first."""
         try:
-            async with asyncio.timeout_at(min(self.silent, patience)):
+            async with asyncio.timeout_at(min(self.give_up_at, patience)):
                 await self.ended.wait()
         except TimeoutError:
             return False
@@ -116,19 +118,19 @@ class _Asking:
 
 
 @dataclass(slots=True)
-class _Known:
-    """What is known of one server and model."""
+class _ServerModes:
+    """What is known about one server and model."""
 
     accepted: set[StructuredMode] = field(default_factory=set)
     refused: set[StructuredMode] = field(default_factory=set)
     schemas: dict[StructuredMode, set[int]] = field(default_factory=dict)
-    asking: dict[StructuredMode, _Asking] = field(default_factory=dict)
+    tests: dict[StructuredMode, _ModeTest] = field(default_factory=dict)
 
-    def refuses(self, mode: StructuredMode, shape: _Shape) -> bool:
+    def refuses(self, mode: StructuredMode, shape: _SchemaKey) -> bool:
         return mode in self.refused or (mode in self.schemas and shape.mark in self.schemas[mode])
 
-    def learn(self, mode: StructuredMode, what: Refusal, shape: _Shape) -> Callable[[], None]:
-        """Remember a refusal; what is returned forgets it."""
+    def learn(self, mode: StructuredMode, what: Refusal, shape: _SchemaKey) -> Callable[[], None]:
+        """Remember a refusal. Return a function that forgets it."""
         if what is Refusal.MODE and mode not in self.accepted:
             self.refused.add(mode)
             return lambda: self.refused.discard(mode)
@@ -137,29 +139,29 @@ class _Known:
         return lambda: marks.discard(shape.mark)
 
     @asynccontextmanager
-    async def turn(self, mode: StructuredMode, shape: _Shape) -> AsyncIterator[None]:
-        """The turn to find out about a mode: one call has it at a time, until it is known or calls lose patience."""
-        own: _Asking | None = None
+    async def turn(self, mode: StructuredMode, shape: _SchemaKey) -> AsyncIterator[None]:
+        """Test a mode inside the block: one call at a time, until it is known or the waiting calls run out of time."""
+        own: _ModeTest | None = None
         patience = asyncio.get_running_loop().time() + PATIENCE
         while not (mode in self.accepted or self.refuses(mode, shape)):
-            if mode not in self.asking:
-                own = self.asking[mode] = _Asking(asyncio.get_running_loop().time() + PATIENCE)
+            if mode not in self.tests:
+                own = self.tests[mode] = _ModeTest(asyncio.get_running_loop().time() + PATIENCE)
                 break
-            if not await self.asking[mode].over(patience):
+            if not await self.tests[mode].wait(patience):
                 break
         try:
             yield
         finally:
             if own is not None:
-                del self.asking[mode]
+                del self.tests[mode]
                 own.ended.set()
 
 
-_runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _Known]] = WeakKeyDictionary()
+_runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _ServerModes]] = WeakKeyDictionary()
 
 
-def _known(server: Hashable) -> _Known:
+def _modes_of(server: Hashable) -> _ServerModes:
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     if server not in run:
-        run[server] = _Known()
+        run[server] = _ServerModes()
     return run[server]

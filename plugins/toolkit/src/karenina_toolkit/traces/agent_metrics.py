@@ -1,4 +1,4 @@
-"""What an agent did, in numbers."""
+"""Numbers about an agent's trace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SAYS_IT_FAILED = re.compile(
     r"\b(?:timed out|permission denied|access denied|command not found|no such file or directory|connection refused)\b",
     re.IGNORECASE,
 )
-_SHORT = 300  # characters; in longer outputs such words are mostly quoted
+_SHORT = 300  # characters; in longer outputs such words are mostly quotations
 _ERROR_KEYS = ("error", "errors", "is_error", "isError", "exception")
 
 
@@ -39,17 +39,17 @@ class AgentMetrics(TypedDict):
 
 
 def measure_trace(trace: Recording) -> AgentMetrics:
-    """Count turns of the assistant, calls of tools, and results that are or look like errors.
+    """Count turns of the assistant, tool calls, and results that are or look like errors.
 
-    A result is suspect where the trace marks it as an error, where it begins as error messages do, where it is a JSON
-    object with an error in it, or where it is short and says that it failed. Raises `TraceFormatError`.
+    A result is suspect if the trace marks it as an error, if it begins as error messages do, if it is a JSON object
+    with an error in it, or if it is short and says that something failed. Raises `TraceFormatError`.
     """
     messages = convert_recording(trace)
-    spoken = [message for message in messages if message.role == "assistant"]
-    calls = [call for message in spoken for call in message.tool_calls]
+    assistant_messages = [message for message in messages if message.role == "assistant"]
+    calls = [call for message in assistant_messages for call in message.tool_calls]
     failed = [message for message in messages if message.role == "tool" and _looks_failed(message)]
     return AgentMetrics(
-        iterations=len(spoken),
+        iterations=len(assistant_messages),
         tool_calls=len(calls),
         tools_used=list(dict.fromkeys(call.name for call in calls)),
         tool_call_counts=dict(Counter(call.name for call in calls)),

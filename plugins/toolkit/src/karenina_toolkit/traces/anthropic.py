@@ -1,4 +1,4 @@
-"""Messages as Anthropic's Messages API writes them: lists of content blocks."""
+"""Messages in the format of Anthropic's Messages API: lists of content blocks."""
 
 from __future__ import annotations
 
@@ -16,62 +16,62 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 
 
 def claims(entry: Entry) -> bool:
-    """Whether `entry` has a block that only Anthropic's format knows."""
-    return any(_is_own(block) for block in _blocks(entry.get("content")))
+    """Return whether `entry` has a block that only Anthropic's format has."""
+    return any(_is_distinctive(block) for block in _blocks(entry.get("content")))
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """The messages of `entries`, with one message for each turn of the assistant.
+    """Yield the messages of `entries`, with one message for each turn of the assistant.
 
-    Assistant entries that follow each other, as agents write them one for each block, are merged. Results of tools
-    become tool messages; those that the server ran itself inside a turn divide that turn. Blocks that are neither text,
-    thought, call nor result are kept as `described` writes them; citations and signatures are no part of what was said.
+    Consecutive assistant entries, as agents write them one for each block, are merged. Results of tools become tool
+    messages; those of tools that the server ran inside a turn divide that turn. Blocks other than text, thoughts, calls
+    and results are kept as `describe_block` writes them; citations and signatures are left out.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
         try:
             if entry["role"] == "assistant":
-                yield from _take(turn, _blocks_of(entry), names)
+                yield from _add_to_turn(turn, _blocks_of(entry), names)
                 continue
             yield from turn.close()
-            yield from _said_to_it(entry, names)
+            yield from _read_user_entry(entry, names)
         except TraceFormatError as error:
             raise TraceFormatError(f"entry {number}: {error}") from None
     yield from turn.close()
 
 
-def _take(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
-    """Add an entry of the assistant to its turn; text goes on only where it follows text of the same entry."""
+def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
+    """Add an entry of the assistant to its turn; text continues a line only after text of the same entry."""
     if not blocks:
         turn.begin()
-    before = ""
+    previous = ""
     for block in blocks:
         kind = block["type"]
         if kind.endswith("tool_result"):
             yield from turn.close()
             yield _result(block, names)
         elif kind == "text":
-            turn.say(_text(block), goes_on=before == "text")
+            turn.add_text(_text(block), same_line=previous == "text")
         elif kind.endswith("tool_use"):
             call = _call(block)
             names[call.id] = call.name
-            turn.call(call)
+            turn.add_call(call)
         elif kind == "thinking":
-            turn.think(str(block.get("thinking") or ""))
+            turn.add_thought(str(block.get("thinking") or ""))
         elif kind == "redacted_thinking":
-            turn.think("[redacted_thinking]")
+            turn.add_thought("[redacted_thinking]")
         else:
-            turn.say(describe_block(kind, block))
-        before = kind
+            turn.add_text(describe_block(kind, block))
+        previous = kind
 
 
-def _said_to_it(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
-    """A user's entry: results of tools one by one, and the text between them."""
+def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
+    """Yield the messages of a user's entry: the results of tools one by one, and the text between them."""
     role = entry["role"]
     blocks = _blocks_of(entry)
     if role == "tool" and blocks and all(block["type"].endswith("tool_result") for block in blocks):
-        role = "user"  # the reference project keeps such blocks under a role of their own
+        role = "user"  # the reference project writes such blocks with the role "tool"
     if role not in ("user", "system"):
         raise TraceFormatError(f"its role is {role!r}; Anthropic's are user and assistant")
     texts: list[str] = []
@@ -122,7 +122,7 @@ def _result_text(content: Any) -> str:
 def _call(block: Entry) -> ToolCall:
     arguments = block.get("input") or {}
     if not isinstance(block.get("name"), str) or not isinstance(arguments, Mapping):
-        raise TraceFormatError("a tool_use has no name, or an input that is no object")
+        raise TraceFormatError("a tool_use has no name, or its input is not an object")
     return ToolCall(str(block.get("id") or ""), block["name"], dict(arguments))
 
 
@@ -150,14 +150,15 @@ def _blocks(content: Any) -> list[Entry]:
     return [block for block in content if isinstance(block, Mapping) and isinstance(block.get("type"), str)]
 
 
-def _is_own(block: Entry) -> bool:
+def _is_distinctive(block: Entry) -> bool:
     kind = block["type"]
     return kind in _THOUGHTS or kind.endswith(("tool_use", "tool_result"))
 
 
 def read_usage(counted: Any) -> Usage:
-    """What one call used, as a reply's `usage` counts it. It counts tokens read from the API's cache, and those written
-    there, apart from the other input; here they are part of it. What it does not tell is 0.
+    """Return the usage of one call from a reply's `usage`; missing numbers are 0.
+
+    The API counts tokens read from and written to its cache apart from the other input; here they are part of it.
     """
     if not isinstance(counted, Mapping):
         return Usage(calls=1)

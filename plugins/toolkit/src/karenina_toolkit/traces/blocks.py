@@ -1,4 +1,4 @@
-"""Blocks of a message that are no text, written as text so that a trace shows that they were there."""
+"""Blocks of a message other than text, written as text so that a trace shows them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 from karenina_toolkit.traces.format_error import TraceFormatError
 
 _ENCODED = re.compile(r"(?:data:[\w./+-]*;base64,)?[A-Za-z0-9+/=_-]{200,}")
-_SAY_NOTHING = ("type", "cache_control")
+_IGNORED_KEYS = ("type", "cache_control")
 
 
 def describe_block(kind: str, block: Mapping[str, Any]) -> str:
-    """`block` as one line: `[kind]`, and after it whatever the block holds, as JSON.
+    """Return `block` as one line: `[kind]`, followed by its content as JSON.
 
-    Encoded bytes (pictures, sound, sealed reasoning) are named by their length in place of being repeated.
+    Encoded bytes (pictures, sound, encrypted reasoning) are replaced by their length.
     """
-    held = {key: value for key, value in block.items() if key not in _SAY_NOTHING and value not in (None, "", [], {})}
+    held = {key: value for key, value in block.items() if key not in _IGNORED_KEYS and value not in (None, "", [], {})}
     return f"[{kind}] {as_json(held)}" if held else f"[{kind}]"
 
 
 def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
-    """The entries of the list under `key`; none if it is absent or empty. Raises `TraceFormatError`."""
+    """Return the entries of the list under `key`; none if it is missing or empty. Raises `TraceFormatError`."""
     value = data.get(key)
     if not value:
         return ()
@@ -33,7 +33,7 @@ def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
 
 
 def get_name(data: Mapping[str, Any], key: str) -> str | None:
-    """The id or name under `key`; None if it is absent, null or empty. Raises `TraceFormatError`."""
+    """Return the id or name under `key`; None if it is missing, null or empty. Raises `TraceFormatError`."""
     value = data.get(key)
     if value is None or value == "":
         return None
@@ -43,7 +43,7 @@ def get_name(data: Mapping[str, Any], key: str) -> str | None:
 
 
 def as_json(value: Any) -> str:
-    """`value` as JSON on one line, with encoded bytes named by their length."""
+    """Return `value` as JSON on one line, with encoded bytes replaced by their length."""
     return json.dumps(_shortened(value), ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""Traces as the reference project writes them as text, with headings such as `--- AI Message ---`."""
+"""Traces in the text format of the reference project, with headings such as `--- AI Message ---`."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _FAILED: Final = "[ERROR] "
 
 
 def is_delimited(text: str) -> bool:
-    """Whether `text` begins with a heading of this format."""
+    """Return whether `text` begins with a heading of this format."""
     return _HEADING.match(text.lstrip()) is not None
 
 
 def read_delimited(text: str) -> list[Message]:
     """Return the messages of a text that begins with a heading.
 
-    A heading inside of what was said cannot be told from one between messages: read only texts that are known to be of
-    this format, and recordings of messages if there are any.
+    A heading inside a message looks the same as one between messages: read only texts that are known to be in this
+    format, and recordings of messages if there are any.
     """
     text = text.strip()
     found = list(_HEADING.finditer(text))
@@ -48,9 +48,9 @@ def read_delimited(text: str) -> list[Message]:
         elif heading["role"] is None:
             thought = content if thought is None else f"{thought}\n{content}"
         elif heading["role"] == "AI":
-            said, calls = _said(content)
+            text_part, calls = _split_calls(content)
             names.update((one.id, one.name) for one in calls)
-            messages.append(Message.assistant(said, calls, thought))
+            messages.append(Message.assistant(text_part, calls, thought))
             thought = None
         else:
             messages.append(Message(_ROLES[heading["role"]], content))
@@ -65,8 +65,8 @@ def _result(content: str, call: str, names: dict[str, str]) -> Message:
     return Message("tool", content.removeprefix(_FAILED), tool_call_id=call, tool_name=name, is_error=failed)
 
 
-def _said(content: str) -> tuple[str, list[ToolCall]]:
-    """Divide what a message of the assistant holds into text and calls of tools."""
+def _split_calls(content: str) -> tuple[str, list[ToolCall]]:
+    """Return the text and the tool calls of an assistant's message."""
     sections = list(_CALLS.finditer(content))
     if not sections:
         return content, []
@@ -83,7 +83,7 @@ def _calls(section: str) -> Iterator[ToolCall]:
 
 
 def _arguments(text: str) -> dict[str, Any]:
-    """Return arguments that were written as a Python literal or as JSON; others are kept as they are."""
+    """Return arguments that were written as a Python literal or as JSON; others are kept as text."""
     for read in (json.loads, ast.literal_eval):
         try:
             found = read(text)

@@ -1,4 +1,4 @@
-"""The error of a recording that is no trace."""
+"""The error for a recording that is not a trace."""
 
 
 class TraceFormatError(ValueError):

@@ -1,4 +1,4 @@
-"""Which format a recording has, and its messages in Karenina's own shape."""
+"""Detect the format of a recording, and read its messages."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Recording = Sequence[Message] | Sequence[Entry] | Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Format:
-    """One format: whether an entry could stand in no other one, and how all of them are read.
+    """One format: whether an entry can only be of this format, and how all entries are read.
 
-    `read` raises `TraceFormatError` and gives with it, as `entry`, the number of the entry, counted from 1. Entries of
-    a format with `needs_role` false may lack a role.
+    `read` raises `TraceFormatError`, which names the entry by its number, from 1. Entries of a format with `needs_role`
+    false may lack a role.
     """
 
     name: str
@@ -30,7 +30,9 @@ class Format:
 
 @dataclass(frozen=True)
 class OpenedRecording:
-    """A recording whose envelope is taken off: the instructions beside the entries, and the format that it implies."""
+    """The entries of a recording without its envelope, the instructions beside them, and the format that the envelope
+    implies.
+    """
 
     entries: Sequence[object]
     before: Sequence[Message]
@@ -38,16 +40,16 @@ class OpenedRecording:
 
 
 def convert_recording(recording: Recording) -> list[Message]:
-    """The messages of `recording`, in any of the known formats.
+    """Return the messages of `recording`, in any of the known formats.
 
     These are OpenAI chat messages, OpenAI Responses items, Anthropic messages, Google contents, the `trace_messages` of
-    the reference project, and Karenina's own. It is a list of them, or an object as the services take it, which holds
-    the list and the instructions beside it: `messages` (and `system`), `input` (and `instructions`) or `contents` (and
-    `systemInstruction`). Messages that are no JSON any more are handed through.
+    the reference project, and Karenina's own. A recording is a list of them, or an object as the services accept it,
+    with the list and the instructions: `messages` (and `system`), `input` (and `instructions`) or `contents` (and
+    `systemInstruction`). `Message` objects are returned as they are.
 
-    Nothing is silently lost: pictures and blocks of unknown kinds become text that shows what they are. Ids of items,
-    signatures, citations, log probabilities and token counts are no part of what was said. Raises `TraceFormatError`
-    for anything else, for a mixture of formats, and for an entry that cannot be read; an empty list is an empty trace.
+    Nothing is lost silently: pictures and blocks of unknown kinds become text that describes them. Ids of items,
+    signatures, citations, log probabilities and token counts are left out. Raises `TraceFormatError` for anything else,
+    for a mixture of formats, and for an entry that cannot be read; an empty list is an empty trace.
     """
     opened = open_recording(recording)
     if opened.format is None and all(isinstance(entry, Message) for entry in opened.entries):
@@ -56,7 +58,7 @@ def convert_recording(recording: Recording) -> list[Message]:
 
 
 def open_recording(recording: object) -> OpenedRecording:
-    """The entries of `recording`, out of the object that holds them. Raises `TraceFormatError`."""
+    """Return the entries of `recording` without their envelope. Raises `TraceFormatError`."""
     before: list[Message] = []
     implied: Format | None = None
     if isinstance(recording, Mapping):
@@ -79,13 +81,13 @@ def open_recording(recording: object) -> OpenedRecording:
 
 
 def read_entries(entries: Sequence[object], format: Format | None = None) -> list[Message]:
-    """The messages of `entries`, in `format`, or else in the one that they show. Raises `TraceFormatError`."""
+    """Return the messages of `entries`, in `format` or the detected format. Raises `TraceFormatError`."""
     shown = format or _format_of(entries)
     checked: list[Entry] = []
     for number, entry in enumerate(entries, 1):
         named = isinstance(entry, Mapping) and (isinstance(entry.get("role"), str) or not shown.needs_role)
         if not isinstance(entry, Mapping) or not named:
-            raise TraceFormatError(f"entry {number} is no message: it has no role; known formats are {_NAMES}")
+            raise TraceFormatError(f"entry {number} is not a message: it has no role; known formats are {_NAMES}")
         checked.append(entry)
     return list(shown.read(checked))
 
@@ -129,7 +131,7 @@ def _read_own(entries: Sequence[Entry]) -> Iterable[Message]:
 
 
 def _mistyped(message: Message) -> str | None:
-    """What field of a message of ours, or of a call in it, holds a value of another type."""
+    """Return which field of a message in our format has a value of the wrong type, if any."""
     texts: list[tuple[str, object]] = [("content", message.content)]
     texts += [(name, value) for name in _OWN_NAMES if (value := getattr(message, name)) is not None]
     for call in message.tool_calls:
@@ -178,7 +180,7 @@ _NAMES = ", ".join(known.name for known in FORMATS)
 
 @dataclass(frozen=True)
 class _Envelope:
-    """An object that holds entries under `key`, with instructions beside it, and the only format it is known of."""
+    """An object with entries under `key`, with instructions beside them, and the only possible format, if known."""
 
     key: str
     instructions: tuple[str, ...]

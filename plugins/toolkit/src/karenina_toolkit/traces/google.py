@@ -1,4 +1,4 @@
-"""Contents as Google's generateContent writes them: lists of parts."""
+"""Contents in the format of Google's generateContent: lists of parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from karenina_toolkit.traces.turn_builder import TurnBuilder
 
 Entry = Mapping[str, Any]
 CODE_TOOL = "code_execution"
-"""The name under which code that the server ran stands among the calls of tools."""
+"""The tool name of calls for code that the server ran."""
 
 _ABOUT_A_PART = ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
 _RESULTS = ("functionResponse", "codeExecutionResult")
@@ -22,18 +22,18 @@ _WRAPPERS = ("output", "result", "error")
 
 
 def claims(entry: Entry) -> bool:
-    """Whether `entry` is a content with parts, or a model's that has none."""
+    """Return whether `entry` is a content with parts, or a model's content without any."""
     parts = entry.get("parts")
     listed = isinstance(parts, Sequence) and not isinstance(parts, str)
     return "content" not in entry and (listed or entry.get("role") == "model")
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """The messages of `entries`, with one message for each turn of the model.
+    """Yield the messages of `entries`, with one message for each turn of the model.
 
-    A part that is a thought is reasoning. Code that the server ran is a call of `CODE_TOOL` and its result, and
-    divides the turn. Calls without an id get one (`call_1`, ...), and results without an id belong to the first call
-    of their name that waits for one. Other parts are kept as `described` writes them; signatures are left out.
+    A part that is a thought is reasoning. Code that the server ran becomes a call of `CODE_TOOL` and its result, and
+    divides the turn. Calls without an id get one (`call_1`, ...), and results without an id belong to the first
+    unanswered call with their name. Other parts are kept as `describe_block` writes them; signatures are left out.
     """
     turn = TurnBuilder()
     calls = _Calls(entries)
@@ -41,17 +41,17 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
         try:
             role = get_name(entry, "role") or "user"
             if role == "model":
-                yield from _take(turn, _parts(entry), calls)
+                yield from _add_to_turn(turn, _parts(entry), calls)
                 continue
             yield from turn.close()
-            yield from _said_to_it(role, _parts(entry), calls)
+            yield from _read_user_content(role, _parts(entry), calls)
         except TraceFormatError as error:
             raise TraceFormatError(f"entry {number}: {error}") from None
     yield from turn.close()
 
 
 class _Calls:
-    """Which calls wait for a result, and ids for those that have none."""
+    """The calls without a result so far, and ids for calls that have none."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._waiting: dict[int, ToolCall] = {}
@@ -78,18 +78,18 @@ class _Calls:
         self._opened += 1
         return call
 
-    def answered(self, call_id: object, name: str | None) -> tuple[str | None, str | None]:
-        """The id and name of the call that a result answers."""
+    def close(self, call_id: object, name: str | None) -> tuple[str | None, str | None]:
+        """Return the id and name of the call that a result belongs to."""
         same = self._by_id.get(str(call_id)) if call_id else self._by_name.get(name or "")
         while same:
-            call = self._waiting.pop(same.popleft(), None)  # None: it was found under its other name
+            call = self._waiting.pop(same.popleft(), None)  # None: it was already found by its other key
             if call is not None:
                 return call.id, name or call.name
         return (str(call_id) if call_id else None), name
 
 
-def _take(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Add a content of the model to its turn; text goes on only where it follows text of the same content."""
+def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
+    """Add a content of the model to its turn; text continues a line only after text of the same content."""
     if not parts:
         turn.begin()
     before = ""
@@ -98,27 +98,27 @@ def _take(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], calls: _Cal
             yield from turn.close()
             yield _result(kind, value, calls)
         elif kind == "functionCall":
-            turn.call(_call(value, calls))
+            turn.add_call(_call(value, calls))
         elif kind == "executableCode":
             code = _mapping(kind, value)
-            turn.call(calls.open(code.get("id"), CODE_TOOL, {key: code[key] for key in code if key != "id"}))
+            turn.add_call(calls.open(code.get("id"), CODE_TOOL, {key: code[key] for key in code if key != "id"}))
         elif is_thought:
-            turn.think(_written(kind, value))
+            turn.add_thought(_part_text(kind, value))
             continue
         else:
-            turn.say(_written(kind, value), goes_on=kind == "text" == before)
+            turn.add_text(_part_text(kind, value), same_line=kind == "text" == before)
         before = kind
 
 
-def _said_to_it(role: str, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """A content of the user: results of tools one by one, and the text between them."""
+def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
+    """Yield the messages of a user's content: the results of tools one by one, and the text between them."""
     if role not in ("user", "function", "tool", "system"):
         raise TraceFormatError(f"its role is {role!r}; Google's are user and model")
     speaks = Message.system if role == "system" else Message.user
     texts: list[str] = []
     for kind, value, _ in parts:
         if kind not in _RESULTS:
-            texts.append(_written(kind, value))
+            texts.append(_part_text(kind, value))
             continue
         if texts:
             yield speaks("\n".join(texts))
@@ -132,21 +132,21 @@ def _call(value: Any, calls: _Calls) -> ToolCall:
     call = _mapping("functionCall", value)
     arguments = call.get("args") or {}
     if not isinstance(call.get("name"), str) or not isinstance(arguments, Mapping):
-        raise TraceFormatError("a functionCall has no name, or args that are no object")
+        raise TraceFormatError("a functionCall has no name, or its args are not an object")
     return calls.open(call.get("id"), call["name"], arguments)
 
 
 def _result(kind: str, value: Any, calls: _Calls) -> Message:
     result = _mapping(kind, value)
     if kind == "codeExecutionResult":
-        call_id, name = calls.answered(result.get("id"), CODE_TOOL)
+        call_id, name = calls.close(result.get("id"), CODE_TOOL)
         outcome, output = str(result.get("outcome") or "OUTCOME_OK"), str(result.get("output") or "")
         failed = outcome != "OUTCOME_OK"
         text = f"{outcome}\n{output}" if failed else output
     else:
         if not isinstance(result.get("name"), str):
             raise TraceFormatError("a functionResponse has no name")
-        call_id, name = calls.answered(get_name(result, "id"), result["name"])
+        call_id, name = calls.close(get_name(result, "id"), result["name"])
         response = result.get("response")
         failed = isinstance(response, Mapping) and bool(response.get("error"))
         more = [describe_block("part", _mapping("part", part)) for part in get_entries(result, "parts")]
@@ -155,7 +155,7 @@ def _result(kind: str, value: Any, calls: _Calls) -> Message:
 
 
 def _response_text(response: Any) -> str:
-    """What a function gave back, without the wrapper that Google's documentation names."""
+    """Return the result of a function, without the wrapper that Google's documentation names."""
     if isinstance(response, Mapping) and len(response) == 1:
         (key,) = response
         if key in _WRAPPERS:
@@ -165,7 +165,7 @@ def _response_text(response: Any) -> str:
     return response if isinstance(response, str) else as_json(response)
 
 
-def _written(kind: str, value: Any) -> str:
+def _part_text(kind: str, value: Any) -> str:
     if kind == "text":
         if not isinstance(value, str):
             raise TraceFormatError(f"a text part holds {type(value).__name__}, not text")
@@ -174,7 +174,7 @@ def _written(kind: str, value: Any) -> str:
 
 
 def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
-    """The kind and the value of each part, and whether it is a thought. Names may be in either spelling."""
+    """Return kind and value of each part, and whether it is a thought. Names may be in either spelling."""
     found: list[tuple[str, Any, bool]] = []
     for part in get_entries(entry, "parts"):
         if not isinstance(part, Mapping):

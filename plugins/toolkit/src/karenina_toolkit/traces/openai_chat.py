@@ -1,4 +1,4 @@
-"""Messages as OpenAI's chat completions write them."""
+"""Messages in the format of OpenAI's chat completions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from karenina_toolkit.traces.format_error import TraceFormatError
 from karenina_toolkit.value_limits import find_problem_in_json
 
 UNREADABLE_ARGUMENTS = "_unreadable"
-"""The key under which arguments that are no JSON object are kept as they came."""
+"""The key under which arguments that are not a JSON object are kept as text."""
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -26,10 +26,10 @@ _ROLES: dict[str, Role] = {
 
 
 def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Message:
-    """One chat message. `names` gives the tool's name for the id of a call, for tool messages that lack it.
+    """Return one chat message. `names` has the tool's name for the id of a call, for tool messages that lack it.
 
-    Parts that are no text are kept as `described` writes them, such as `[image_url] {...}`; a refusal and the
-    transcript of what was spoken count as text. Raises `TraceFormatError` for another shape.
+    Parts other than text are kept as `describe_block` writes them, such as `[image_url] {...}`; a refusal and the
+    transcript of audio count as text. Raises `TraceFormatError` for any other shape.
     """
     said = data.get("role")
     role = _ROLES.get(said) if isinstance(said, str) else None
@@ -52,7 +52,7 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
 
 
 def read_tool_call(data: Any) -> ToolCall:
-    """One entry of `tool_calls`. Raises `TraceFormatError` where it names no function."""
+    """Return one entry of `tool_calls`. Raises `TraceFormatError` if it names no function."""
     function = data.get("function", data.get("custom")) if isinstance(data, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise TraceFormatError("one of its tool_calls has no function with a name")
@@ -60,7 +60,7 @@ def read_tool_call(data: Any) -> ToolCall:
 
 
 def read_content(content: Any) -> str:
-    """The text of `content`: a string, null, or a list of parts."""
+    """Return the text of `content`: a string, null, or a list of parts."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -71,7 +71,7 @@ def read_content(content: Any) -> str:
 
 
 def read_reasoning(data: Mapping[str, Any]) -> str | None:
-    """What a model thought outside its answer, under the names that servers use for it."""
+    """Return the model's reasoning outside its answer, under the names that servers use for it."""
     for key in ("reasoning_content", "reasoning"):
         if isinstance(data.get(key), str) and data[key]:
             return str(data[key])
@@ -79,7 +79,7 @@ def read_reasoning(data: Mapping[str, Any]) -> str | None:
 
 
 def read_arguments(arguments: Any) -> dict[str, Any]:
-    """A call's arguments; what is no JSON object is kept whole under `UNREADABLE_ARGUMENTS`."""
+    """Return a call's arguments; anything other than a JSON object is kept under `UNREADABLE_ARGUMENTS`."""
     if isinstance(arguments, Mapping):
         return dict(arguments)
     try:

@@ -1,4 +1,4 @@
-"""Chat completions, as OpenAI's interface returns them, in Karenina's terms."""
+"""OpenAI's chat completions in Karenina's terms."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ChatReply:
 
 
 def from_wire(data: Mapping[str, Any]) -> ChatReply:
-    """A chat completion's first choice. Raises `ValueError`, which says what is missing."""
+    """Return a chat completion's first choice. Raises `ValueError`, which says what is missing."""
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
         raise ValueError("it has no choices")
@@ -53,7 +53,7 @@ def from_wire(data: Mapping[str, Any]) -> ChatReply:
 
 
 def refused(message: Mapping[str, Any]) -> bool:
-    """Return whether an assistant's message says that the provider or its model refuses the request."""
+    """Return whether an assistant's message is a refusal by the provider or its model."""
     return isinstance(message.get("refusal"), str) and bool(message["refusal"])
 
 

@@ -1,4 +1,4 @@
-"""Items as OpenAI's Responses API writes them: input and output in one list."""
+"""Items in the format of OpenAI's Responses API: input and output in one list."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Entry = Mapping[str, Any]
 _ITEMS = ("reasoning", "item_reference", "compaction")
 _ABOUT_SERVERS = ("mcp_list_tools", "mcp_approval_request", "mcp_approval_response")
 _PARTS = ("input_text", "input_image", "input_file", "output_text")
-_GIVEN_BACK = ("status", "output", "outputs", "result", "results", "error")
+_RESULT_KEYS = ("status", "output", "outputs", "result", "results", "error")
 
 
 def claims(entry: Entry) -> bool:
-    """Whether `entry` is an item without a role, or a message with parts that only this format knows."""
+    """Return whether `entry` is an item without a role, or a message with parts that only this format has."""
     if "role" not in entry:
         return _kind(entry).endswith(("_call", "_call_output")) or _kind(entry) in (*_ITEMS, *_ABOUT_SERVERS)
     content = entry.get("content")
@@ -28,12 +28,12 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """The messages of `entries`, with one message for each turn of the assistant.
+    """Yield the messages of `entries`, with one message for each turn of the assistant.
 
-    Reasoning, text and calls that follow each other are one turn. A call that the server answered itself (a web
-    search, for example: it has no `call_id`) is followed by its result and so divides the turn, and what is marked as
-    the final answer is a message of its own. Items that nobody said become system messages, as `described` writes
-    them, so that they are never taken for the answer. Annotations, item ids and sealed reasoning are left out.
+    Consecutive reasoning, text and calls are one turn. A call that the server carried out itself (a web search, for
+    example: it has no `call_id`) is followed by its result and so divides the turn, and the message marked as the final
+    answer is a message of its own. Other items become system messages, as `describe_block` writes them, so that they
+    are never taken for the answer. Annotations, item ids and encrypted reasoning are left out.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
@@ -51,16 +51,16 @@ def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Mes
         if item["role"] == "assistant":
             if item.get("phase") == "final_answer" and turn.text:
                 yield from turn.close()
-            _say(turn, item.get("content"))
+            _add_message(turn, item.get("content"))
             return
         yield from turn.close()
         yield read_message(item)
     elif kind == "reasoning":
-        turn.think("\n".join(read_content(item.get(key)) for key in ("summary", "content") if item.get(key)))
+        turn.add_thought("\n".join(read_content(item.get(key)) for key in ("summary", "content") if item.get(key)))
     elif kind.endswith("_call"):
         call = _call(kind, item)
         names[call.id] = call.name
-        turn.call(call)
+        turn.add_call(call)
         if not item.get("call_id"):
             yield from turn.close()
             yield _own_result(item, call)
@@ -74,20 +74,20 @@ def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Mes
         raise TraceFormatError("it has neither a role nor a type")
 
 
-def _say(turn: TurnBuilder, content: Any) -> None:
-    """Add a message of the assistant to its turn; text goes on where it follows text of the same message."""
+def _add_message(turn: TurnBuilder, content: Any) -> None:
+    """Add a message of the assistant to its turn; text continues a line after text of the same message."""
     turn.begin()
     if content is None or isinstance(content, str):
         if content:
-            turn.say(content)
+            turn.add_text(content)
         return
     if not isinstance(content, Sequence):
         raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of parts")
-    goes_on = False
+    same_line = False
     for part in content:
         is_text = isinstance(part, Mapping) and isinstance(part.get("text"), str)
-        turn.say(read_content([part]), goes_on=goes_on and is_text)
-        goes_on = is_text
+        turn.add_text(read_content([part]), same_line=same_line and is_text)
+        same_line = is_text
 
 
 def _call(kind: str, item: Entry) -> ToolCall:
@@ -98,13 +98,13 @@ def _call(kind: str, item: Entry) -> ToolCall:
     for key in ("arguments", "input"):
         if key in item:
             return ToolCall(call_id, name, read_arguments(item[key]))
-    left = ("type", "id", "call_id", "name", *_GIVEN_BACK)
+    left = ("type", "id", "call_id", "name", *_RESULT_KEYS)
     return ToolCall(call_id, name, {key: value for key, value in item.items() if key not in left})
 
 
 def _own_result(item: Entry, call: ToolCall) -> Message:
-    """What a call of the server's own gave back, which stands in the same item; often it is no more than a status."""
-    given = {key: item[key] for key in _GIVEN_BACK if item.get(key) not in (None, "", [])}
+    """Return the result of a call that the server carried out, which is part of the same item; often only a status."""
+    given = {key: item[key] for key in _RESULT_KEYS if item.get(key) not in (None, "", [])}
     failed = bool(given.get("error")) or given.get("status") == "failed"
     output = given.get("output")
     plain = isinstance(output, str) and not given.keys() - {"status", "output"}

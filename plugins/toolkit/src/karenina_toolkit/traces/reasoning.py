@@ -1,4 +1,4 @@
-"""Reasoning that a model writes into its answer, between `<think>` and `</think>`."""
+"""Reasoning inside a model's answer, between `<think>` and `</think>`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _CLOSING_LINE: Final = re.compile(r"^</think>[ \t]*$", re.MULTILINE)
 
 
 def split_reasoning(text: str) -> tuple[str | None, str]:
-    """Return the reasoning with which `text` begins, None if there is none, and the answer after it.
+    """Return the reasoning at the beginning of `text`, None if there is none, and the answer after it.
 
-    The reasoning stands between `<think>` and `</think>`. If the text ends before `</think>`, all of it is reasoning,
-    and the answer is empty. If `<think>` is missing, because the server wrote it into the prompt, the reasoning ends
-    at a line that holds `</think>` alone. Marks anywhere else are part of the answer.
+    The reasoning is between `<think>` and `</think>`. If the text ends before `</think>`, all of it is reasoning, and
+    the answer is empty. If `<think>` is missing, because the server wrote it into the prompt, the reasoning ends at a
+    line that contains only `</think>`. Marks anywhere else are part of the answer.
     """
     if _OPEN not in text and _CLOSE not in text:
         return None, text
@@ -37,11 +37,11 @@ def split_reasoning(text: str) -> tuple[str | None, str]:
 
 
 def separate_reasoning(trace: Sequence[Message]) -> list[Message]:
-    """Return a trace in which the reasoning of assistant messages stands in `reasoning`, not in `content`."""
-    return [_apart(message) if message.role == "assistant" else message for message in trace]
+    """Return a trace with the reasoning of assistant messages in `reasoning` instead of `content`."""
+    return [_split_message(message) if message.role == "assistant" else message for message in trace]
 
 
-def _apart(message: Message) -> Message:
+def _split_message(message: Message) -> Message:
     thought, answer = split_reasoning(message.content)
     if thought is None:
         return message

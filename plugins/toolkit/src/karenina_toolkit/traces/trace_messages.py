@@ -1,4 +1,4 @@
-"""Messages as the reference project writes them into `trace_messages` of its results."""
+"""Messages in the format of `trace_messages` in results of the reference project."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROLES: Mapping[str, Role] = {"system": "system", "user": "user", "assistant": "
 
 
 def claims(entry: Entry) -> bool:
-    """Whether `entry` has what only this format has."""
+    """Return whether `entry` has something that only this format has."""
     calls = entry.get("tool_calls")
     if isinstance(calls, Sequence) and calls and isinstance(calls[0], Mapping):
         return "input" in calls[0]

@@ -1,4 +1,4 @@
-"""A trace as text, for judges and for people."""
+"""A trace as text, for judges and people."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
 
 
 def render_trace(trace: Recording, *, reasoning: bool = False) -> str:
-    """`trace` as text: a heading such as `[2] assistant` for each message, and below it the content.
+    """Return `trace` as text: a heading such as `[2] assistant` for each message, followed by its content.
 
-    Every line of content, whatever it holds and however its lines are broken, begins with `| `, and no heading does:
-    so nothing that was said can pass for the heading of another message. Calls of tools have headings of their own.
-    Thoughts outside the answer are left out unless `reasoning` is set. Raises `TraceFormatError`.
+    Every line of content, also after unusual line breaks, begins with `| `, and no heading does: so no content can look
+    like the heading of another message. Tool calls have headings of their own. Thoughts outside the answer are left out
+    unless `reasoning` is set. Raises `TraceFormatError`.
     """
     lines: list[str] = []
     for number, message in enumerate(convert_recording(trace), 1):
@@ -38,12 +38,12 @@ def render_trace(trace: Recording, *, reasoning: bool = False) -> str:
 
 
 def _content(text: str) -> str:
-    # splitlines knows more line breaks than \n, and so may whoever reads the text.
+    # splitlines knows more line breaks than \n, and so may the reader of the text.
     return "\n".join(CONTENT_MARK + line for line in text.splitlines())
 
 
 def _name(name: str | None) -> str:
-    """A tool's name, which a model wrote: quoted where it could break the heading."""
+    """Return a tool's name, which a model wrote: quoted if it could break the heading."""
     if not name:
         return "(unnamed)"
     return name if _PLAIN_NAME.fullmatch(name) else json.dumps(name)

@@ -1,4 +1,4 @@
-"""Whether a trace ends with an answer."""
+"""Check whether a trace ends with an answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TraceVerdict:
-    """Whether a trace is `valid`, with its `final` answer if so, else the `error`. It is true where it is valid."""
+    """Whether a trace is `valid`, with its `final` answer if so, else the `error`. It is true if the trace is valid."""
 
     valid: bool
     final: str | None = None
@@ -28,16 +28,16 @@ class TraceVerdict:
 
 
 def final_ai_message(trace: Recording) -> str | None:
-    """The answer of a trace: its last message, where that is an assistant message with text and no tool call.
+    """Return the answer of a trace: its last message, if that is an assistant message with text and no tool call.
 
-    None otherwise; an assistant message further up is never taken in its place. Raises `TraceFormatError` for a
-    recording that cannot be read.
+    Return None otherwise; an earlier assistant message is never used. Raises `TraceFormatError` for a recording that
+    cannot be read.
     """
     return _verdict(convert_recording(trace)).final
 
 
 def validate_trace(trace: Recording) -> TraceVerdict:
-    """Whether `trace` can be read and ends with an answer (see `final_ai_message`), and why not."""
+    """Return whether `trace` can be read and ends with an answer (see `final_ai_message`), or why not."""
     try:
         messages = convert_recording(trace)
     except TraceFormatError as error:
@@ -50,7 +50,7 @@ def _verdict(messages: Sequence[Message]) -> TraceVerdict:
         return TraceVerdict(False, error="the trace is empty")
     last = messages[-1]
     if last.role != "assistant":
-        return TraceVerdict(False, error=f"the trace ends on a {last.role} message, not on one of the assistant")
+        return TraceVerdict(False, error=f"the trace ends with a {last.role} message, not with an assistant message")
     if last.tool_calls:
         return TraceVerdict(False, error=f"the trace ends while the assistant calls {last.tool_calls[0].name}")
     if not last.content.strip():

@@ -1,4 +1,4 @@
-"""One turn of the assistant, collected from blocks, parts or items that stand one after the other."""
+"""One turn of the assistant, built from consecutive blocks, parts or items."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from karenina_core.models.ports import Message, ToolCall
 
 
 class TurnBuilder:
-    """What the assistant said, thought and called since something else was last said; `close` makes it a message."""
+    """The text, thoughts and calls of the assistant since its turn began; `close` makes them a message."""
 
     def __init__(self) -> None:
         self._clear()
@@ -20,26 +20,26 @@ class TurnBuilder:
         self._begun = False
 
     def begin(self) -> None:
-        """It is the assistant's turn, even if nothing follows: an empty message is one too."""
+        """Begin the assistant's turn, even if nothing follows: an empty message is a message too."""
         self._begun = True
 
-    def say(self, text: str, *, goes_on: bool = False) -> None:
-        """Take in text, on a new line unless it goes on where the last text stopped."""
+    def add_text(self, text: str, *, same_line: bool = False) -> None:
+        """Add text, on a new line unless `same_line` is set."""
         self._begun = True
-        self.text += ("" if goes_on or not self.text else "\n") + text
+        self.text += ("" if same_line or not self.text else "\n") + text
 
-    def think(self, thought: str) -> None:
-        """Take in what was thought outside the answer."""
+    def add_thought(self, thought: str) -> None:
+        """Add a thought outside the answer."""
         self._begun = True
         self._thoughts.append(thought)
 
-    def call(self, call: ToolCall) -> None:
-        """Take in a call of a tool."""
+    def add_call(self, call: ToolCall) -> None:
+        """Add a tool call."""
         self._begun = True
         self._calls.append(call)
 
     def close(self) -> Iterator[Message]:
-        """The message of the turn, if it was one; the next turn begins empty."""
+        """Yield the message of the turn, if one was begun, and clear the turn."""
         if self._begun:
             thoughts = "\n".join(thought for thought in self._thoughts if thought)
             yield Message.assistant(self.text, self._calls, thoughts or None)
