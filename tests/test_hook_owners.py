@@ -38,7 +38,7 @@ def test_each_distribution_specifies_what_it_opens() -> None:
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook.name)
 def test_every_hook_is_documented(hook: Hook) -> None:
-    assert hook.description.split()[0] in ("Offer", "Add", "Told")
+    assert hook.description.split()[0] in ("Offer", "Add", "Return", "Called")
     assert hook.description.endswith(".")
 
 
@@ -48,6 +48,6 @@ NAMED = {*STAGE_HOOKS, "karenina_adapters"}
 
 @pytest.mark.parametrize("name", [hook.name for hook in HOOKS if hook.name not in NAMED])
 def test_every_hook_is_called(name: str) -> None:
-    called = re.compile(rf'(\.(call|offers|each|implementations)\((\w+\.)?|\.hook\.|_tell\("){name}\b')
+    called = re.compile(rf'(\.(call|offers|each|implementations)\((\w+\.)?|\.hook\.|_notify\("){name}\b')
 
     assert any(called.search(text) for text in SOURCES), f"nothing calls {name}: remove it, or call it"

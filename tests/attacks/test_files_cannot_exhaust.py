@@ -203,7 +203,7 @@ TEXTS: dict[str, tuple[str, Use, str, str]] = {
     "two million empty rows": ("t.csv", imported, "question\n" + "\n" * 2_000_000, "more than 5,000,000 cells"),
     "ten million cells in a row": ("t.csv", imported, "question\n" + "," * 10_000_000, "more than 5,000,000 cells"),
     "a line of 70 MB": ("b.jsonl", shown, '{"question": "' + "a" * 70_000_000 + '"}', "longer than 64 MB"),
-    "zeros": ("b.jsonl", shown, "\0" * 1000, "no JSON"),
+    "zeros": ("b.jsonl", shown, "\0" * 1000, "JSON is not valid"),
 }
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_formats() -> Sequence[Format]:
-    """Return file formats of benchmarks; the suffix of a file selects its format.
+    """Offer file formats of benchmarks; the suffix of a file selects its format.
 
     `Benchmark.load`, `Benchmark.save` and every command that takes a benchmark use them like the built-in formats.
     """

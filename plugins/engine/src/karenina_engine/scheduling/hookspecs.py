@@ -87,7 +87,7 @@ def karenina_call_started(event: CallStarted) -> None:
 
 @hookspec
 def karenina_call_finished(event: CallStarted, made: CallOutcome) -> None:
-    """Told what became of the call and what it took; it has neither reply nor error where it was cut off."""
+    """Called when a call ends, with its reply or error and its usage; it has neither if it was cancelled."""
 
 
 def offered(plugins: Plugins) -> None:
