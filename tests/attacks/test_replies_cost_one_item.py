@@ -352,16 +352,14 @@ TOOLS: dict[str, Attack] = {
 }
 
 
-def test_a_tool_that_says_too_much_costs_its_item_alone(site: Site) -> None:
+def test_a_tool_that_says_too_much_fails_and_its_agent_goes_on(site: Site) -> None:
     """Attack: send a packed gigabyte, a body, an event or a nesting without an end as the result of a tool."""
     with hostile_server(TOOLS) as server:
         places = {"tools": f"{server.url}/mcp"}
         options = {"tools": {"call_timeout": 20}}
         done = run_against(site, server, "openai", mcp_urls_dict=places, mcp_server_options=options)
     assert done.code == 0, done.errors
-    outcomes = done.outcomes()
-    assert {outcome for id, outcome in outcomes.items() if id.startswith("good")} == {"correct"}
-    assert set(outcomes.values()) <= {"correct", "model_error"}
+    assert set(done.outcomes().values()) == {"correct"}
     assert "Traceback" not in done.errors
     assert done.megabytes < MEGABYTES_OF_MEMORY
 

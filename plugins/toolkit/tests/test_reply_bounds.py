@@ -160,3 +160,23 @@ def test_a_reply_without_a_read_after_the_request_is_refused() -> None:
             await exchange(read=False)
 
     asyncio.run(conversation())
+
+
+def test_the_error_of_a_body_is_reported_and_raised() -> None:
+    """Some libraries only log what is raised while they read a body."""
+    seen: list[Exception] = []
+    hook = make_bounding_hook(object, WHERE, ReplyBounds(10), on_error=seen.append)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"x" * 11
+
+    async def read() -> None:
+        response = Response(Connection())
+        response.stream = pieces()
+        response.extensions = {}
+        await hook(response)
+        with pytest.raises(ReplyTooLarge) as caught:
+            _ = [piece async for piece in response.stream]
+        assert seen == [caught.value]
+
+    asyncio.run(read())

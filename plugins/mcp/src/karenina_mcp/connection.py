@@ -81,7 +81,11 @@ class Connection:
             raise PortError(self._why_not(error), category=ErrorCategory.CONNECTION) from None
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Return what the server's tool says, as text. Raises `ToolError`, and `PortError` if two servers ended."""
+        """Return what the server's tool says, as text.
+
+        Raises `ToolError`, also for a result of a remote server that exceeds its bounds, and `PortError` if two servers
+        ended.
+        """
         try:
             return await self._call_once(tool, arguments)
         except _ServerGone:
@@ -89,6 +93,8 @@ class Connection:
                 try:
                     return await self._call_once(tool, arguments)
                 except _ServerGone as gone:
+                    if gone.stopped and self.server.is_remote:  # the server itself goes on
+                        raise ToolError(str(gone)) from None
                     said = f"the tool {tool!r} was called twice in vain: {gone}"
                     raise PortError(said, category=ErrorCategory.CONNECTION) from None
 
@@ -159,7 +165,7 @@ class Connection:
             words = link.output.last_words()
             went = f"was disconnected, because {link.output.stopped}" if link.output.stopped else "went away"
             said = f"{self.server} {went} before it answered" + (f"; it wrote: {words}" if words else "")
-            return _ServerGone(self._without_secrets(said))
+            return _ServerGone(self._without_secrets(said), stopped=link.output.stopped is not None)
         else:
             said = f"{self.server}: {_words(error)}"
         return ToolError(self._without_secrets(said))
@@ -171,7 +177,14 @@ class Connection:
 
 
 class _ServerGone(Exception):
-    """A call that the server did not answer because it ended, or that no server could be started for."""
+    """A call that the server did not answer because it ended, or that no server could be started for.
+
+    `stopped` says that it was disconnected because of what it sent.
+    """
+
+    def __init__(self, message: str, *, stopped: bool = False) -> None:
+        super().__init__(message)
+        self.stopped = stopped
 
 
 class _CannotConnect(Exception):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mcp.client import Transport
 
     from karenina_mcp.settings import Server
-    from karenina_toolkit.reply_bounds import ReplyBounds
+    from karenina_toolkit.reply_bounds import BrokenReply, ReplyBounds, ReplyTooLarge
 
 USUAL_VARIABLES: Final = (
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
@@ -30,7 +30,7 @@ USUAL_VARIABLES: Final = (
 def transport(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Transport:
     """Return the way to a server. What a process writes beside its messages goes to `output`."""
     if server.is_remote:
-        return _over_http(server, bounds)
+        return _over_http(server, output, bounds)
     command = server.command()
     environment = {name: os.environ[name] for name in USUAL_VARIABLES if name in os.environ}
     if workspace is not None and "-m" in command[1:]:
@@ -39,13 +39,17 @@ def transport(server: Server, workspace: Path | None, output: Output, bounds: Re
 
 
 @asynccontextmanager
-async def _over_http(server: Server, bounds: ReplyBounds) -> AsyncIterator[Any]:
-    bound = make_bounding_hook(httpx2.AsyncByteStream, str(server), bounds, by_event=True)
+async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> AsyncIterator[Any]:
+    def note(error: BrokenReply | ReplyTooLarge) -> None:
+        output.stopped = str(error)  # the library only says that the connection was closed
+
+    bound = make_bounding_hook(httpx2.AsyncByteStream, "it", bounds, by_event=True, on_error=note)
     headers = {"Accept-Encoding": ACCEPTED_ENCODINGS, **server.headers()}
     longest = max(server.options.start_timeout, server.options.call_timeout)
     seconds = httpx2.Timeout(server.options.start_timeout, read=longest + 5)
     async with (
         httpx2.AsyncClient(headers=headers, timeout=seconds, event_hooks={"response": [bound]}) as client,
-        streamable_http_client(server.url(), http_client=client) as streams,
+        # The client bounds events already, as the user wants it; the library's own bound is 1 MB.
+        streamable_http_client(server.url(), http_client=client, max_sse_event_size=None) as streams,
     ):
         yield streams

@@ -104,24 +104,41 @@ class _Stream(Protocol):
 
 
 class _BoundedStream:
-    def __init__(self, stream: _Stream, pieces: AsyncIterator[bytes]) -> None:
+    def __init__(self, stream: _Stream, pieces: AsyncIterator[bytes], on_error: OnError | None) -> None:
         self._stream = stream
         self._pieces = pieces
+        self._on_error = on_error
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._pieces
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for piece in self._pieces:
+                yield piece
+        except (BrokenReply, ReplyTooLarge) as error:
+            if self._on_error is not None:
+                self._on_error(error)
+            raise
 
     async def aclose(self) -> None:
         await self._stream.aclose()
 
 
+OnError = Callable[[BrokenReply | ReplyTooLarge], None]
+"""Called with the error of a body that exceeds its bounds or cannot be unpacked, before it is raised."""
+
+
 def make_bounding_hook(
-    stream_type: type[object], where: str, bounds: ReplyBounds, *, by_event: bool = False
+    stream_type: type[object],
+    where: str,
+    bounds: ReplyBounds,
+    *,
+    by_event: bool = False,
+    on_error: OnError | None = None,
 ) -> Callable[[Any], Awaitable[None]]:
     """Return a response hook for a client of the httpx family, which bounds and decompresses the bodies.
 
     `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` in `Accept-Encoding`.
-    With `by_event`, the bounds of an event stream apply to each event.
+    With `by_event`, the bounds of an event stream apply to each event. `on_error` is for libraries that do not raise
+    the error of a body where their caller can see it.
     """
     kind = cast("type[_BoundedStream]", type("BoundedStream", (_BoundedStream, stream_type), {}))
 
@@ -130,7 +147,7 @@ def make_bounding_hook(
         encoding = response.headers.pop("content-encoding", "")
         events = by_event and response.headers.get("content-type", "").startswith("text/event-stream")
         pieces = bound_body(response.stream, encoding, where, bounds, by_event=events)
-        response.stream = kind(response.stream, pieces)
+        response.stream = kind(response.stream, pieces, on_error)
 
     return bound
 
