@@ -147,6 +147,8 @@ class LocalParser:
     """
 
     def __init__(self, model: ModelConfig) -> None:
+        # A run sets 0 for the judges of every adapter. This is for a port that is used without a run: llama.cpp would
+        # sample at a temperature of its own.
         cold = model if model.temperature is not None else model.model_copy(update={"temperature": 0.0})
         self._local: ServerClient[OpenAIParser] = ServerClient(cold, OpenAIParser)
 
