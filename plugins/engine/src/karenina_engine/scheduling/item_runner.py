@@ -1,4 +1,4 @@
-"""What does the work on answers in one process: their plans, the models' ports, and the way through the judges."""
+"""The runner of items in one process: it generates answers and lets each judge evaluate them."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("karenina")
 
-Done = Callable[[int, "VerificationResult"], Awaitable[None]]
-"""Told of a result, with the place of its judge among the judges of its answer."""
+OnResult = Callable[[int, "VerificationResult"], Awaitable[None]]
+"""Called with the index of the judge among the judges of its answer, and the result."""
 
 
 class ItemRunner:
-    """Gets answers and puts them before their judges, any number at once, in one event loop. It has an end: `aclose`.
+    """A runner that generates answers and lets judges evaluate them, any number at once, in one event loop.
 
-    A run has one; an executor that works in other processes makes one in each. `concurrency` are the places that this
-    one may take at the models' servers; `offline` says that no model may be called: the `reply_store` has all replies.
-    `observers` hear of what is done here. `planner` has the plans of these observers, if some were made before.
-    `ledger` counts the calls, and `budget` covers them.
+    A run has one; an executor that works in other processes makes one in each. `concurrency` limits the calls in flight
+    of this one; `offline` says that no model may be called, since the `reply_store` has all replies. `observers`
+    receive the events. `planner` holds the plans for these observers, if some were made before. `ledger` counts the
+    calls, and `budget` must cover them. `aclose` ends it.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ItemRunner:
         self.config = config
         self.planner = planner or Planner(config, plugins, observers)
         self._trust = trust
-        self._hub = PortFactory(
+        self._port_factory = PortFactory(
             plugins,
             core.request_timeout,
             policy or settings.retry_policy(),
@@ -78,30 +78,30 @@ class ItemRunner:
 
     @property
     def calls(self) -> CallRunner:
-        """The calls of models."""
-        return self._hub.calls
+        """The runner of model calls."""
+        return self._port_factory.calls
 
     @property
     def limits(self) -> ConcurrencyLimits:
-        """The places of the models' servers, as they are now."""
-        return self._hub.calls.limits
+        """The current concurrency limits of the models."""
+        return self._port_factory.calls.limits
 
     def model_identities(self) -> dict[tuple[str, str], list[bytes]]:
         """Return the identities of the configured models, as digests, by port and id."""
         core = self.config.core
-        return self._hub.identities((*core.answering_models, *core.parsing_models))
+        return self._port_factory.identities((*core.answering_models, *core.parsing_models))
 
-    async def answer(self, task: AnswerTask, judges: Sequence[int], done: Done) -> None:
-        """Get one answer and put it before these of its judges; `done` is told of each result as it comes.
+    async def answer(self, task: AnswerTask, judges: Sequence[int], on_result: OnResult) -> None:
+        """Generate one answer and let these of its judges evaluate it; `on_result` is called with each result.
 
-        An item that the budget of the run does not cover ends without a result.
+        An item that the budget of the run does not cover has no result.
         """
         try:
-            await self._answer(task, judges, done)
+            await self._answer(task, judges, on_result)
         except* OverBudget:
-            logger.debug("[%s] not run, or not before each judge: the budget is spent", task.question.id)
+            logger.debug("[%s] not run, or not by every judge: the budget is spent", task.question.id)
 
-    async def _answer(self, task: AnswerTask, judges: Sequence[int], done: Done) -> None:
+    async def _answer(self, task: AnswerTask, judges: Sequence[int], on_result: OnResult) -> None:
         pipeline = self.planner.pipeline(task.question)
         sources = pipeline.plan.source_folders(self.config, task.question)
         whole = self._item(task, None, sources)
@@ -113,7 +113,7 @@ class ItemRunner:
                     item = self._item(task, which, sources)
                     if self._observers.observes_items:
                         self._observers.item_started(ItemStarted(item))
-                    await done(which, await pipeline.judge(answer, item))
+                    await on_result(which, await pipeline.judge(answer, item))
 
                 async def judge_if_covered(which: int) -> None:
                     try:
@@ -131,14 +131,14 @@ class ItemRunner:
                 await pipeline.end(answer)
 
     def make_failed_result(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
-        """The result of an item that could not be worked on, and why; when the run goes on it is tried again."""
+        """Return the error result of an item that could not be run; a resumed run tries it again."""
         pipeline = self.planner.pipeline(task.question)
         sources = pipeline.plan.source_folders(self.config, task.question)
         return pipeline.failed(self._item(task, judge, sources), message)
 
     async def aclose(self) -> None:
         """Close all ports and tools."""
-        await self._hub.aclose()
+        await self._port_factory.aclose()
 
     def _item(self, task: AnswerTask, judge: int | None, sources: tuple[SourceFolder, ...]) -> Item:
         return Item(
@@ -147,7 +147,7 @@ class ItemRunner:
             parsing_model=task.judges[judge] if judge is not None else None,
             replicate=task.replicate,
             config=self.config,
-            ports=self._hub,
+            ports=self._port_factory,
             trust=self._trust,
             run_name=self.config.core.run_name,
             order=task.order,

@@ -1,4 +1,4 @@
-"""Processes that are forked from this one and have all that it has, to do the same work on many jobs, on all cores."""
+"""A pool of forked processes that share this process's memory and do the same work on many jobs, on all cores."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from typing import Any, Final, Generic, NoReturn, Self, TypeVar
 J = TypeVar("J")
 R = TypeVar("R")
 
-_AHEAD: Final = 2
-"""Jobs that a process has at a time, so that it need not wait for the next one."""
-_EARLY: Final = 4
-"""Results for each process that may be there before one that is wanted earlier."""
-_ROOM: Final = 1 << 20
-"""Bytes that fit into a pipe: a process goes on while its last result has not been taken."""
-_PATIENCE: Final = 2.0
-"""Seconds that a process has to end what it is doing."""
-_LOOKS: Final = 0.002
-_DEATH_OF_PARENT: Final = 1
-"""`PR_SET_PDEATHSIG` of Linux."""
+_QUEUED: Final = 2
+"""The jobs that a process has at a time, so that it does not wait for the next one."""
+_OUT_OF_ORDER: Final = 4
+"""The results for each process that may be finished before an earlier one."""
+_PIPE_BYTES: Final = 1 << 20
+"""The capacity of a pipe: a process goes on before its last result has been read."""
+_GRACE: Final = 2.0
+"""The seconds that a process has to finish its job when the pool is closed."""
+_POLL: Final = 0.002
+_PR_SET_PDEATHSIG: Final = 1
+"""The option of Linux's `prctl` that sets the signal sent when the parent dies."""
 
 Logged = list[tuple[int, str]]
-"""Levels and texts."""
+"""Log records as levels and texts."""
 
 logger = logging.getLogger("karenina")
 
 
 def can_fork() -> bool:
-    """Whether this process may be forked without harm: on Linux, while it has one thread.
+    """Return whether this process can be forked safely: on Linux, if it has a single thread.
 
-    Threads of libraries count too: what they hold would stay held for ever in the new process.
+    Threads of libraries count too: locks that they hold would never be released in the new process.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -52,20 +52,20 @@ def can_fork() -> bool:
     except OSError:
         return False
     if threads > 1:  # an HTTP client of an earlier run leaves one, for example
-        logger.debug("one core is used: this process has %d threads, which forked processes would not have", threads)
+        logger.debug("one core is used: this process has %d threads, so it cannot be forked safely", threads)
     return threads == 1
 
 
 def cores() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(slots=True)
 class WorkerState:
-    """What a process knows of its own. `logged` is what was logged during the job; it may be shortened.
+    """The state of a worker process. `logged` holds the log records of the current job; the job may remove some.
 
-    `ending` says that nobody waits for the job any more, so that it may end early, wherever that leaves nothing behind.
+    `ending` says that the result of the job is no longer needed, so that it may end early, if it leaves nothing behind.
     """
 
     logged: Logged = field(default_factory=list)
@@ -73,12 +73,12 @@ class WorkerState:
 
 
 Work = Callable[[WorkerState], Callable[[J], R]]
-"""Makes what does jobs, in a process of its own."""
+"""A factory that is called in each process and returns the function that does the jobs."""
 
 
 @dataclass(slots=True, eq=False)
 class _Process:
-    """A process, its pipes, and the numbers of the jobs that it has."""
+    """A worker process, its pipes, and the numbers of its jobs."""
 
     pid: int
     jobs: Connection[Any, Any]
@@ -87,27 +87,27 @@ class _Process:
 
 
 class ProcessPool(Generic[J, R]):
-    """So many processes, each a copy of this one, that do jobs until the `with` block ends; then they are gone.
+    """A pool of `count` processes, each a copy of this one, that do jobs until the `with` block ends.
 
-    `work` is called once in each of them, for what does the jobs there. Jobs are small, because they wait in a pipe;
-    what they are about is inherited. A job that raises, or of which a process dies, has no result: whoever gave it does
-    it here, and finds out why. What is logged during the others is logged here.
+    `work` is called once in each process and returns the function that does the jobs there. Jobs must be small, because
+    they wait in a pipe; their data is inherited. A job that raises, or whose process dies, has no result: the caller
+    does it in this process, where the error is visible. Log records of the other jobs are logged in this process.
 
-    To be made where `can_fork` says so. The processes end with this one, however it ends.
+    Create a pool only if `can_fork` returns true. The processes end with this one, however it ends.
     """
 
     def __init__(self, work: Work[J, R], count: int) -> None:
-        self._hands: list[_Process] = []
-        self._ended: list[_Process] = []
-        self._given: dict[int, J] = {}
-        self._brought: dict[int, tuple[R | None, Logged]] = {}
+        self._processes: list[_Process] = []
+        self._dead: list[_Process] = []
+        self._jobs_by_number: dict[int, J] = {}
+        self._finished: dict[int, tuple[R | None, Logged]] = {}
         self._next = self._last = 0
         sys.stdout.flush()
         sys.stderr.flush()
         try:
             for _ in range(count):
-                self._hands.append(self._forked(work))
-        except OSError as error:  # no room for another one: those that there are have to do
+                self._processes.append(self._fork_process(work))
+        except OSError as error:  # too many processes: the pool goes on with fewer
             logger.debug("a process could not be forked: %s", error)
         except BaseException:
             self.close()
@@ -122,118 +122,121 @@ class ProcessPool(Generic[J, R]):
         self.close()
 
     def close(self) -> None:
-        """End the processes. They may end what they are doing, where that does not take long."""
-        hands, self._hands = self._hands, []
-        ended, self._ended = self._ended, []
-        _end([*hands, *ended])
+        """End the processes. They may finish their current job if that does not take long."""
+        living, self._processes = self._processes, []
+        dead, self._dead = self._dead, []
+        _end_processes([*living, *dead])
 
     def results(self, jobs: Iterator[J]) -> Iterator[tuple[J, R | None]]:
-        """The jobs in their order, each with its result, or None where it has none."""
-        while self._give(jobs):
-            if self._hands:
-                for ready in wait([hand.results for hand in self._hands]):
-                    self._hear(ready)
+        """Yield the jobs in their order, each with its result, or with None if it has none."""
+        while self._distribute(jobs):
+            if self._processes:
+                for ready in wait([process.results for process in self._processes]):
+                    self._receive(ready)
             yield from self._in_order()
 
     async def aresults(self, jobs: Iterator[J]) -> AsyncGenerator[tuple[J, R | None]]:
-        """`results`, in an event loop that has other things to do meanwhile."""
-        loop, said = asyncio.get_running_loop(), asyncio.Event()
-        heard = {hand.results for hand in self._hands}
-        for one in heard:
-            loop.add_reader(one.fileno(), said.set)
-            os.set_blocking(one.fileno(), True)  # uvloop has made it the other way, and whole results are read
+        """Yield what `results` yields, without blocking the event loop."""
+        loop, readable = asyncio.get_running_loop(), asyncio.Event()
+        watched = {process.results for process in self._processes}
+        for one in watched:
+            loop.add_reader(one.fileno(), readable.set)
+            os.set_blocking(one.fileno(), True)  # uvloop made it non-blocking, and whole results are read
         try:
-            while self._give(jobs):
-                if self._hands:
-                    await said.wait()
-                    said.clear()
-                    for ready in wait([hand.results for hand in self._hands], timeout=0):
-                        self._hear(ready)
-                for one in heard - {hand.results for hand in self._hands}:
+            while self._distribute(jobs):
+                if self._processes:
+                    await readable.wait()
+                    readable.clear()
+                    for ready in wait([process.results for process in self._processes], timeout=0):
+                        self._receive(ready)
+                for one in watched - {process.results for process in self._processes}:
                     loop.remove_reader(one.fileno())
-                    heard.remove(one)
+                    watched.remove(one)
                 for found in self._in_order():
                     yield found
         finally:
-            for one in heard:
+            for one in watched:
                 if not one.closed:
                     loop.remove_reader(one.fileno())
 
-    def _give(self, jobs: Iterator[J]) -> bool:
-        """Hand out jobs to those who have too few; whether there is any that has not been returned."""
-        most = self._next + (_AHEAD + _EARLY) * max(1, len(self._hands))
-        for hand in sorted(self._hands, key=lambda one: len(one.numbers)):
-            while len(hand.numbers) < _AHEAD and self._last < most:
-                number = self._take(jobs)
+    def _distribute(self, jobs: Iterator[J]) -> bool:
+        """Send jobs to the processes that have too few; return whether any job has not been yielded."""
+        most = self._next + (_QUEUED + _OUT_OF_ORDER) * max(1, len(self._processes))
+        for process in sorted(self._processes, key=lambda one: len(one.numbers)):
+            while len(process.numbers) < _QUEUED and self._last < most:
+                number = self._next_job(jobs)
                 if number is None:
                     break
-                hand.numbers.append(number)
-                with contextlib.suppress(OSError):  # that it has died is heard from its other pipe
-                    hand.jobs.send(self._given[number])
-        if not self._hands and not self._given:
-            number = self._take(jobs)
+                process.numbers.append(number)
+                with contextlib.suppress(OSError):  # its death is noticed at its other pipe
+                    process.jobs.send(self._jobs_by_number[number])
+        if not self._processes and not self._jobs_by_number:
+            number = self._next_job(jobs)
             if number is not None:
-                self._brought[number] = None, []
-        return bool(self._given)
+                self._finished[number] = None, []
+        return bool(self._jobs_by_number)
 
-    def _take(self, jobs: Iterator[J]) -> int | None:
+    def _next_job(self, jobs: Iterator[J]) -> int | None:
         for job in jobs:
-            self._given[self._last] = job
+            self._jobs_by_number[self._last] = job
             self._last += 1
             return self._last - 1
         return None
 
-    def _hear(self, ready: Any) -> None:
-        hand = next(one for one in self._hands if one.results is ready)
+    def _receive(self, ready: Any) -> None:
+        process = next(one for one in self._processes if one.results is ready)
         try:
-            self._brought[hand.numbers[0]] = hand.results.recv()
-            hand.numbers.popleft()
+            self._finished[process.numbers[0]] = process.results.recv()
+            process.numbers.popleft()
         except (EOFError, OSError):
-            logger.warning("a process that helped has died; what it was working on is done here")
-            self._hands.remove(hand)
-            self._ended.append(hand)
-            self._brought.update((number, (None, [])) for number in hand.numbers)
+            logger.warning("a worker process died; its work is done in the main process")
+            self._processes.remove(process)
+            self._dead.append(process)
+            self._finished.update((number, (None, [])) for number in process.numbers)
 
     def _in_order(self) -> Iterator[tuple[J, R | None]]:
-        while self._next in self._brought:
+        while self._next in self._finished:
             number = self._next
             self._next += 1
-            found, logged = self._brought.pop(number)
+            found, logged = self._finished.pop(number)
             for level, text in logged:
                 logger.log(level, "%s", text)
-            yield self._given.pop(number), found
+            yield self._jobs_by_number.pop(number), found
 
-    def _forked(self, work: Work[J, R]) -> _Process:
-        given, jobs = Pipe(duplex=False)
-        results, brought = Pipe(duplex=False)
-        _widen(brought)
+    def _fork_process(self, work: Work[J, R]) -> _Process:
+        jobs_in, jobs = Pipe(duplex=False)
+        results, results_out = Pipe(duplex=False)
+        _enlarge(results_out)
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            for other in (*self._hands, _Process(0, jobs, results)):  # else they would not end with their parent
+            for other in (
+                *self._processes,
+                _Process(0, jobs, results),
+            ):  # otherwise they would stay open when the parent ends
                 other.jobs.close()
                 other.results.close()
-            _live(parent, work, given, brought)
-        given.close()
-        brought.close()
+            _run_process(parent, work, jobs_in, results_out)
+        jobs_in.close()
+        results_out.close()
         return _Process(pid, jobs, results)
 
 
-def _end(hands: Sequence[_Process]) -> None:
-    for hand in hands:
-        _send(hand.pid, signal.SIGTERM)
-        hand.jobs.close()
-        hand.results.close()
-    late = time.monotonic() + _PATIENCE
-    left = [hand.pid for hand in hands]
+def _end_processes(processes: Sequence[_Process]) -> None:
+    for process in processes:
+        _kill(process.pid, signal.SIGTERM)
+        process.jobs.close()
+        process.results.close()
+    deadline = time.monotonic() + _GRACE
+    left = [process.pid for process in processes]
     while left := [pid for pid in left if not _has_ended(pid)]:
-        if time.monotonic() >= late:
+        if time.monotonic() >= deadline:
             for pid in left:
-                _send(pid, signal.SIGKILL)
-        time.sleep(_LOOKS)
+                _kill(pid, signal.SIGKILL)
+        time.sleep(_POLL)
 
 
-def _send(pid: int, number: signal.Signals) -> None:
+def _kill(pid: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
 
@@ -245,38 +248,40 @@ def _has_ended(pid: int) -> bool:
         return True
 
 
-def _widen(pipe: Connection[Any, Any]) -> None:
+def _enlarge(pipe: Connection[Any, Any]) -> None:
     import fcntl
 
     with contextlib.suppress(OSError):  # the system may allow less
-        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _ROOM)
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
-def _live(parent: int, work: Work[Any, Any], jobs: Connection[Any, Any], results: Connection[Any, Any]) -> NoReturn:
-    """The life of a process: it never returns into what its parent was doing."""
+def _run_process(
+    parent: int, work: Work[Any, Any], jobs: Connection[Any, Any], results: Connection[Any, Any]
+) -> NoReturn:
+    """Do jobs until the pool closes, then exit; never return into the code of the parent."""
     try:
-        apart = WorkerState()
-        _set_apart(parent, apart)
-        logger.handlers, logger.propagate = [_Gathering(apart.logged)], False
+        state = WorkerState()
+        _detach(parent, state)
+        logger.handlers, logger.propagate = [_LogCollector(state.logged)], False
         do: Callable[[Any], Any] | None = None
         while True:
             job = jobs.recv()
-            apart.logged.clear()
+            state.logged.clear()
             try:
-                do = do or work(apart)
+                do = do or work(state)
                 found = do(job)
             except Exception:
                 results.send((None, []))
             else:
-                results.send((found, apart.logged))
-    except BaseException:  # noqa: S110 - there is nobody to tell: its parent has ended, or hears that it has
+                results.send((found, state.logged))
+    except BaseException:  # noqa: S110 - the parent has ended, or notices that this process has
         pass
     finally:
         os._exit(0)
 
 
-class _Gathering(logging.Handler):
-    """Keeps what is logged."""
+class _LogCollector(logging.Handler):
+    """A handler that collects log records."""
 
     def __init__(self, logged: Logged) -> None:
         super().__init__()
@@ -286,17 +291,17 @@ class _Gathering(logging.Handler):
         self._logged.append((record.levelno, self.format(record)))
 
 
-def _set_apart(parent: int, apart: WorkerState) -> None:
-    """Take from a new process what belongs to its parent: signals, and the garbage that the parent would collect."""
+def _detach(parent: int, state: WorkerState) -> None:
+    """Detach a new process from its parent: signals, and the garbage that the parent would collect."""
     import ctypes
 
     def end(_number: int, _frame: object) -> None:
-        apart.ending = True
+        state.ending = True
 
     signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and says when to end
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent receives it too, and ends this process
     signal.signal(signal.SIGTERM, end)
-    ctypes.CDLL(None).prctl(_DEATH_OF_PARENT, signal.SIGKILL)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)
     gc.freeze()

@@ -1,6 +1,6 @@
-"""Find the restricted values that a benchmark sets, and refuse those that the user has not trusted.
+"""The check for restricted values that a benchmark sets: those that the user has not trusted are refused.
 
-A benchmark is data, whoever wrote it (see `karenina_core.models.from_files`). Its restricted values take effect only if
+A benchmark is untrusted data (see `karenina_core.models.from_files`). Its restricted values take effect only if
 the user trusts exactly these values in exactly this file, trusts everything for one run, or gives the value again.
 """
 
@@ -42,9 +42,9 @@ _SHOWN: Final = 300  # characters of a value in an error; `karenina trust` shows
 class RestrictedValue:
     """One restricted value of a file.
 
-    `name` says what it sets, `value` is its JSON, `shown` the same without secrets, and `meaning` describes what it
-    sets in words. `setting` is the configuration name through which it acts (None: it always does); a value that
-    `yields` acts if that name has no value. `places` are the questions that have it.
+    `name` is what it sets, `value` its JSON, `shown` the same without secrets, and `meaning` a description of what it
+    sets. `setting` is the configuration name through which it takes effect (None: it always does); a value that
+    `yields` takes effect only if that name has no value. `places` are the ids of the questions that have it.
     """
 
     name: str
@@ -56,7 +56,7 @@ class RestrictedValue:
     places: tuple[str, ...] = ()
 
     def in_words(self, most: int | None = None) -> str:
-        """Return one line that says what is set to what, and where; the value cut after `most` characters."""
+        """Return one line with the name, the value (cut after `most` characters) and the questions."""
         cut = most is not None and len(self.shown) > most
         value = f"{self.shown[:most]}... ({len(self.shown):,} characters)" if cut else self.shown
         where = f", in {', '.join(self.places[:3])}" if self.places else ""
@@ -66,7 +66,7 @@ class RestrictedValue:
 
 
 class RestrictedValues(ConfigError):
-    """Values of a benchmark's file that take effect only with the user's trust. Nothing was opened, started or sent."""
+    """The error for values of a benchmark that need the user's trust. Nothing was opened, started or sent."""
 
     def __init__(self, file: Path | None, values: Sequence[RestrictedValue]) -> None:
         named = f"karenina trust {file}" if file is not None else 'trust="all" in Python'
@@ -75,8 +75,8 @@ class RestrictedValues(ConfigError):
         super().__init__(
             [
                 f"{source} sets values that can start programs, choose where requests and keys go, name files, choose "
-                f"plugins, or change what is paid. They need your trust:\n{lines}\nNothing was started, opened or "
-                f"sent. If they are what you want: `{named}` stores your trust in exactly these values; --trust-all "
+                f"plugins, or change prices. They need your trust:\n{lines}\nNothing was started, opened or "
+                f"sent. If you want these values: `{named}` stores your trust in exactly them; --trust-all "
                 "trusts the whole file, with its code, for this run; or give the value yourself (-a, -j, -c, --set)."
             ]
         )
@@ -112,7 +112,7 @@ def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
 
 
 def _takes_effect(value: RestrictedValue, config: VerificationConfig) -> bool:
-    """Return whether the value takes effect: not if the user's own configuration has replaced it."""
+    """Return whether the value takes effect: it does not if the user's own configuration replaces it."""
     if value.setting is None:
         return True
     return value.setting in config.benchmark_names or (value.yields and config.setting(value.setting) is None)
@@ -129,8 +129,8 @@ def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> None:
 
 
 def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
-    """Return the paths of `questions_from` that lead out of the file's folder, links resolved."""
-    meaning = "The file is read, and what is in it becomes questions"
+    """Return the paths of `questions_from` that lead out of the file's folder, with links resolved."""
+    meaning = "The file is read, and its content becomes questions"
     return [
         RestrictedValue("questions_from.file", _json(name), _json(name), meaning)
         for name in dict.fromkeys(names)
@@ -139,7 +139,7 @@ def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
 
 
 def names_and_values(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]:
-    """Return what trust is given to: names and values, without the places."""
+    """Return the names and values that trust is stored for."""
     return [(one.name, one.value) for one in values]
 
 
@@ -161,7 +161,7 @@ def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
 
 
 class _Finder:
-    """Collects restricted values; equal ones of several questions are one."""
+    """A collector of restricted values; equal values of several questions are merged."""
 
     def __init__(self, folder: Path) -> None:
         self.found: dict[tuple[str, str], RestrictedValue] = {}
@@ -172,7 +172,7 @@ class _Finder:
         self._primitives = _restricting_primitives()
 
     def config(self, values: Mapping[str, Any]) -> None:
-        """Look at the `config` section of a file."""
+        """Check the `config` section of a file."""
         for name, value in values.items():
             setting = self._slots.get(name)
             if setting is None:
@@ -185,23 +185,23 @@ class _Finder:
                 self._add(f"config.{name}", value, setting.meaning, name, ())
 
     def root(self, root: str) -> None:
-        """Look at the workspace root of a file."""
+        """Check the workspace root of a file."""
         following = [setting for setting in self._slots.values() if setting.follows == "workspace_root"]
         if following and not stays_below(self._folder, root):
-            made = RestrictedValue(
+            restricted = RestrictedValue(
                 "workspace_root", _json(root), _json(root), following[0].meaning, following[0].name, yields=True
             )
-            self.found[(made.name, made.value)] = made
+            self.found[(restricted.name, restricted.value)] = restricted
 
     def rubric(self, rubric: Rubric | None, places: tuple[str, ...]) -> None:
-        """Look at the parameters of traits."""
+        """Check the parameters of traits."""
         for trait in rubric.traits if rubric is not None else ():
             self._fields(trait, f"trait {trait.name!r}", places)
             for name, value in trait.extra.items() if isinstance(trait, LLMRubricTrait) else ():
                 self._trait_extra(name, value, f"trait {trait.name!r}, {name}", places)
 
     def _trait_extra(self, name: str, value: object, where: str, places: tuple[str, ...]) -> None:
-        """Look at one value of the `extra` of a trait: one that no installed plugin owns is restricted."""
+        """Check one value of the `extra` of a trait: a value that no installed plugin owns is restricted."""
         kind = self._trait_fields.get(name)
         mark = mark_of(kind, name) if kind is not None else None
         info = kind.model_fields[name] if kind is not None else None
@@ -210,7 +210,7 @@ class _Finder:
             self._add(where, value, (info.description if info is not None else None) or "", None, places)
 
     def template(self, question: Question) -> None:
-        """Look at the parameters of the primitives in a template's source. Code needs trust of its own."""
+        """Check the parameters of the primitives in a template's source. Code is trusted separately."""
         source = question.answer_template
         if question.answer_class is not None or source is None or not self._primitives:
             return
@@ -260,7 +260,7 @@ class _Finder:
         for name, value in values.items():
             info = kind.model_fields.get(name) if kind is not None else None
             if kind is not None and info is None and spec is not None and spec.extra is not None:
-                continue  # the adapter refuses a name that it does not know
+                continue  # the adapter refuses an unknown name
             mark = mark_of(kind, name) if kind is not None else None
             default = (
                 info.get_default(call_default_factory=True) if info is not None and not info.is_required() else None
@@ -277,7 +277,7 @@ class _Finder:
             return None
 
     def _is_free(self, mark: FromFiles, value: object, default: object) -> bool:
-        """Return whether a file may set `value`; the default changes nothing, and None and empty values neither."""
+        """Return whether a file may set `value`; defaults, None and empty values change nothing and are free."""
         if mark == "any" or value is None or value == {} or value == [] or _json(value) == _json(default):
             return True
         if mark == "below":
@@ -296,16 +296,16 @@ class _Finder:
     ) -> None:
         text = _json(value.get_secret_value() if isinstance(value, SecretStr) else value)
         shown = _HIDDEN if secret else _json(_without_secrets(value))
-        made = RestrictedValue(name, text, shown, meaning, setting, places=places)
-        known = self.found.get((made.name, made.value))
+        restricted = RestrictedValue(name, text, shown, meaning, setting, places=places)
+        known = self.found.get((restricted.name, restricted.value))
         if known is None:
-            self.found[(made.name, made.value)] = made
+            self.found[(restricted.name, restricted.value)] = restricted
         elif places and places[0] not in known.places:
-            self.found[(made.name, made.value)] = replace(known, places=(*known.places, *places))
+            self.found[(restricted.name, restricted.value)] = replace(known, places=(*known.places, *places))
 
 
 def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> frozenset[str]:
-    """Return the fields that the adapter restricts for this model; none for a model that is not valid anyway."""
+    """Return the fields that the adapter restricts for this model; none for an invalid model."""
     if spec is None or spec.restricts is None:
         return frozenset()
     try:
@@ -319,13 +319,13 @@ def _restricting_primitives() -> frozenset[str]:
 
 
 def _trait_fields() -> dict[str, type[BaseModel]]:
-    """Return the fields of traits that installed plugins own, each with the model that declares it."""
+    """Return the trait fields that installed plugins own, each with the settings model that declares it."""
     models = (one.stage.trait_settings for one in registered_stages(plugin_room.active_plugins()))
     return {name: model for model in models if model is not None for name in model.model_fields}
 
 
 def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
-    """Return the questions that may hold a restricted value; of a streamed file only those whose line may."""
+    """Return the questions that can hold a restricted value; of a streamed file, only those whose line can."""
     kinds = {*trait_kinds().values(), *_trait_fields().values()}
     fields = {"extra", *owned_trait_fields() - _trait_fields().keys()}
     fields.update(name for kind in kinds for name in restricted_fields(kind))
@@ -337,7 +337,7 @@ def _json(value: object) -> str:
 
 
 def _without_secrets(value: object) -> object:
-    """Return a value as it is printed: headers and parameters that name no variable may be secrets of the file."""
+    """Return a value for printing; headers and parameters that name no variable are hidden, as they can be secrets."""
     if not isinstance(value, Mapping):
         return value
     return {

@@ -1,4 +1,4 @@
-"""A run that is carried out: a bounded number of answers is under way, and results are yielded as they end."""
+"""The session of a run: a bounded number of answers is in progress, and results are yielded as items end."""
 
 from __future__ import annotations
 
@@ -31,37 +31,37 @@ if TYPE_CHECKING:
     from karenina_engine.scheduling.prepared_run import PreparedRun
 
 StopListener = Callable[[float], None]
-"""Called when a run is stopped, with the seconds for which calls under way may go on."""
+"""Called when a run is stopped, with the seconds that calls in flight may take to end."""
 
-MOST_ANSWERS = 512
-"""How many answers are under way at once at the most, whatever the models allow."""
-_MOST_READY = 128  # results that wait for whoever takes them, before those who bring more have to wait
-_LAST_STEPS = 0.05  # seconds from the last reply to the result, where nothing else is asked
+MAX_ANSWERS = 512
+"""The most answers in progress at once, whatever the models allow."""
+_MAX_WAITING = 128  # results that wait for the consumer before their producers have to wait
+_LAST_STEPS = 0.05  # seconds from the last reply to the result, if no other call follows
 
 logger = logging.getLogger("karenina")
 
 
 class PrecomputedPart(Protocol):
-    """The part of a run that is computed elsewhere, before the run does the rest."""
+    """The part of a run whose results other processes compute before the run does the rest."""
 
     def results(self) -> AsyncGenerator[IndexedResult]:
         """Yield the results of this part. Raises `JournalError` if one cannot be stored."""
 
     def remaining_tasks(self) -> Iterator[AnswerTask]:
-        """Return the answers that remain for the run."""
+        """Yield the answers that remain for the run."""
 
 
 class SupportsExecute(Protocol):
-    """What works through a run: a `karenina_engine.scheduling.executor.Executor`."""
+    """The part of a `karenina_engine.scheduling.executor.Executor` that a session calls."""
 
     def execute(self, run: RunSession) -> AsyncGenerator[IndexedResult]:
-        """Yield every item's result with its place in the matrix."""
+        """Yield the result of every item with its index in the matrix."""
 
 
 class RunSession:
-    """The state of a run that is carried out: its calls, results, costs, and whether it was stopped.
+    """The state of a run in progress: its calls, results and costs, and whether it was stopped.
 
-    `executor` works through it; without one, this process does. `journal` stores replies and results, unless `replies`
+    `executor` runs the items; without one, this process does. `journal` stores replies and results, unless `replies`
     and `results` are given in its place. `command` is what the journal stores of how the run was started.
     """
 
@@ -101,9 +101,9 @@ class RunSession:
         )
         self._outcomes = OutcomeTally()
         self._computed: PrecomputedPart | None = None
-        self._crew: WorkerPool[AnswerTask] | None = None
+        self._pool: WorkerPool[AnswerTask] | None = None
         self._stopped: str | None = None
-        self._told_to_stop = False  # by `stop`: a budget that is spent lets what is under way go on
+        self._stop_requested = False  # by `stop`; when the budget is spent, items in progress go on
         self._stop_listeners: list[StopListener] = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -113,73 +113,72 @@ class RunSession:
 
     @property
     def tally(self) -> CallCounts:
-        """The calls that the run has made so far, and those that were spared."""
+        """The calls that the run has made so far, and those whose replies the journal had."""
         return self.runner.calls.tally
 
     def __len__(self) -> int:
-        """How many items the run has."""
+        """Return the number of items of the run."""
         return len(self.prepared.matrix)
 
     @property
     def limits(self) -> ConcurrencyLimits:
-        """The places of the models' servers, as they are now."""
+        """The current concurrency limits of the models."""
         return self.runner.limits
 
     @property
     def stopped(self) -> str | None:
-        """Why the run was stopped before its end, as one says it, or None."""
+        """The reason why the run was stopped before its end, as the end of a sentence with "because", or None."""
         return self._stopped
 
     @property
     def outcomes(self) -> OutcomeTally:
-        """The count of the results so far."""
+        """The counts of the results so far."""
         return self._outcomes
 
     def stop(self, why: str, *, grace: float = 0.0) -> None:
-        """Stop the run: its stream ends early, and every result that it brought stays as it is.
+        """Stop the run: its stream ends early, and every result that it has yielded stays valid.
 
-        No further call begins. Calls under way may end for `grace` seconds, so that their replies are kept. To be
-        called in the event loop of the run; from elsewhere through `loop.call_soon_threadsafe`. A second call ends
-        the grace.
+        No further call begins. Calls in flight may take `grace` seconds to end, so that their replies are stored. Call
+        this in the event loop of the run (`stop_soon` from elsewhere). A second call ends the grace period.
         """
-        crew = self._crew
-        again, self._told_to_stop = self._told_to_stop, True
+        pool = self._pool
+        again, self._stop_requested = self._stop_requested, True
         self._stopped = self._stopped or why
         self.limits.close()
         for listener in tuple(self._stop_listeners):
             listener(0.0 if again else grace)
-        if crew is None:
+        if pool is None:
             return
-        crew.close()
+        pool.close()
         if again or not grace:
-            crew.cancel()
+            pool.cancel()
             return
         loop = asyncio.get_running_loop()
         end = loop.time() + grace
 
         def look() -> None:
             if self.runner.calls.in_flight == 0 or loop.time() >= end:
-                loop.call_later(_LAST_STEPS, crew.cancel)
+                loop.call_later(_LAST_STEPS, pool.cancel)
             else:
                 loop.call_later(_LAST_STEPS, look)
 
         look()
 
     def add_stop_listener(self, listener: StopListener) -> None:
-        """Have `stop` call `listener` in the event loop, with the seconds for which calls under way may go on."""
+        """Let `stop` call `listener` in the event loop, with the seconds that calls in flight may take to end."""
         self._stop_listeners.append(listener)
 
     def remove_stop_listener(self, listener: StopListener) -> None:
-        """Undo `add_stop_listener`."""
+        """Remove a listener that `add_stop_listener` added."""
         self._stop_listeners.remove(listener)
 
     @property
     def running(self) -> bool:
-        """Whether results are coming."""
+        """Whether the run is executing."""
         return self._loop is not None
 
     def stop_soon(self, why: str, *, grace: float = 0.0, then: Callable[[], None] = lambda: None) -> None:
-        """`stop`, from a handler of signals or another thread; `then` is called in the event loop afterwards."""
+        """Stop the run from a signal handler or another thread; `then` is called in the event loop afterwards."""
 
         def stop() -> None:
             self.stop(why, grace=grace)
@@ -191,10 +190,10 @@ class RunSession:
             self._loop.call_soon_threadsafe(stop)
 
     async def results(self) -> AsyncGenerator[VerificationResult]:
-        """Every item's result, in the order in which they end. Leaving the loop early stops the run cleanly.
+        """Yield the result of every item, in the order in which they end. Leaving the loop early stops the run cleanly.
 
-        With a journal it is in the file before it comes out here, and items that have one there come without running.
-        Raises `JournalError` where the journal can no longer be written.
+        With a journal, each result is stored before it is yielded, and stored results are yielded without running
+        their items. Raises `JournalError` if the journal can no longer be written.
         """
         async with aclosing(self.indexed_results()) as results:
             async for indexed in results:
@@ -232,7 +231,7 @@ class RunSession:
                     len(self),
                     self._stopped,
                     len(self) - len(outcomes),
-                    "; the same run with the same journal goes on with them" if keeps_replies else "",
+                    "; the same command with the same journal resumes with them" if keeps_replies else "",
                 )
             finished = RunFinished(outcomes.summary(), time.monotonic() - began, interrupted, self._stopped)
             self.prepared.observers.run_finished(finished)
@@ -242,7 +241,7 @@ class RunSession:
     async def _stream(self) -> AsyncGenerator[IndexedResult]:
         limit, clock = self.prepared.config.section(EngineSettings).run_timeout, None
         if limit is not None:
-            late = f"its time is over (run_timeout = {limit:g} s)"
+            late = f"its time limit is over (run_timeout = {limit:g} s)"
             clock = asyncio.get_running_loop().call_later(limit, self.stop, late)
         self._loop = asyncio.get_running_loop()
         try:
@@ -257,21 +256,21 @@ class RunSession:
                 clock.cancel()
 
     async def execute_locally(self) -> AsyncGenerator[IndexedResult]:
-        """The results, worked out in this process and event loop."""
+        """Run the items in this process and event loop, and yield their results."""
         core, limits, computed = self.prepared.config.core, self.limits, self._computed
         if self.journal is not None:
             self.journal.answering = self.runner.calls.answering
         limits.prepare((*core.answering_models, *core.parsing_models))
         ready: asyncio.Queue[IndexedResult | None] = asyncio.Queue()  # None comes after the last result
-        room = asyncio.Semaphore(_MOST_READY)  # a bounded queue would have no room for that None
+        room = asyncio.Semaphore(_MAX_WAITING)  # a bounded queue could be full when that None comes
 
-        async def bring(placed: IndexedResult) -> None:
+        async def enqueue(placed: IndexedResult) -> None:
             await room.acquire()
             ready.put_nowait(placed)
 
-        def wanted() -> int:
-            could = limits.capacity()  # and some more, since answers also compute and wait for the journal
-            return min(could + max(2, could // 2), MOST_ANSWERS)
+        def target_size() -> int:
+            could = limits.capacity()  # and some more, since items also compute and wait for the journal
+            return min(could + max(2, could // 2), MAX_ANSWERS)
 
         if computed is not None:
             async with aclosing(computed.results()) as results:
@@ -280,41 +279,41 @@ class RunSession:
             if self._stopped is not None:
                 return
         tasks = iter(self.prepared.matrix) if computed is None else computed.remaining_tasks()
-        crew = self._crew = WorkerPool(
-            tasks, lambda task: self._answer(task, bring), wanted, lambda: ready.put_nowait(None)
+        pool = self._pool = WorkerPool(
+            tasks, lambda task: self._answer(task, enqueue), target_size, lambda: ready.put_nowait(None)
         )
-        limits.on_change = crew.fill
+        limits.on_change = pool.fill
         try:
-            crew.fill()
-            while (next_one := await ready.get()) is not None:
+            pool.fill()
+            while (indexed := await ready.get()) is not None:
                 room.release()
-                yield next_one
-            if crew.failure is not None:
-                raise _first(crew.failure)
+                yield indexed
+            if pool.failure is not None:
+                raise _first_error(pool.failure)
         finally:
             limits.on_change = None
-            await crew.aclose()
+            await pool.aclose()
             await self.runner.aclose()
 
-    async def _answer(self, task: AnswerTask, bring: Callable[[IndexedResult], Awaitable[None]]) -> None:
-        """Work on one answer, and hand on all its results."""
+    async def _answer(self, task: AnswerTask, enqueue: Callable[[IndexedResult], Awaitable[None]]) -> None:
+        """Run the items of one answer, and enqueue their results."""
         if self.result_store is not None:
             await self.result_store.look(task.question, self.runner.planner.plan(task.question))
         judges, kept = self.pending_judges(task)
         for placed in kept:
-            await bring(placed)
+            await enqueue(placed)
         if not judges:
             return
 
         async def done(judge: int, result: VerificationResult) -> None:
-            await bring(await self.store_result(task, judge, result))
+            await enqueue(await self.store_result(task, judge, result))
 
         await self.runner.answer(task, judges, done)
 
     def pending_judges(self, task: AnswerTask) -> tuple[list[int], list[IndexedResult]]:
-        """Those judges of an answer whose items have to run, and the results of the others, which the journal has.
+        """Return the judges of an answer whose items have to run, and the results of the others from the journal.
 
-        No item has to run any more once the budget is spent.
+        No item has to run once the budget is spent.
         """
         judges: list[int] = []
         kept: list[IndexedResult] = []
@@ -331,7 +330,7 @@ class RunSession:
         return judges, kept
 
     async def store_result(self, task: AnswerTask, judge: int, result: VerificationResult) -> IndexedResult:
-        """Keep the result of an item in the journal, where there is one, and give it with its place.
+        """Store the result of an item in the journal, if there is one, and return it with its index.
 
         Raises `JournalError`.
         """
@@ -348,8 +347,8 @@ class RunSession:
         return IndexedResult(task.place(judge), result, line)
 
 
-def _first(error: BaseException) -> BaseException:
-    """The error itself, or the first one of a group, whatever groups it lies in."""
+def _first_error(error: BaseException) -> BaseException:
+    """Return the error itself, or the first one of a group, however deeply nested."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
