@@ -180,8 +180,8 @@ def test_a_time_out_keeps_the_trace_and_no_verdict(root: Path) -> None:
         ("absent", "there is no folder 'absent'"),
         ("../root/task", "without '..'"),
         ("/etc", "relative to the root"),
-        ("out", "leaves the workspace root"),
-        ("linked", "leaves the workspace root"),
+        ("out", "is a link out of the workspace root"),
+        ("linked", "is a link out of the workspace root"),
     ],
 )
 def test_a_refused_workspace_fails_its_items_without_calls(
@@ -326,7 +326,7 @@ def test_two_judges_of_one_answer_share_its_workspace(
     assert len(set(builder.folders)) == len(builder.folders) == 2
     assert left_in(root) == ["task"]
     assert (root / "task/data/code.txt").read_text() == "QX4711"
-    assert {"python leaves the workspace root" in one.message for one in caplog.records} == {True}
+    assert {"python is a link out of the workspace root" in one.message for one in caplog.records} == {True}
 
 
 def test_without_copy_only_the_answering_agent_uses_the_original_folder(root: Path, builder: Builder) -> None:

@@ -148,7 +148,7 @@ def test_a_note_that_others_may_have_written_is_not_used(
     with caplog.at_level(logging.WARNING, "karenina"):
         remove_orphans(root)
     assert left.exists()
-    assert f"the workspaces that {note} notes are not removed" in caplog.text
+    assert f"the workspaces listed in {note} could not be removed" in caplog.text
 
 
 def test_a_state_folder_that_others_can_write_is_not_used(
@@ -159,7 +159,7 @@ def test_a_state_folder_that_others_can_write_is_not_used(
     with caplog.at_level(logging.WARNING, "karenina"):
         remove_orphans(root)
     assert left.exists()
-    assert "can be written by others" in caplog.text
+    assert "is writable by others" in caplog.text
 
 
 def test_a_broken_note_is_passed_over(root: Path, state: Path) -> None:

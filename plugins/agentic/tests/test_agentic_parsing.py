@@ -252,7 +252,7 @@ def test_it_stands_in_slot_seven_only_where_the_configuration_says_so() -> None:
         stage = AgenticParseTemplate()
         assert stage.included(VerificationConfig(agentic_parsing=True), question())
         assert not stage.included(VerificationConfig(), question())
-        with pytest.raises(ConfigError, match="evaluation_mode is rubric_only, which parses no templates"):
+        with pytest.raises(ConfigError, match="evaluation_mode is rubric_only, so templates are not parsed"):
             VerificationConfig(agentic_parsing=True, evaluation_mode="rubric_only")
 
 

@@ -94,7 +94,7 @@ def leaving(root: Path, target: str) -> None:
         (".", "the workspace root itself"),
         ("", "the workspace root itself"),
         ("task\0", "refused"),
-        ("out", "leaves the workspace root"),
+        ("out", "is a link out of the workspace root"),
         ("circle", "cannot be used"),
     ],
 )
@@ -125,7 +125,7 @@ def test_a_link_that_leaves_the_root_is_an_error_of_the_item_and_leaves_nothing_
 
     run = asyncio.run(whole())
     assert run.error is not None
-    assert "leaves the workspace root" in run.error.message
+    assert "is a link out of the workspace root" in run.error.message
     assert [one.name for one in root.iterdir()] == ["task"]
 
 
@@ -148,7 +148,7 @@ def test_links_in_a_circle_are_an_error_and_no_endless_copy(root: Path, target: 
     leaving(root, target)
     error = prepare(root).error
     assert error is not None
-    assert "leads back to a folder that it is in" in error.message
+    assert "is a link to a folder that contains it" in error.message
 
 
 def test_a_pipe_is_an_error_and_no_endless_wait(root: Path) -> None:
@@ -166,7 +166,7 @@ def test_copies_of_other_answers_inside_the_folder_are_not_copied(root: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("root_given", "told"), [(None, "set workspace_root"), ("absent", "is no folder"), ("file", "is no folder")]
+    ("root_given", "told"), [(None, "set workspace_root"), ("absent", "is not a folder"), ("file", "is no folder")]
 )
 def test_a_root_that_is_missing_is_an_error_of_the_item(tmp_path: Path, root_given: str | None, told: str) -> None:
     (tmp_path / "file").write_text("")
@@ -246,10 +246,10 @@ def test_a_workspace_that_is_gone_already_is_no_warning(root: Path, caplog: pyte
 @pytest.mark.parametrize(
     ("points_at", "why"),
     [
-        ("/etc/passwd", "leaves the workspace root"),
-        ("link", "leads in a circle"),
-        (".", "leads back to a folder that it is in"),
-        ("../..", "leads back to a folder that it is in"),
+        ("/etc/passwd", "is a link out of the workspace root"),
+        ("link", "is a circular link"),
+        (".", "is a link to a folder that contains it"),
+        ("../..", "is a link to a folder that contains it"),
         (None, "is neither a file nor a folder"),
     ],
 )
@@ -302,7 +302,7 @@ def test_a_copy_is_bounded_in_depth_and_in_links_and_the_deepest_folder_can_be_r
     os.close(here)
     left: list[str] = []
     copy_folder(source, tmp_path / "copy", tmp_path, lambda _place, why: left.append(why))
-    assert left == [f"stands in more than {DEEPEST} folders"]
+    assert left == [f"is nested in more than {DEEPEST} folders"]
     own.remove()
     assert not source.exists()
 

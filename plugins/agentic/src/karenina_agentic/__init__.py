@@ -1,4 +1,4 @@
-"""Stages 1b, 7b and 11b: workspaces, and judges that look into them. The entry points name `plugin`."""
+"""Stages 1b, 7b and 11b: workspaces, and judges that inspect them. Entry points refer to `plugin`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from karenina_core import Stage, hookimpl
 
 
 class plugin:  # noqa: N801 - what entry points name
-    """Offers the stages of this distribution."""
+    """The stages of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_extra_stages() -> Sequence[type[Stage]]:
-        """Workspaces, between slots 1 and 2."""
+        """Offer `PrepareWorkspace`, which runs between slots 1 and 2."""
         from karenina_agentic.prepare_workspace import PrepareWorkspace
 
         return [PrepareWorkspace]
@@ -21,7 +21,7 @@ class plugin:  # noqa: N801 - what entry points name
     @staticmethod
     @hookimpl
     def karenina_parse_template() -> Sequence[type[Stage]]:
-        """Slot 7."""
+        """Offer `AgenticParseTemplate` for slot 7."""
         from karenina_agentic.parse_template import AgenticParseTemplate
 
         return [AgenticParseTemplate]
@@ -29,7 +29,7 @@ class plugin:  # noqa: N801 - what entry points name
     @staticmethod
     @hookimpl
     def karenina_rubric_evaluation() -> Sequence[type[Stage]]:
-        """Slot 11."""
+        """Offer `AgenticRubricEvaluation` for slot 11."""
         from karenina_agentic.trait_evaluation import AgenticRubricEvaluation
 
         return [AgenticRubricEvaluation]

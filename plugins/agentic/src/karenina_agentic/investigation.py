@@ -1,4 +1,4 @@
-"""What agentic judges share: a folder of their own, and an investigation that ends in a report."""
+"""Investigations of agentic judges: a copy of the workspace, and a run of the agent that ends in a report."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from karenina_toolkit.traces import final_ai_message, render_trace
 
 @dataclass(frozen=True, slots=True)
 class Investigation:
-    """What an agent found: the whole conversation as text, and the report that it ended with."""
+    """The whole conversation of an agent as text, and its final report."""
 
     trace: str
     report: str
 
 
 class InvestigationFailed(Exception):
-    """An investigation without a report. `trace` is what there was of it, as text; None where there was nothing."""
+    """An investigation without a report. `trace` is its conversation so far as text, or None if there is none."""
 
     def __init__(self, message: str, trace: str | None) -> None:
         super().__init__(message)
@@ -35,21 +35,20 @@ class InvestigationFailed(Exception):
 
 @asynccontextmanager
 async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
-    """A copy of the answer's workspace for one judge, as long as the block lasts.
+    """Yield a copy of the answer's workspace for one judge, which is removed when the block ends.
 
-    The answering agent may have made what cannot be copied (a virtual environment has links that leave the workspace
-    root): it is left out, with a warning, or an agent could spare its answer the judgement by making some. For the
-    same reason a copy that the agent removed is judged as an empty one. Raises `WorkspaceError` where there is no
-    workspace to copy.
+    Files of the answering agent that cannot be copied (a virtual environment has links out of the workspace root) are
+    left out with a warning; otherwise an agent could escape judgement by creating some. For the same reason, a
+    workspace that the agent removed is judged as empty. Raises `WorkspaceError` if there is no workspace to copy.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     if workspace is None:
-        raise WorkspaceError("the answer has no workspace: the stage PrepareWorkspace did not make one")
+        raise WorkspaceError("the answer has no workspace: the stage PrepareWorkspace did not create one")
     settings = context.config.section(AgenticSettings)
     # A link in its place leads to what the answering agent chose, and not to what it did.
     gone = workspace.is_symlink() or not workspace.is_dir()
     if gone and not settings.workspace_copy:
-        raise WorkspaceError(f"the answer's workspace {workspace} is gone")
+        raise WorkspaceError(f"the answer's workspace {workspace} does not exist any more")
     root = resolve_root(settings.workspace_root)
 
     def left_out(place: Path, why: str) -> None:
@@ -58,7 +57,9 @@ async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
     folder = create_folder(workspace.parent / unique_name(workspace.name, "judge", None))
     try:
         if gone:
-            context.log.warning("the answering agent removed its workspace %s: the judge gets an empty one", workspace)
+            context.log.warning(
+                "the answering agent removed its workspace %s: the judge gets an empty folder", workspace
+            )
         else:
             most = settings.workspace_max_bytes
             await run_to_completion(
@@ -73,9 +74,9 @@ async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
 async def investigate(
     context: VerificationContext, model: ModelConfig, messages: list[Message], options: AgentOptions, turns_setting: str
 ) -> Investigation:
-    """Have an agent look, and report. Raises `InvestigationFailed`, also at the turn limit and at a time-out.
+    """Run an agent until it reports. Raises `InvestigationFailed`, also at the turn limit and at a time-out.
 
-    `turns_setting` names, for the error, what sets the turn limit.
+    `turns_setting` is the name of the setting of the turn limit, for the error.
     """
     try:
         reply = await context.agent(model).run(messages, options)

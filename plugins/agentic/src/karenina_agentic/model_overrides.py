@@ -1,4 +1,4 @@
-"""The models that agentic traits name in place of the judge."""
+"""Models that agentic traits name in place of the judge."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from karenina_core.errors import ConfigError
 
 
 class ModelOverrides:
-    """Makes each model once: the run keeps one connection for each `ModelConfig` object."""
+    """A cache of models, each created once: a run has one connection for each `ModelConfig` object."""
 
     def __init__(self) -> None:
         self._models: dict[str, ModelConfig] = {}
 
     def model_for(self, trait: AgenticRubricTrait) -> ModelConfig:
-        """The model of `trait.model_override`; its `id` is the trait's name where it has none. Raises `ConfigError`."""
+        """Return the model of `trait.model_override`; its default `id` is the trait's name. Raises `ConfigError`."""
         fields = {"id": trait.name, **(trait.model_override or {})}
         key = json.dumps(fields, sort_keys=True)
         if key not in self._models:
@@ -36,7 +36,7 @@ class ModelOverrides:
 
 
 def _check_programs(model: ModelConfig, trait: str) -> None:
-    """Raise `ConfigError` for a server that a relative path starts: it would be looked up in the working directory."""
+    """Raise `ConfigError` for a server with a relative path: it would be started from the working directory."""
     for name, command in (model.mcp_urls_dict or {}).items():
         program = command.split(maxsplit=1)[0] if command.strip() else ""
         if "/" in program and "://" not in program and not program.startswith(("/", "${")):

@@ -1,8 +1,8 @@
-"""Folders that runs made and could not remove because they were killed, and their removal by a later run.
+"""Removal of folders that killed runs left behind, by a later run.
 
-Each process notes the folders that it makes in a file of the user's state folder, and holds a lock on the file as long
-as it lives. What is removed later rests on such a note alone, which no agent, workspace or journal can bring: the same
-path, device and inode, with a name that Karenina gives, below the workspace root of the later run.
+Each process lists the folders that it creates in a file of the user's state folder, and holds a lock on that file until
+it ends. Only folders on such a list are removed later, and no agent, workspace or journal can write one: path, device
+and inode must agree, the name must be one that Karenina gives, below the workspace root of the later run.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def _folder() -> Path:
 
 
 class CleanupList:
-    """The note of the folders that this process has made and has to remove."""
+    """The list of folders that this process created and has to remove, kept in a file."""
 
     def __init__(self) -> None:
         self._reset()
         os.register_at_fork(after_in_child=self._reset_in_child)
 
     def add(self, folder: CreatedFolder) -> None:
-        """Note a folder. If that fails, it stays if the process is killed, and a warning says so."""
+        """List a folder. If that fails, log a warning: the folder stays if the process is killed."""
         with self._lock:
             self._paths.add(folder.path)
             self._write(
@@ -60,7 +60,7 @@ class CleanupList:
             )
 
     def discard(self, folder: CreatedFolder) -> None:
-        """Note that a folder was removed."""
+        """Record that a folder was removed."""
         with self._lock:
             if folder.path not in self._paths:
                 return
@@ -93,7 +93,7 @@ class CleanupList:
         except (OSError, UserStateError) as error:
             if not self._warned:
                 self._warned = True
-                logger.warning("if this run is killed, its workspaces stay: they cannot be noted (%s)", error)
+                logger.warning("if this run is killed, its workspaces stay: they could not be recorded (%s)", error)
 
     def _open(self) -> None:
         folder = _folder()
@@ -123,9 +123,9 @@ CLEANUP_LIST: Final = CleanupList()
 
 
 def remove_orphans(root: Path) -> None:
-    """Remove the folders below `root`, a resolved path, that processes noted and left because they were killed.
+    """Remove the folders below `root`, a resolved path, that killed processes listed and left behind.
 
-    What cannot be removed is logged as a warning.
+    A folder that cannot be removed is logged as a warning.
     """
     try:
         check_own_folder(_folder())
@@ -133,7 +133,7 @@ def remove_orphans(root: Path) -> None:
     except FileNotFoundError:
         return
     except (OSError, UserStateError) as error:
-        logger.warning("the workspaces of killed runs are not removed: %s", error)
+        logger.warning("the workspaces of killed runs could not be removed: %s", error)
         return
     for file in files:
         try:
@@ -141,7 +141,7 @@ def remove_orphans(root: Path) -> None:
         except FileNotFoundError:
             continue  # its process has ended meanwhile
         except OSError as error:
-            logger.warning("the workspaces that %s notes are not removed: %s", file, error)
+            logger.warning("the workspaces listed in %s could not be removed: %s", file, error)
 
 
 def _clean_up_list(file: Path, root: Path) -> None:
@@ -153,7 +153,7 @@ def _clean_up_list(file: Path, root: Path) -> None:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return  # the process lives
+            return  # the process is still running
         lines = opened.read(MOST_BYTES).splitlines()
         left = [noted for noted in _read_entries(lines) if not _remove_orphan(noted, root)]
         if not left:
@@ -165,7 +165,7 @@ def _clean_up_list(file: Path, root: Path) -> None:
 
 
 def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
-    """Return the folders that were made and not removed; a line that was cut off is left out."""
+    """Return the entries of folders that were not removed; an incomplete line is ignored."""
     found: dict[str, dict[str, Any]] = {}
     for line in lines:
         with suppress(ValueError, KeyError, TypeError, RecursionError):
@@ -180,7 +180,7 @@ def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 
 
 def _remove_orphan(noted: Mapping[str, Any], root: Path) -> bool:
-    """Remove a folder if it is one of a killed run below `root`. Return whether its note is of no more use."""
+    """Remove a folder if it belongs to a killed run and is below `root`. Return whether its entry can go."""
     path = Path(noted["path"])
     if noted.get("machine") != platform.node() or not is_created_name(path.name):
         return False
@@ -194,5 +194,5 @@ def _remove_orphan(noted: Mapping[str, Any], root: Path) -> bool:
         logger.warning("the workspace %s of a killed run could not be removed: %s", printable_path(path), error)
         return False
     else:
-        logger.info("the workspace %s of a killed run is removed", printable_path(path))
+        logger.info("removed the workspace %s of a killed run", printable_path(path))
     return True

@@ -30,15 +30,14 @@ _TURNS, _SECONDS = "agentic_parsing_max_turns", "agentic_parsing_timeout"
 
 
 class AgenticParseTemplate(ParsingStage):
-    """Two steps by one judge: an investigation through its agent port, then extraction from the report.
+    """Fills templates in two steps by one judge: an investigation by its agent, then extraction from the report.
 
-    `agentic_judge_context` decides what the agent is shown. With `workspace_only` nothing of the answer reaches it
-    (what the answering agent left in its workspace does); with `trace_only` it has no workspace, and an answer without
-    any text gives None for every field, as in plain parsing. In the workspace it works on a copy of its own, which is
-    removed afterwards.
+    `agentic_judge_context` decides what the agent sees. With `workspace_only` it does not see the answer, only the
+    files of the workspace; with `trace_only` it has no workspace, and an answer without text gives None for every
+    field, as in plain parsing. The agent works in its own copy of the workspace, which is removed afterwards.
 
-    An investigation that fails, meets its turn limit or runs out of time ends the item in PARSE_ERROR; what there is of
-    its trace is kept. Deep judgment is not performed.
+    An investigation that fails, reaches its turn limit or times out ends the item in PARSE_ERROR; its trace so far is
+    kept. Deep judgment is not performed.
     """
 
     name = PARSING_STAGE
@@ -54,20 +53,20 @@ class AgenticParseTemplate(ParsingStage):
     precedence = 20
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Where `agentic_parsing` is on."""
+        """Include the stage if `agentic_parsing` is on."""
         return True if config.section(AgenticSettings).agentic_parsing else Skip("agentic_parsing is off")
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Every judge needs an agent port. Warns where deep judgment is on too, which does not happen then."""
+        """Return that every judge needs an agent port. Warns if deep judgment, which is not performed, is on too."""
         if _deep_judgment_is_on(config):
-            logger.warning("agentic_parsing goes before deep judgment: templates are parsed without deep judgment")
+            logger.warning("agentic_parsing takes precedence: templates are parsed without deep judgment")
         needed = frozenset({"agent", "parser"})
         return [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
 
     async def execute(self, context: VerificationContext) -> None:
-        """Investigate, extract, and bind what was found to the question's truths."""
+        """Investigate, extract, and bind the values to the question's truths."""
         context.set_artifact(Keys.DEEP_JUDGMENT_PERFORMED, False)
         bound = context.get_artifact(ANSWER_CLASS)
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
@@ -94,7 +93,7 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     def _visible_response(context: VerificationContext, bound: BoundTemplate) -> str | None:
-        """The answer as the agent may see it; None where it may not. An answer that cannot be shown ends the item."""
+        """Return the answer as the agent sees it, or None. An answer that cannot be shown ends the item."""
         if _settings(context).agentic_judge_context == "workspace_only" or not bound.judge_fields:
             context.offer_result_field("used_full_trace", False)
             context.offer_result_field("evaluation_input", None)

@@ -1,4 +1,4 @@
-"""PrepareWorkspace, stage 1b: the folder in which an answer is made, and which its judges look into."""
+"""PrepareWorkspace, stage 1b: the folder in which an agent answers, and which judges inspect."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ Ts = TypeVarTuple("Ts")
 
 
 class PrepareWorkspace(Stage):
-    """Gives each answer a folder: a copy of its question's, or an empty one where the question names none.
+    """Gives each answer a folder: a copy of the question's folder, or an empty one if the question names none.
 
-    Copies and empty folders stand in the workspace root beside the question's folder, and are removed after the last
-    judge of the answer, unless `workspace_cleanup` is off. With `workspace_copy` off the question's folder itself is
-    used, and is never removed. Where nobody will look into a workspace, and neither root nor folder is named, there is
-    none: WORKSPACE_PATH is None. So it is too where only answering models that are agents themselves want one, for the
-    answers of the others and for questions that name no folder.
+    Copies and empty folders are created in the workspace root beside the question's folder, and removed after the
+    answer's last judge unless `workspace_cleanup` is off. With `workspace_copy` off, the question's folder itself is
+    used, and never removed. WORKSPACE_PATH is None if no judge inspects a workspace and neither root nor folder is set.
+    If only answering models that are agents need a workspace, it is also None for the answers of other models and for
+    questions that name no folder.
 
-    A root or folder that is missing or refused (`..`, an absolute path, a link that leaves the root) ends the items of
-    the answer in an error, before a model is asked.
+    A root or folder that is missing or not allowed (`..`, an absolute path, a link out of the root) ends the items of
+    the answer in an error, before any call to a model.
     """
 
     name = "PrepareWorkspace"
@@ -57,7 +57,7 @@ class PrepareWorkspace(Stage):
     settings = AgenticSettings
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Where an agent judges (agentic parsing, agentic traits), or answers a question that names a folder."""
+        """Include the stage if an agent judges (agentic parsing or traits), or answers a question with a folder."""
         if _judges_need_workspace(config, question):
             return True
         if question.workspace_path is None:
@@ -67,7 +67,7 @@ class PrepareWorkspace(Stage):
         return Skip("agentic_parsing is off, the question has no agentic traits, and no answering model is an agent")
 
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-        """The question's folder, where answers get copies of it. Where it cannot be had, no model is asked either."""
+        """Return the question's folder if answers get copies of it, and nothing if it is not available."""
         settings = config.section(AgenticSettings)
         if question.workspace_path is None or not settings.workspace_copy:
             return ()
@@ -80,13 +80,13 @@ class PrepareWorkspace(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Remove the copies that killed runs have left in the workspace root."""
+        """Remove the copies that killed runs left in the workspace root."""
         with suppress(WorkspaceError):  # each item says what is wrong with the root
             remove_orphans(resolve_root(config.section(AgenticSettings).workspace_root))
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Find, copy, and see to the removal."""
+        """Create the workspace, and register its removal."""
         settings = cast("AgenticSettings", context.settings)
         question = context.question
         unasked = question.workspace_path is None and not needs_workspace(context.config, question)
@@ -102,7 +102,7 @@ class PrepareWorkspace(Stage):
 
     @staticmethod
     def _is_needed(context: VerificationContext) -> bool:
-        """Whether the answer wants a workspace: for its judges, or for who gives it."""
+        """Return whether the judges or the answering model need a workspace."""
         config = context.config
         return _judges_need_workspace(config, context.question) or is_file_agent(config, context.answering_model)
 
@@ -124,7 +124,7 @@ class PrepareWorkspace(Stage):
 
     @staticmethod
     def _create(context: VerificationContext, settings: AgenticSettings, path: Path) -> Path:
-        """Make the folder, and have it removed after the last judge: also where copying into it is cut short."""
+        """Create the folder, and register its removal after the last judge, even if copying into it is interrupted."""
         folder = create_folder(path, noted=settings.workspace_cleanup)
         if settings.workspace_cleanup:
             context.at_end(make_cleanup(context, folder))
@@ -134,11 +134,11 @@ class PrepareWorkspace(Stage):
 
 
 def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
-    """A new folder, which is `noted` if a later run has to remove it after a kill. Raises `WorkspaceError`."""
+    """Create a folder, `noted` if a later run has to remove it after a kill. Raises `WorkspaceError`."""
     try:
         folder = CreatedFolder.make(path)
     except OSError as error:
-        raise WorkspaceError(f"the workspace {path} cannot be made: {error.strerror}") from None
+        raise WorkspaceError(f"the workspace {path} could not be created: {error.strerror}") from None
     if noted:
         CLEANUP_LIST.add(folder)
     return folder
@@ -150,7 +150,7 @@ def _judges_need_workspace(config: VerificationConfig, question: Question) -> bo
 
 
 async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], None], *arguments: *Ts) -> None:
-    """Work on files in a thread. Who is cancelled meanwhile waits for it: what it makes could not be removed else."""
+    """Run `work` in a thread, and wait for its end even if cancelled, so that its files can be removed."""
     thread = asyncio.ensure_future(context.in_thread(work, *arguments))
     try:
         await asyncio.shield(thread)
@@ -160,7 +160,7 @@ async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], 
 
 
 def make_cleanup(context: VerificationContext, folder: CreatedFolder) -> Callable[[], Awaitable[None]]:
-    """What removes a folder that was made; if that fails, a warning is logged and nothing else happens."""
+    """Return a function that removes a folder; a failure is only logged as a warning."""
 
     async def clean_up() -> None:
         try:

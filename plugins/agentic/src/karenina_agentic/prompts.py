@@ -1,4 +1,4 @@
-"""Everything that this distribution says to judges: what each task is, and the item's part of each request."""
+"""Prompts of this distribution: the tasks of judges, and the item's part of each request."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _FOLDER: Final = (
 def investigation_request(
     question: str, schema: Mapping[str, Any], hints: Mapping[str, str], *, response: str | None, workspace: bool
 ) -> str:
-    """The question, the fields to establish, and what the agent may see."""
+    """Return the question, the fields to establish, and what the agent may see."""
     parts = [
         f"Question: {question}",
         f"Fields to establish, as a JSON Schema:\n{json.dumps(schema, ensure_ascii=False, indent=1)}",
@@ -62,7 +62,7 @@ def investigation_request(
 
 
 def extraction_request(question: str, hints: Mapping[str, str], report: str) -> str:
-    """The question, hints on the fields, and the fenced report."""
+    """Return the question, hints on the fields, and the fenced report."""
     shown = f"Report to extract from:\n{fence(report, 'report')}"
     return "\n\n".join([f"Question: {question}", *_hint_lines(hints), shown])
 
@@ -70,12 +70,12 @@ def extraction_request(question: str, hints: Mapping[str, str], report: str) -> 
 def trait_request(
     trait: AgenticRubricTrait, question: str, *, response: str | None, workspace: bool, file: str | None
 ) -> str:
-    """The quality with its scale, the question, and what the agent may see; `file` holds the response, if given."""
+    """Return the trait with its scale, the question, and what the agent sees; `file` contains the response."""
     return "\n\n".join([_describe_trait(trait), f"Question: {question}", *_visible_parts(response, workspace, file)])
 
 
 def scoring_request(trait: AgenticRubricTrait, question: str, report: str) -> str:
-    """The quality with its scale, the question, and the fenced report."""
+    """Return the trait with its scale, the question, and the fenced report."""
     return f"{_describe_trait(trait)}\n\nQuestion: {question}\n\nReport:\n{fence(report, 'report')}"
 
 

@@ -1,4 +1,4 @@
-"""The configuration names that this distribution owns, and what follows from them for a question."""
+"""Settings of this distribution, and what they mean for a question."""
 
 from __future__ import annotations
 
@@ -27,31 +27,33 @@ class AgenticSettings(BaseModel):
     """Settings of agentic evaluation."""
 
     from_files: ClassVar[FromFiles] = "any"
-    agentic_parsing: bool = Field(default=False, description="Have an agent investigate before templates are filled.")
+    agentic_parsing: bool = Field(default=False, description="Have an agent investigate before a template is filled.")
     agentic_judge_context: JudgeContext = Field(
         default="workspace_only",
-        description="What the agent sees: the workspace, the answer (as use_full_trace_for_template says), or both.",
+        description="What the agent sees: the workspace, the answer (see use_full_trace_for_template), or both.",
     )
-    agentic_parsing_max_turns: int = Field(default=15, ge=1, description="Most assistant turns of one investigation.")
+    agentic_parsing_max_turns: int = Field(
+        default=15, ge=1, description="Maximum assistant turns of one investigation."
+    )
     agentic_parsing_timeout: float = Field(
         default=120.0,
         gt=0,
-        description="Most seconds of requests and tools in one investigation; waiting for requests is not counted.",
+        description="Time limit of one investigation in seconds, without the time that requests wait.",
     )
     workspace_root: Path | None = Field(
         default=None,
-        description="Folder of the questions' workspaces; the benchmark's own goes over it.",
+        description="Folder that holds the questions' workspaces; the benchmark's own workspace_root wins.",
         json_schema_extra={"follows": "workspace_root", "from_files": "below"},
     )
     workspace_copy: bool = Field(
         default=True,
-        description="Work in a copy of a question's folder; otherwise agents change the folder itself.",
+        description="Work in a copy of a question's folder; if false, agents change the folder itself.",
         json_schema_extra={"from_files": "never"},
     )
     workspace_max_bytes: int = Field(
         default=MOST_BYTES,
         ge=0,
-        description="Most bytes of a workspace that is copied; a larger one is an error.",
+        description="Maximum size in bytes of a workspace that is copied; a larger one is an error.",
         json_schema_extra={"from_files": "never"},
     )
     workspace_cleanup: bool = Field(default=True, description="Remove an answer's copy after its last judge.")
@@ -61,14 +63,14 @@ class AgenticSettings(BaseModel):
     def _templates_are_parsed(cls, agentic: bool, info: ValidationInfo) -> bool:
         if agentic and (info.context or {}).get("evaluation_mode") == "rubric_only":
             raise ValueError(
-                "evaluation_mode is rubric_only, which parses no templates: set agentic_parsing to false, or "
+                "evaluation_mode is rubric_only, so templates are not parsed: set agentic_parsing to false, or "
                 'evaluation_mode to "template_and_rubric"'
             )
         return agentic
 
 
 def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, bool]]:
-    """The question's agentic traits, each with whether it is dynamic: counts only where its concept is present."""
+    """Yield the question's agentic traits, each with whether it is dynamic (scored only if present)."""
     if question.rubric is not None:
         yield from ((trait, False) for trait in question.rubric.agentic_traits)
     if question.dynamic_rubric is not None:
@@ -76,22 +78,22 @@ def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, boo
 
 
 def uses_agentic_parsing(config: VerificationConfig) -> bool:
-    """Whether templates are parsed by an agent: as `[slots]` says, else as `agentic_parsing` does."""
+    """Return whether an agent parses templates, from `[slots]` or else from `agentic_parsing`."""
     named = config.core.slots.get(Slot.PARSE_TEMPLATE.config_name)
     return PARSING_STAGE in named if named is not None else config.section(AgenticSettings).agentic_parsing
 
 
 def is_file_agent(config: VerificationConfig, model: ModelConfig) -> bool:
-    """Whether a model is itself an agent with tools for files, so that it wants the question's folder to answer."""
+    """Return whether a model is an agent with its own tools for files, which needs the question's folder."""
     try:
         spec = find_adapter(plugins_of(config), model.interface).spec
     except PluginError:
-        return False  # the run says what is wrong with the model
+        return False  # the run reports the problem with the model
     return spec.tier is AgentTier.DEEP_AGENT and not spec.recorded
 
 
 def needs_workspace(config: VerificationConfig, question: Question) -> bool:
-    """Whether some judge of the question's answers will look into its workspace."""
+    """Return whether a judge of the question's answers will inspect the workspace."""
     settings = config.section(AgenticSettings)
     mode = config.core.evaluation_mode
     parses = uses_agentic_parsing(config) and mode != "rubric_only" and settings.agentic_judge_context != "trace_only"

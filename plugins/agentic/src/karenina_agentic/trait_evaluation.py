@@ -1,4 +1,4 @@
-"""AgenticRubricEvaluation, stage 11b: rubric traits that an agent investigates."""
+"""AgenticRubricEvaluation, stage 11b: rubric traits that agents investigate."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from karenina_toolkit.structured import ask
 
 @dataclass(frozen=True, slots=True)
 class _TraitOutcome:
-    """What became of one trait: a verdict or an error, and the investigation as far as it came."""
+    """The outcome of one trait: a verdict or an error, and the trace of its investigation."""
 
     name: str
     verdict: Verdict | None = None
@@ -41,14 +41,15 @@ class _TraitOutcome:
 
 
 class AgenticRubricEvaluation(Stage):
-    """Each agentic trait is investigated by an agent in a copy of the workspace, and scored from the agent's report.
+    """Has an agent investigate each agentic trait in a copy of the workspace, and scores it from the agent's report.
 
-    Traits are worked on at once, each in a copy of its own. One that fails has the score None and its error in
-    `trait_errors`; the others stand. A literal trait's score is the position of its class. A dynamic trait's judge also
-    says whether the answer has anything of it; where not, it is recorded as skipped and has no score.
+    Traits are evaluated concurrently, each in its own copy. A trait that fails has the score None and its error in
+    `trait_errors`; the others are not affected. The score of a literal trait is the position of its class. For a
+    dynamic trait, the judge also decides whether its concept is present; if not, it is recorded as skipped, without a
+    score.
 
     Result fields beside the artifacts: `agentic_trait_reasoning`, `agentic_trait_labels` (class names of literal
-    traits), and in the extensions `agentic_trait_files` (where `persist_trace` has kept a trace).
+    traits), and in the extensions `agentic_trait_files` (the traces that `persist_trace` keeps).
     """
 
     name = "AgenticRubricEvaluation"
@@ -72,11 +73,11 @@ class AgenticRubricEvaluation(Stage):
         self._overrides = ModelOverrides()
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Where the question has agentic traits."""
+        """Include the stage if the question has agentic traits."""
         return True if any(agentic_traits(question)) else Skip("the question has no agentic traits")
 
     def scores(self, trait: RubricTrait) -> bool:
-        """Agentic traits, and no others."""
+        """Return whether the trait is agentic."""
         return isinstance(trait, AgenticRubricTrait)
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
@@ -86,9 +87,9 @@ class AgenticRubricEvaluation(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Every judge, and every model that a trait names in its place, needs an agent port.
+        """Return that every judge, and every model that a trait names in its place, needs an agent port.
 
-        Raises `ValueError` where a trait needs a judge and there is none.
+        Raises `ValueError` if a trait needs a judge and there is none.
         """
         needed = frozenset({"agent", "parser"})
         judges = [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
@@ -108,14 +109,14 @@ class AgenticRubricEvaluation(Stage):
         return needs
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skips where every trait needs an answer that the conversation does not end in."""
+        """Skip if every trait needs a final answer and the trace has none."""
         broken = context.find_artifact(Keys.TRACE_VALIDATION_FAILED)
         only_final = not context.config.core.use_full_trace_for_rubric
         needed = all(trait.context_mode != "workspace_only" for trait, _ in agentic_traits(context.question))
         return Skip("the trace does not end in an answer") if broken and only_final and needed else True
 
     async def execute(self, context: VerificationContext) -> None:
-        """Score all traits, and record what there is."""
+        """Score all traits, and record the outcomes."""
         traits = list(agentic_traits(context.question))
         shown = None
         if any(trait.context_mode != "workspace_only" for trait, _ in traits):
@@ -135,7 +136,7 @@ class AgenticRubricEvaluation(Stage):
     async def _score(
         self, context: VerificationContext, trait: AgenticRubricTrait, dynamic: bool, shown: JudgeInput | None
     ) -> _TraitOutcome:
-        """Investigate and score one trait; whatever fails is its error alone."""
+        """Investigate and score one trait; a failure is the error of this trait only."""
         if trait.context_mode != "workspace_only" and shown is not None and shown.error is not None:
             return _TraitOutcome(trait.name, error=shown.error)
         response = shown.text if shown is not None and trait.context_mode != "workspace_only" else None
@@ -198,7 +199,7 @@ class AgenticRubricEvaluation(Stage):
         scored: Sequence[_TraitOutcome],
         absent: Sequence[_TraitOutcome],
     ) -> None:
-        """The result fields beside the artifacts."""
+        """Set the result fields beside the artifacts."""
         verdicts = {one.name: one.verdict for one in scored if one.verdict is not None}
         context.set_result_field("rubric_evaluation_performed", True)
         errors = {one.name: one.error for one in scored if one.error is not None}
@@ -226,7 +227,7 @@ class AgenticRubricEvaluation(Stage):
 
 
 def _unique(traits: Iterable[AgenticRubricTrait]) -> list[AgenticRubricTrait]:
-    """The traits without repetitions: a global trait is that of every question."""
+    """Return the traits without repetitions: a global trait belongs to every question."""
     found: list[AgenticRubricTrait] = []
     seen: set[int] = set()
     for trait in traits:

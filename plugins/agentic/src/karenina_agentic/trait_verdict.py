@@ -1,4 +1,4 @@
-"""What a judge gives for an agentic trait: reasoning, for a dynamic trait whether it is there at all, and the score."""
+"""Verdicts on agentic traits: reasoning, score, and for a dynamic trait whether its concept is present."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from karenina_toolkit.structured import object_schema
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge gave. There is no score where the answer has nothing of a dynamic trait's concept."""
+    """A judge's verdict. `score` is None if a dynamic trait's concept is not present in the answer."""
 
     score: Score | None
     reasoning: str
 
     @property
     def present(self) -> bool:
-        """Whether the answer has anything of the trait's concept."""
+        """Return whether the trait's concept is present in the answer."""
         return self.score is not None
 
 
 def scoring_schema(trait: AgenticRubricTrait, *, dynamic: bool) -> Json:
-    """The JSON Schema of a verdict: `reasoning`, for a dynamic trait `present`, then `score`."""
+    """Return the JSON Schema of a verdict: `reasoning`, for a dynamic trait `present`, then `score`."""
     score = score_schema(trait)
     reasoning = {"type": "string", "description": "What in the report decides."}
     if not dynamic:
@@ -39,7 +39,7 @@ def scoring_schema(trait: AgenticRubricTrait, *, dynamic: bool) -> Json:
 
 
 def read_verdict(trait: AgenticRubricTrait, given: Mapping[str, Any], *, dynamic: bool) -> Verdict:
-    """The verdict in a reply that fits the schema. Raises `InvalidReply` for a score that is none."""
+    """Return the verdict of a reply that fits the schema. Raises `InvalidReply` for an invalid score."""
     reasoning = given["reasoning"] or ""
     if dynamic and given["present"] is False:
         return Verdict(None, reasoning)

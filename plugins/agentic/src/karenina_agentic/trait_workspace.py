@@ -1,4 +1,4 @@
-"""Where the agent of one trait works: a copy of the workspace, an empty folder, or nowhere."""
+"""The folder of one trait's agent: a copy of the workspace, an empty folder, or none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from karenina_core.data.rubrics import AgenticRubricTrait
 
 @dataclass(frozen=True, slots=True)
 class TraitWorkspace:
-    """The `folder` of an agent, the name of the trace's `file` in it, and the path of the copy that is kept."""
+    """The `folder` of an agent, the name of the trace's `file` in it, and the path of a copy that is kept."""
 
     folder: Path | None = None
     file: str | None = None
@@ -31,7 +31,7 @@ class TraitWorkspace:
 async def open_trait_workspace(
     trait: AgenticRubricTrait, response: str | None, context: VerificationContext
 ) -> AsyncIterator[TraitWorkspace]:
-    """The place of one trait's agent, as long as the block lasts. Raises `WorkspaceError`."""
+    """Yield the workspace of one trait's agent; it is removed when the block ends. Raises `WorkspaceError`."""
     as_file = trait.materialize_trace and response is not None
     if trait.context_mode == "trace_only" and not as_file:
         yield TraitWorkspace()
@@ -62,7 +62,7 @@ def _free_name(folder: Path) -> str:
 
 
 def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext) -> str:
-    """Write the trace beside the workspace; where there is none, into a folder of its own for temporary files."""
+    """Write the trace beside the workspace or, if there is no workspace, into a new temporary folder."""
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     folder = workspace.parent if workspace is not None else Path(tempfile.mkdtemp(prefix="karenina_trace_"))
     # The mark of what is made here keeps the trace out of later copies, also beside an original workspace.
@@ -77,4 +77,4 @@ def _write(file: Path, text: str) -> None:
         with file.open("x", encoding="utf-8", errors="replace") as new:
             new.write(text)
     except OSError as error:
-        raise WorkspaceError(f"the trace cannot be written to {file}: {error.strerror}") from None
+        raise WorkspaceError(f"the trace could not be written to {file}: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""Workspace folders: found inside their root, and copied so that nothing leads out of it."""
+"""Copies of workspaces, in which no link leads out of the workspace root."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from karenina_agentic.workspace_paths import WorkspaceError, is_created_name, pr
 from karenina_toolkit.nofollow_files import FOLDER, open_file_at, open_folder
 
 DEEPEST: Final = 100
-"""Folders in folders that a copy goes down to."""
+"""The greatest depth of nested folders in a copy."""
 MOST_LINKED: Final = 200
-"""Links to folders that one copy follows."""
+"""The greatest number of links to folders that one copy follows."""
 MOST_BYTES: Final = 10_000_000_000
-"""Bytes of all files that one copy takes, as `workspace_max_bytes` has it if it is not set."""
+"""The default of `workspace_max_bytes`: the greatest size of all files of one copy."""
 MOST_ENTRIES: Final = 1_000_000
-"""Files and folders that one copy takes."""
+"""The greatest number of files and folders in one copy."""
 _CHUNK: Final = 2**20
 _CHANGED: Final = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EXDEV)
-"""Errors of a path that is no longer what it was when it was looked at."""
+"""Errors of a path that changed after it was read."""
 
 OnSkipped = Callable[[Path, str], None]
-"""Told of what is not copied, and why."""
+"""Called with the path of a file that is not copied, and the reason."""
 
 
 def copy_folder(
@@ -33,13 +33,13 @@ def copy_folder(
 ) -> None:
     """Copy `source`, below `root`, to `target`, which must not exist or be empty. Links are replaced by their targets.
 
-    So nothing in the copy leads to the original. Links that leave `root` or lead in a circle, and what is neither file
-    nor folder, are passed to `left_out` and not copied; without it they raise `WorkspaceError`. Links that lead nowhere
-    stay as they are, and workspaces that runs have made inside `source` are left out. A workspace with more than
+    So the copy has no link to the original. Links out of `root`, circular links, and anything that is neither a file
+    nor a folder are reported to `left_out` and not copied; without `left_out` they raise `WorkspaceError`. Broken links
+    are copied as they are; workspaces that runs created inside `source` are skipped. A workspace of more than
     `most_bytes` raises `WorkspaceError`.
     """
     if not source.is_relative_to(root):
-        raise WorkspaceError(f"the workspace {printable_path(source)} lies outside the workspace root {root}")
+        raise WorkspaceError(f"the workspace {printable_path(source)} is outside the workspace root {root}")
     try:
         target.mkdir(exist_ok=True)
         with open_folder(root, source) as opened:
@@ -49,7 +49,7 @@ def copy_folder(
 
 
 def check_links(folder: Path, root: Path) -> None:
-    """Raise `WorkspaceError` for the first link below `folder` that leaves `root`."""
+    """Raise `WorkspaceError` for the first link below `folder` that leads out of `root`."""
     for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):
             place = Path(parent, name)
@@ -59,10 +59,10 @@ def check_links(folder: Path, root: Path) -> None:
 
 
 class _Copying:
-    """One copy of a folder, bounded: a few links to folders that link on could else fill any disk.
+    """One copy of a folder. Its size is bounded, because a few links between folders could fill any disk.
 
-    Folders and files are opened relative to the folder before them and never through a link, as an agent may still be
-    at work in the original.
+    Folders and files are opened relative to their parent and never through a link, because an agent may still change
+    the original.
     """
 
     def __init__(self, root: Path, left_out: OnSkipped, most_bytes: int) -> None:
@@ -74,7 +74,7 @@ class _Copying:
         self._followed = 0
 
     def folder(self, opened: int, source: Path, target: Path, inside: tuple[Path, ...]) -> None:
-        """Copy `source`, a folder that is `opened` and has the folders `inside` above it, into the folder `target`."""
+        """Copy the folder `source`, open as `opened` and nested in the folders `inside`, into the folder `target`."""
         with os.scandir(opened) as entries:
             for entry in entries:
                 if not is_created_name(entry.name):
@@ -93,7 +93,7 @@ class _Copying:
         except OSError as error:
             if error.errno not in _CHANGED:
                 raise
-            self._left_out(place, "was changed while it was copied")
+            self._left_out(place, "changed while it was copied")
 
     def _link(self, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
         why = _find_link_problem(place, self._root, inside)
@@ -109,7 +109,7 @@ class _Copying:
             if stat.S_ISDIR(found.st_mode):
                 self._followed += 1
                 if self._followed > MOST_LINKED:
-                    self._left_out(place, f"is a link beyond the {MOST_LINKED} links to folders that are followed")
+                    self._left_out(place, f"is beyond the limit of {MOST_LINKED} links to folders")
                     return
             self._copy(found, parent, real, place, copied, inside)
 
@@ -128,7 +128,7 @@ class _Copying:
 
     def _folder(self, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
         if len(inside) > DEEPEST:
-            self._left_out(place, f"stands in more than {DEEPEST} folders")
+            self._left_out(place, f"is nested in more than {DEEPEST} folders")
             return
         try:
             opened = os.open(real.name, FOLDER, dir_fd=parent)
@@ -157,31 +157,33 @@ class _Copying:
         self._bytes += size
         if self._bytes > self._most_bytes:
             raise WorkspaceError(
-                f"the workspace holds more than {self._most_bytes} bytes (workspace_max_bytes) and is not copied: "
-                "remove what it need not hold, or raise workspace_max_bytes"
+                f"the workspace is larger than {self._most_bytes} bytes (workspace_max_bytes) and is not copied: "
+                "remove files that are not needed, or raise workspace_max_bytes"
             )
 
     def _count_entry(self) -> None:
         self._entries += 1
         if self._entries > MOST_ENTRIES:
-            raise WorkspaceError(f"the workspace holds more than {MOST_ENTRIES} files and folders and is not copied")
+            raise WorkspaceError(
+                f"the workspace has more than {MOST_ENTRIES} files and folders and is not copied: remove some"
+            )
 
 
 def _find_link_problem(link: Path, root: Path, inside: tuple[Path, ...]) -> str | None:
-    """Why a link cannot be followed from within the folders `inside`; None where it can."""
+    """Return why a link cannot be followed from within the folders `inside`, or None if it can."""
     try:
         target = link.resolve()
     except RuntimeError:
-        return "is a link that leads in a circle"
+        return "is a circular link"
     if not target.is_relative_to(root):
-        return "leaves the workspace root"
+        return "is a link out of the workspace root"
     # Caught at the link: one folder later it would be an original of the user's that seems to be in the way.
     if any(folder.is_relative_to(target) for folder in inside):
-        return "is a link that leads back to a folder that it is in"
+        return "is a link to a folder that contains it"
     return None
 
 
 def _refuse(place: Path, why: str) -> None:
     raise WorkspaceError(
-        f"{printable_path(place)} {why} and cannot be copied: remove it, or replace it by an ordinary file or folder"
+        f"{printable_path(place)} {why} and cannot be copied: remove it, or replace it with an ordinary file or folder"
     )

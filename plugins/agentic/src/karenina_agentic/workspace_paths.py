@@ -1,4 +1,4 @@
-"""Workspace folders: found below their root, and named so that no two runs share one."""
+"""Paths of workspaces: folders below the workspace root, and names that no two runs share."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from typing import Final, Literal
 from karenina_core.errors import KareninaError
 
 LONGEST_BASE: Final = 80
-"""Characters of a folder's own name that its copies keep."""
+"""Characters of a folder's name that the names of its copies keep."""
 
 _CREATED_NAME = re.compile(r"_(run|judge)_\d{8}T\d{6}_pid\d+(_rep\d+)?_[0-9a-f]{8}(_trace_.*\.txt)?$")
 
 
 class WorkspaceError(KareninaError, ValueError):
-    """A workspace that cannot be had. The message says which, why, and what to do."""
+    """A workspace that is not available. The message names it, the reason and the cure."""
 
 
 def resolve_root(root: Path | None) -> Path:
-    """The workspace root with its links resolved. Raises `WorkspaceError`."""
+    """Return the workspace root with its links resolved. Raises `WorkspaceError`."""
     if root is None:
         raise WorkspaceError(
-            "there is no workspace root: set workspace_root in the configuration, or benchmark.workspace_root"
+            "no workspace root is set: set workspace_root in the configuration, or benchmark.workspace_root"
         )
     try:
         found = root.resolve()
     except (OSError, RuntimeError, ValueError) as error:
         raise WorkspaceError(f"the workspace root {root} cannot be used: {error}") from None
     if not found.is_dir():
-        raise WorkspaceError(f"the workspace root {root} is no folder: make it, or set workspace_root to another")
+        raise WorkspaceError(f"the workspace root {root} is not a folder: create it, or set workspace_root to another")
     return found
 
 
 def resolve_folder(root: Path, path: str) -> Path:
-    """The folder that `path` names below `root`, links resolved. Raises `WorkspaceError`.
+    """Return the folder at `path` below `root`, with links resolved. Raises `WorkspaceError`.
 
-    `..`, absolute paths, the root itself, and links that lead out of the root are refused.
+    `..`, absolute paths, the root itself and links to the outside of the root are not allowed.
     """
     wanted = PurePosixPath(path)
     if wanted.is_absolute() or ".." in wanted.parts or "\0" in path:
@@ -50,18 +50,18 @@ def resolve_folder(root: Path, path: str) -> Path:
     except (OSError, RuntimeError) as error:
         raise WorkspaceError(f"workspace_path {path!r} cannot be used: {error}") from None
     if not found.is_relative_to(root):
-        raise WorkspaceError(f"workspace_path {path!r} is refused: it is a link that leaves the workspace root {root}")
+        raise WorkspaceError(f"workspace_path {path!r} is refused: it is a link out of the workspace root {root}")
     if found == root:
         raise WorkspaceError(f"workspace_path {path!r} is the workspace root itself: name a folder in it")
     if not exists:
         raise WorkspaceError(
-            f"there is no folder {path!r} in the workspace root {root}: make it, or mend the question's workspace_path"
+            f"there is no folder {path!r} in the workspace root {root}: create it, or correct workspace_path"
         )
     return found
 
 
 def unique_name(base: str, kind: Literal["run", "judge"], replicate: int | None) -> str:
-    """A name that no other run, process, replicate or judge uses: `{base}_{kind}_{time}_pid{pid}[_rep{n}]_{random}`."""
+    """Return a name that no other run uses: `{base}_{kind}_{time}_pid{pid}[_rep{n}]_{random}`."""
     time = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     repetition = f"_rep{replicate}" if replicate is not None else ""
     own = _CREATED_NAME.sub("", base)[:LONGEST_BASE]
@@ -69,15 +69,15 @@ def unique_name(base: str, kind: Literal["run", "judge"], replicate: int | None)
 
 
 def is_created_name(name: str) -> bool:
-    """Whether a file or folder of that name was made by a run, and belongs to no workspace that a copy is made of."""
+    """Return whether a file or folder of that name was created by a run; copies of a workspace leave it out."""
     return _CREATED_NAME.search(name) is not None
 
 
 def make_slug(text: str) -> str:
-    """`text` as the name of a folder: letters, digits, dots, dashes and underscores."""
+    """Return `text` as the name of a folder: letters, digits, dots, dashes and underscores."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:LONGEST_BASE] or "question"
 
 
 def printable_path(place: Path) -> str:
-    """`place` for a message: quoted if it holds a line break or another character that cannot be printed."""
+    """Return `place` for a message: escaped if it contains a line break or another unprintable character."""
     return str(place) if str(place).isprintable() else ascii(str(place))

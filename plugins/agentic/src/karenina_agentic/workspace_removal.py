@@ -1,4 +1,4 @@
-"""Folders that this process made, and their removal: of these folders, and of nothing that took their place."""
+"""Removal of workspace folders that this process created, and of nothing else at their paths."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from karenina_toolkit.nofollow_files import FOLDER
 
 
 class FolderReplaced(OSError):
-    """What is found in the place of a folder is not the folder that was made."""
+    """Another file or folder is at the path of a folder that was created."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedFolder:
-    """A folder that this process made, known by its device and inode.
+    """A folder that this process created, identified by its device and inode.
 
-    No name, link or file that somebody else can write decides what is removed: only what `make` made is, at the path
-    where it was made.
+    What is removed does not depend on names, links or files that other programs can write: only the folder that
+    `make` created is removed, at the path where it was created.
     """
 
     path: Path
@@ -32,13 +32,13 @@ class CreatedFolder:
 
     @classmethod
     def make(cls, path: Path) -> Self:
-        """Make the folder. Raises `OSError`, also if there is something already."""
+        """Create the folder. Raises `OSError`, also if the path exists already."""
         path.mkdir()
         return cls._identify(path)
 
     @classmethod
     def temporary(cls, prefix: str) -> Self:
-        """Make a folder among the system's temporary ones. Raises `OSError`."""
+        """Create a temporary folder. Raises `OSError`."""
         return cls._identify(Path(tempfile.mkdtemp(prefix=prefix)))
 
     @classmethod
@@ -47,9 +47,9 @@ class CreatedFolder:
         return cls(path, found.st_dev, found.st_ino)
 
     def remove(self) -> None:
-        """Remove the folder with all that is in it, and follow no link; one that is gone already is not an error.
+        """Remove the folder and its content without following links; a folder that does not exist is not an error.
 
-        Raises `FolderReplaced` for a link or another folder in its place, and `OSError`.
+        Raises `FolderReplaced` if a link or another folder is at its path, and `OSError`.
         """
         with suppress(FileNotFoundError):
             parent = os.open(self.path.parent, FOLDER & ~os.O_NOFOLLOW)
@@ -62,11 +62,11 @@ class CreatedFolder:
         try:
             folder = os.open(self.path.name, FOLDER, dir_fd=parent)
         except NotADirectoryError:  # also for a link
-            raise FolderReplaced("something else is in its place, and is left alone") from None
+            raise FolderReplaced("something else is at its path, and is left alone") from None
         try:
             found = os.fstat(folder)
             if (found.st_dev, found.st_ino) != (self.device, self.inode):
-                raise FolderReplaced("another folder is in its place, and is left alone")
+                raise FolderReplaced("another folder is at its path, and is left alone")
             _empty(folder)
         finally:
             os.close(folder)
@@ -74,9 +74,9 @@ class CreatedFolder:
 
 
 def _empty(folder: int) -> None:
-    """Remove all that is in an open folder.
+    """Remove the content of an open folder.
 
-    Folders further down are moved up before they are emptied: so no depth is too deep for a path or for recursion.
+    Nested folders are moved up before they are emptied, so that neither paths nor recursion grow with the depth.
     """
     while names := _names(folder):
         for name in names:
