@@ -319,7 +319,7 @@ def test_a_parsed_answer_of_another_type_is_named_with_its_cure() -> None:
 def test_an_error_cannot_have_the_outcome_of_a_judged_item() -> None:
     (result,) = run(stage("Odd", lambda context: context.mark_error("no", Outcome.CORRECT)))
     assert result.outcome is Outcome.STAGE_ERROR
-    assert "correct is the outcome of an item that was judged" in (result.metadata.error or "")
+    assert "correct is an outcome of judged items" in (result.metadata.error or "")
 
 
 def test_an_unknown_outcome_of_a_veto_fails_its_stage() -> None:
@@ -334,7 +334,10 @@ def test_a_value_that_cannot_be_written_costs_no_other() -> None:
         context.set_result_field("words", 7)
 
     (result,) = run(stage("Odd", odd))
-    assert result.extensions["dist-of-Odd"] == {"odd": "(a value of type bytes that JSON cannot hold)", "words": 7}
+    assert result.extensions["dist-of-Odd"] == {
+        "odd": "(a value of type bytes that cannot be stored as JSON)",
+        "words": 7,
+    }
 
 
 def test_any_veto_fails_the_item_and_the_first_decides_the_outcome() -> None:

@@ -1,4 +1,4 @@
-"""Run one plan: first what an answer needs, then each judge's item, up to its result."""
+"""The pipeline: runs the stages of a plan, first for an answer, then for the item of each judge, up to its result."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class StageListener(Protocol):
     """An observer of the stages of a pipeline."""
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Note that a stage executes. Return what is called with its record, or None if nothing is to be called."""
+        """Note that a stage starts. Return a function to call with its record when it ends, or None."""
 
 
 class Pipeline:
-    """One plan, ready to run over any number of items at once, for at most `item_timeout` seconds each."""
+    """A plan that runs for any number of items at once, each for at most `item_timeout` seconds."""
 
     def __init__(self, plan: Plan, listener: StageListener, item_timeout: float | None = None) -> None:
         self.plan = plan
@@ -49,9 +49,9 @@ class Pipeline:
         self._listener = listener
 
     async def answer(self, item: Item) -> State:
-        """Run the answer-scope stages: what all judges of this answer share. It has an end: `end`.
+        """Run the answer-scope stages and return the state, which all judges share. The caller must `end` it.
 
-        Where it is cancelled nobody gets the answer, and it ends here.
+        If the call fails or is cancelled, the state is ended here.
         """
         now = time.monotonic()
         limit = self._item_timeout
@@ -64,7 +64,7 @@ class Pipeline:
         return state
 
     async def judge(self, answer: State, item: Item) -> VerificationResult:
-        """Run the item-scope stages over an answer, up to the result. Errors of stages end in the result, too."""
+        """Run the item-scope stages for an answer and return the result, which also records errors of stages."""
         state = State(item, parent=answer, started=time.monotonic(), deadline=answer.deadline)
         try:
             await self.run_stages(self._item_stages, state)
@@ -76,13 +76,13 @@ class Pipeline:
             await self.end(state)
 
     def failed(self, item: Item, message: str) -> VerificationResult:
-        """The result of an item that none of its stages could work on: an error with that message."""
+        """Return the result of an item that failed before its first stage, with the error `message`."""
         state = State(item, started=time.monotonic())
         state.error = ItemError("", message, Outcome.STAGE_ERROR)
         return make_result(state)
 
     async def end(self, state: State) -> None:
-        """Call back whoever asked to be told that the item, or the answer, has ended. A failing callback is logged."""
+        """Call the callbacks for the end of the item or answer, last one first. Errors in them are logged."""
         callbacks, state.at_end = state.at_end, []
         for callback in reversed(callbacks):
             try:
@@ -95,15 +95,15 @@ class Pipeline:
                 logger.warning("[%s] a clean-up failed", state.item.question.id, exc_info=True)
 
     async def run_stages(self, stages: Sequence[PlannedStage], state: State) -> list[StageRecord]:
-        """Run these stages one after another over `state`; their records are added to it and returned.
+        """Run the stages one after another. Their records are added to `state` and returned.
 
-        What was started for agents in workspaces ends with them: an answer's tools change nothing under its judges.
+        Processes for agents in workspaces end with these stages, so that tools of an answer cannot affect judges.
         """
         task = asyncio.current_task()
         said: list[dict[str, Any]] = []
         try:
             for planned in stages:
-                said.append(await self._run_one(planned, state, task))  # noqa: PERF401 - that would be one coroutine more
+                said.append(await self._run_one(planned, state, task))  # noqa: PERF401 - a comprehension is one more coroutine
         finally:
             for folder in list(state.workspaces):
                 await state.leave_workspace(folder)
@@ -112,7 +112,7 @@ class Pipeline:
         return records
 
     async def _run_one(self, planned: PlannedStage, state: State, task: asyncio.Task[Any] | None) -> dict[str, Any]:
-        """Run one stage, in `task`, where it is to run; what its record says."""
+        """Run one stage in `task`, unless it is skipped, and return the values of its record."""
         context = VerificationContext(state, planned)
         skip = self._skip(planned, state, context, task)
         if skip is not None:
@@ -135,7 +135,7 @@ class Pipeline:
     def _skip(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
     ) -> Skip | None:
-        """Why the stage does not run for this item, or None where it does."""
+        """Return why the stage does not run for this item; None if it does."""
         stage = planned.stage
         error = state.first_error()
         if error is not None and not stage.runs_after_error:
@@ -147,17 +147,17 @@ class Pipeline:
             answer = stage.should_run(context)
             if answer:
                 return None
-            why = answer.why if isinstance(answer, Skip) else "it says that there is nothing to do"
+            why = answer.why if isinstance(answer, Skip) else "should_run() returned False"
             return Skip(replace_surrogates(str(why)))
         except BaseException as failure:
             if is_interrupt(failure, task):
                 raise
-            return Skip(f"it could not say whether it runs: {self._fail(planned, state, failure)}")
+            return Skip(f"should_run() failed: {self._fail(planned, state, failure)}")
 
     async def _execute(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
     ) -> str | None:
-        """Run the stage; the error where it failed."""
+        """Run the stage. Return the error message if it failed."""
         stage = planned.stage
         known = state.first_error()
         try:
@@ -168,7 +168,7 @@ class Pipeline:
                 else:
                     await _in_time(waiting, state.deadline, ItemTimeout(self._item_timeout or 0.0))
             if context.no_recorded_reply is not None:
-                raise context.no_recorded_reply  # a stage that goes on without would pass for one that was told no
+                raise context.no_recorded_reply  # even if the stage caught it: its result would not be real
             raised = state.first_error()
             if raised is known:
                 if not planned.writes <= state.artifacts.keys():
@@ -180,7 +180,7 @@ class Pipeline:
             if is_interrupt(failure, task):
                 raise
             if isinstance(failure, ItemTimeout | asyncio.CancelledError):
-                context.count_failure()  # what was cut off may bring a reply when the run goes on
+                context.count_failure()  # the call that was cancelled may succeed when the run resumes
             return self._fail(planned, state, failure)
         assert raised is not None
         return raised.message
@@ -204,7 +204,7 @@ class Pipeline:
 
 
 async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout) -> None:
-    """Wait for a stage until the item's time is out. Raises `late`."""
+    """Wait for a stage until the item's deadline. Raises `late`."""
     left = deadline - time.monotonic()
     if left <= 0:
         if inspect.iscoroutine(waiting):
@@ -221,7 +221,7 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
 
 
 def _called(context: VerificationContext) -> dict[str, Any]:
-    """What the record of a stage says of its calls; nothing where it made none."""
+    """Return the values on calls for a stage's record; empty if it made none."""
     usage, notes = context.usage, context.notes
     if usage is NO_USAGE and not context.failed_calls and (notes is None or not notes.retries):
         return {}
@@ -237,7 +237,7 @@ def _called(context: VerificationContext) -> dict[str, Any]:
 
 
 def _facts(planned: PlannedStage) -> dict[str, Any]:
-    """What all records of a stage say alike."""
+    """Return the values that are the same in all records of a stage."""
     return {
         "name": planned.name,
         "slot": planned.slot.config_name if planned.slot is not None else None,

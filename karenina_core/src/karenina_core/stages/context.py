@@ -1,8 +1,7 @@
-"""`VerificationContext`: what a stage sees of the item that it works on, and where it leaves what it found.
+"""`VerificationContext`: the access of one stage to one item.
 
-An item's facts live in a `State`; a stage never touches it, but gets a view made for this one stage, which refuses
-what the stage did not declare. Answer-scope stages write to the state of the answer, which every judge's item has as
-parent and can only read.
+The data of an item are in a `State`. Each stage gets a context of its own, which allows only what the stage declares.
+Answer-scope stages write to the state of the answer, which items can read as their parent.
 """
 
 from __future__ import annotations
@@ -52,11 +51,11 @@ logger = logging.getLogger("karenina")
 
 
 class StageDeclaration(Protocol):
-    """What a stage's class says of its model calls and settings (`karenina_core.stages.stage.Stage`)."""
+    """The declarations of a stage class (`karenina_core.stages.stage.Stage`) that the context needs."""
 
     @property
     def scope(self) -> str:
-        """Whether it runs once for each item, or once for each answer."""
+        """Whether it runs once for each item or for each answer."""
 
     @property
     def settings(self) -> type[BaseModel] | None:
@@ -64,11 +63,11 @@ class StageDeclaration(Protocol):
 
     @property
     def reads(self) -> Mapping[str, Any]:
-        """The names of other owners that it reads, with their defaults."""
+        """The settings of other owners that it reads, with their defaults."""
 
 
 class StageAccess(Protocol):
-    """A stage with what it may read and write, as its plan has it (`karenina_core.planning.plan.PlannedStage`)."""
+    """A stage and what it may read and write, as planned (`karenina_core.planning.plan.PlannedStage`)."""
 
     @property
     def stage(self) -> StageDeclaration:
@@ -80,7 +79,7 @@ class StageAccess(Protocol):
 
     @property
     def distribution(self) -> str:
-        """The distribution that has it."""
+        """The distribution that offers it."""
 
     @property
     def usage_key(self) -> str:
@@ -103,11 +102,11 @@ class StageAccess(Protocol):
         """Whether it may read every artifact."""
 
     def reads_setting(self, name: str) -> bool:
-        """Return whether it may read the configuration name."""
+        """Return whether it may read the setting."""
 
 
 class VerificationContext:
-    """The view of one stage on one item. Its docstrings are the contract of stages with the pipeline."""
+    """The access of one stage to one item. Its docstrings are the contract between stages and the pipeline."""
 
     __slots__ = (
         "_failed_calls",
@@ -149,12 +148,11 @@ class VerificationContext:
 
     @property
     def parsing_model(self) -> ModelConfig:
-        """The judge. Raises `MissingArtifact` in answer-scope stages, which stand before there is a judge, and in a run
-        without judges."""
+        """The judge. Raises `MissingArtifact` in answer-scope stages, which have none, and in runs without judges."""
         model = self._state.item.parsing_model
         if model is None and self._planned.stage.scope == "item":
             raise MissingArtifact(
-                f"stage {self._planned.name} asks a judge, and there is none: set parsing_models (--judge on the "
+                f"stage {self._planned.name} needs a judge, but there is none: set parsing_models (--judge on the "
                 "command line)"
             )
         if model is None:
@@ -166,17 +164,17 @@ class VerificationContext:
 
     @property
     def replicate(self) -> int:
-        """Which repetition of the question it is, from 1."""
+        """The number of the repetition of the question, from 1."""
         return self._state.item.replicate
 
     @property
     def run_name(self) -> str | None:
-        """The name that the user gave the run."""
+        """The user's name for the run."""
         return self._state.item.run_name
 
     @property
     def trust(self) -> Trust:
-        """Which code that came with a checkpoint the user trusts."""
+        """The code of benchmarks that the user trusts."""
         return self._state.item.trust
 
     @property
@@ -186,12 +184,12 @@ class VerificationContext:
 
     @property
     def config(self) -> VerificationConfig:
-        """The whole configuration. Read a name of another owner through `setting`, which works without the owner."""
+        """The whole configuration. Read settings of other owners with `setting`, which works without the owner."""
         return self._state.item.config
 
     @property
     def settings(self) -> BaseModel:
-        """The stage's own settings model, filled from the configuration."""
+        """The stage's own settings. Raises `UndeclaredSetting` if it declares no settings model."""
         if self._settings is None:
             model = self._planned.stage.settings
             if model is None:
@@ -200,42 +198,42 @@ class VerificationContext:
         return self._settings
 
     def setting(self, name: str) -> Any:
-        """The value of a configuration name, which the stage owns or lists in `reads`; else `UndeclaredSetting`.
+        """Return the value of a setting; if its owner is not installed, the value in `reads`.
 
-        If the owner is not installed it is the value that `reads` gives.
+        Raises `UndeclaredSetting` for a setting that the stage neither owns nor lists in `reads`.
         """
         if not self._planned.reads_setting(name):
             raise UndeclaredSetting(
-                f"stage {self._planned.name} reads the setting {name!r} of another owner without saying so: "
+                f"stage {self._planned.name} reads the setting {name!r} of another owner without declaring it: "
                 f"add it to {type(self._planned.stage).__name__}.reads"
             )
         return self.config.setting(name) if self.config.has(name) else self._planned.stage.reads[name]
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger whose lines name the stage and the question."""
+        """A logger that adds the stage and the question to each line."""
         return _StageLog(logger, {"stage": self._planned.name, "question": self.question.id})
 
     # ---- artifacts
 
     def get_artifact(self, key: ArtifactKey[T]) -> T:
-        """The artifact's value. Raises `MissingArtifact` where nobody set it, `UndeclaredArtifact` if undeclared."""
+        """Return the value of an artifact. Raises `MissingArtifact` if not set, `UndeclaredArtifact` if undeclared."""
         self._check_read(key)
         value = self._state.read(key.name)
         if value is None and not self._state.has(key.name):
             raise MissingArtifact(
-                f"stage {self._planned.name} asked for the artifact {key.name!r}, which no stage has set for this "
-                "item; use find_artifact where it may be absent"
+                f"stage {self._planned.name} reads the artifact {key.name!r}, which no stage has set for this item; "
+                "use find_artifact if it may be missing"
             )
         return cast("T", value)
 
     def find_artifact(self, key: ArtifactKey[T]) -> T | None:
-        """The artifact's value, or None where nobody has set it. Raises `UndeclaredArtifact` if undeclared."""
+        """Return the artifact's value; None if it was not set. Raises `UndeclaredArtifact` if undeclared."""
         self._check_read(key)
         return cast("T | None", self._state.read(key.name))
 
     def set_artifact(self, key: ArtifactKey[T], value: T) -> None:
-        """Create an artifact. A standard key fills its result field too."""
+        """Create an artifact. A standard key also sets its result field."""
         if key.name not in self._planned.writes:
             raise UndeclaredArtifact(self._planned.name, key.name, "sets", "produces")
         if type(value) is not key.type:
@@ -243,9 +241,9 @@ class VerificationContext:
         self._state.artifacts[key.name] = value
 
     def revise_artifact(self, key: ArtifactKey[T], value: T, reason: str) -> None:
-        """Replace what another stage produced. Who, from, to and why stand in the result.
+        """Replace an artifact of another stage. The result records the stage, both values and the reason.
 
-        Raises `NothingToRevise` where there is no value yet.
+        Raises `NothingToRevise` if there is no value yet.
         """
         if key.name not in self._planned.revises:
             raise UndeclaredArtifact(self._planned.name, key.name, "revises", "revises")
@@ -262,21 +260,21 @@ class VerificationContext:
         self.log.warning("%s revises %s: %s", stage, key.name, why)
 
     def set_result_field(self, name: str, value: object) -> None:
-        """Put a value into the result.
+        """Set a field of the result.
 
-        Fields of the standard sections that no artifact stands for (the rubric's scores, say) land there; any other
-        name lands in `result.extensions[<distribution of the stage>]`.
+        Names of fields in standard sections without an artifact (such as rubric scores) set these fields; any other
+        name sets `result.extensions[<distribution of the stage>][name]`.
         """
         self._fields_for(name)[name] = value
 
     def offer_result_field(self, name: str, value: object) -> None:
-        """Like `set_result_field`, where no earlier stage has set the field."""
+        """Do as `set_result_field` does, unless an earlier stage has set the field."""
         self._fields_for(name).setdefault(name, value)
 
     def extend_result_field(self, name: str, more: Mapping[str, object] | Sequence[object]) -> None:
-        """Add to a result field that is a mapping or a list (`trait_errors`), to which several stages contribute.
+        """Add to a result field that is a mapping or a list, to which several stages contribute (`trait_errors`).
 
-        Entries of other names stay as they are. Raises `ValueError` where the field holds something else.
+        Other entries stay unchanged. Raises `ValueError` if the field holds a value of another kind.
         """
         fields = self._fields_for(name)
         before = fields.get(name)
@@ -285,7 +283,7 @@ class VerificationContext:
         elif not isinstance(more, Mapping) and isinstance(before, list | tuple | None):
             fields[name] = [*(before or ()), *more]
         else:
-            raise ValueError(  # noqa: TRY004 - it is the value of another stage, not an argument
+            raise ValueError(  # noqa: TRY004 - the wrong value is another stage's, not an argument
                 f"the result field {name!r} holds a {type(before).__name__}, to which this cannot be added"
             )
 
@@ -296,21 +294,24 @@ class VerificationContext:
     # ---- verdicts
 
     def veto(self, reason: str, outcome: Outcome = Outcome.AUTO_FAILED) -> None:
-        """Say that the item cannot be correct, and why. The first veto decides the outcome; all are kept."""
+        """Declare that the item is not correct, and why. The first veto sets the outcome; the result contains all."""
         stage, why = self._planned.name, replace_surrogates(str(reason))
         self._state.vetoes.append(VetoRecord(stage=stage, reason=why, outcome=Outcome(outcome)))
         self.log.warning("%s vetoes: %s", stage, why)
 
     @property
     def vetoes(self) -> Sequence[VetoRecord]:
-        """The vetoes so far, the answer's first."""
+        """The vetoes so far, those of the answer first."""
         return tuple(self._state.all_vetoes())
 
     def mark_error(self, message: str, outcome: Outcome = Outcome.STAGE_ERROR) -> None:
-        """End the item: it is not judged, and later stages are skipped. The first error stands."""
+        """End the item without a judgment: later stages are skipped. Only the first error of an item is recorded.
+
+        Raises `ValueError` if `outcome` is not one of errors.
+        """
         if self._state.error is None:
             if Outcome(outcome).judged:
-                raise ValueError(f"{outcome} is the outcome of an item that was judged, and not of an error")
+                raise ValueError(f"{outcome} is an outcome of judged items, not of errors")
             self._state.error = error = ItemError(
                 self._planned.name, replace_surrogates(str(message)), Outcome(outcome)
             )
@@ -324,7 +325,7 @@ class VerificationContext:
     # ---- models
 
     def prompt(self, task: PromptTask, user: str, model: ModelConfig | None = None) -> list[Message]:
-        """The messages of one question to a model: its own system prompt, then what the task, plugins and user add."""
+        """Return the messages for one call: the model's system prompt, instructions of task, plugins, user; `user`."""
         chosen = model or self.parsing_model
         added = self._state.item.ports.instructions(task.name, chosen.interface)
         own = self.config.core.prompt_config
@@ -334,38 +335,40 @@ class VerificationContext:
         return messages
 
     def shows_truth(self, messages: Sequence[Message]) -> bool:
-        """Return whether the messages hold the user's part of a prompt of this stage that shows ground truth."""
+        """Return whether the messages contain the user message of a prompt of this stage that shows ground truth."""
         return any(message is shown for shown in self._with_truth for message in messages)
 
     def llm(self, model: ModelConfig | None = None) -> LLMPort:
-        """The port for plain text of `model` (default: the judge). Calls count under the stage's `usage_key`."""
+        """Return the port for plain text of `model` (default: the judge)."""
         return CountedLLM(self, self._state.item.ports.llm(model or self.parsing_model))
 
     def parser(self, model: ModelConfig | None = None) -> ParserPort:
-        """The port for JSON of `model` (default: the judge). Calls count under the stage's `usage_key`."""
+        """Return the port for JSON of `model` (default: the judge)."""
         return CountedParser(self, self._state.item.ports.parser(model or self.parsing_model))
 
     def agent(self, model: ModelConfig | None = None) -> AgentPort:
-        """The port for conversations with tools of `model` (default: the judge)."""
+        """Return the port for conversations with tools of `model` (default: the judge)."""
         return CountedAgent(self, self._state.item.ports.agent(model or self.parsing_model))
 
     def answers_through_agent(self) -> bool:
-        """Whether the answering model's adapter asks for the agent port for this answer."""
+        """Return whether the answering model's adapter requires the agent port for this answer."""
         return self._state.item.ports.answers_through_agent(self.answering_model, self.call_info)
 
     def answer_is_recorded(self) -> bool:
-        """Whether the answer was recorded earlier, as the answering model's adapter declares."""
+        """Return whether the answer was recorded earlier, as the answering model's adapter declares."""
         return self._state.item.ports.recorded(self.answering_model)
 
     async def consult(self, service: str, query: str, ask: Ask) -> str:
-        """What `ask` brings from a service that is no model (a search, a database), in the way of every call.
+        """Return the reply of a service that is not a model, such as a search or a database, as requested by `ask`.
 
-        It is kept in the journal before it is used, given out of it when a run goes on or is replayed, repeated where
-        it fails for a while, and shared by all who ask the same at once; a failure is never kept as an answer, and the
-        item runs again when its run goes on. `service` and `query` tell it from others: together they hold all that
-        decides what is found (as JSON where that is several things), and no secret. `ask` asks once, by itself or as an
-        awaitable, for at most `request_timeout` seconds; a plain function runs in a thread. Raises `PortError`; where
-        `ask` raises one, its category decides whether it is made again, and any other exception is for good.
+        The reply is stored in the journal before it is used, and taken from there when a run resumes or is replayed.
+        Temporary failures are retried, equal queries at the same time share one request, and failures are not stored,
+        so that the item runs again when its run resumes.
+
+        `service` and `query` are the key of the reply: they must contain everything that it depends on (as JSON if that
+        is several values), and no secret. `ask` makes one request and may take `request_timeout` seconds; it may return
+        an awaitable, and a plain function runs in a thread. Raises `PortError`. If `ask` raises one, its category
+        decides about a retry; any other exception of it is permanent.
         """
         try:
             return await self._state.item.ports.consult(service, query, ask, self.call_info)
@@ -376,26 +379,26 @@ class VerificationContext:
     # ---- work
 
     def at_end(self, callback: AtEnd) -> None:
-        """Call `callback` when the item, or for answer-scope stages the last item of the answer, has ended."""
+        """Call `callback` when the item has ended, or in answer-scope stages, the last item of the answer."""
         self._state.at_end.append(callback)
 
     def enter_workspace(self, folder: Path) -> None:
-        """Note that agents work in the folder. Ports do so themselves, before an agent runs there."""
+        """Note that agents work in the folder. Ports call this themselves before an agent runs there."""
         self._state.enter_workspace(folder)
 
     async def leave_workspace(self, folder: Path) -> None:
-        """End what was started for agents in the folder, where no other item works there.
+        """End processes started for agents in the folder, unless other items work there.
 
-        Who removes a workspace calls it first. Else it is done after the last stage of the item or, for answer-scope
-        stages, of the answer.
+        Call it before removing a workspace. Otherwise it is called after the last stage of the item or, for
+        answer-scope stages, of the answer.
         """
         await self._state.leave_workspace(folder)
 
     async def in_thread(self, function: Callable[[*Ts], T], *arguments: *Ts, abandon: bool = False) -> T:
-        """Run what computes for more than some milliseconds in a thread, so that other items go on.
+        """Run `function` in a thread. Use it for computations of more than some milliseconds, which delay other items.
 
-        A thread cannot be ended: an item that is cut off (`item_timeout`, Ctrl-C) waits for it, unless `abandon` leaves
-        it to itself, which is for functions of others that change nothing which somebody needs.
+        A thread cannot be stopped: an item that is cancelled (`item_timeout`, Ctrl-C) waits for it, unless `abandon` is
+        true, which is safe only for functions without side effects.
         """
         return await to_thread.run_sync(function, *arguments, abandon_on_cancel=abandon)
 
@@ -403,7 +406,7 @@ class VerificationContext:
 
     @property
     def call_info(self) -> CallInfo:
-        """For which item calls are made."""
+        """The item for which calls are made."""
         if self._info is None:
             item = self._state.item
             question, planned = item.question, self._planned
@@ -423,39 +426,39 @@ class VerificationContext:
 
     @property
     def usage(self) -> Usage:
-        """What this stage used so far."""
+        """The usage of this stage so far."""
         return self._usage
 
     @property
     def notes(self) -> CallNotes | None:
-        """What the stage's calls took so far; None where it made none."""
+        """The notes of the stage's calls so far; None if it made none."""
         return self._info.notes if self._info is not None else None
 
     @property
     def state(self) -> State:
-        """All facts about the item. Only a stage that reads everything (`optional = ANY`) may look."""
+        """The whole state of the item, for stages that read everything (`optional = ANY`)."""
         if not self._planned.reads_everything:
             raise UndeclaredArtifact(self._planned.name, "*", "reads", "optional = ANY")
         return self._state
 
     @property
     def failed_calls(self) -> int:
-        """How many calls of this stage brought no reply."""
+        """The number of failed calls of this stage."""
         return self._failed_calls
 
     @property
     def no_recorded_reply(self) -> NoRecordedReply | None:
-        """The first call of this stage that a run which asks nobody had no reply to."""
+        """The error of the first call without a recorded reply, in a run that makes no calls."""
         return self._no_recorded_reply
 
     def count_failure(self, error: PortError | None = None) -> None:
-        """Note that a call brought no reply, in all its tries."""
+        """Count a call that failed in all its tries."""
         self._failed_calls += 1
         if isinstance(error, NoRecordedReply) and self._no_recorded_reply is None:
             self._no_recorded_reply = error
 
     def count(self, usage: Usage) -> None:
-        """Add what a call used, under the stage's `usage_key`."""
+        """Add the usage of a call under the stage's `usage_key`."""
         self._usage = self._usage + usage
         totals = self._state.usage
         key = self._planned.usage_key

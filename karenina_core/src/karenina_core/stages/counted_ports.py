@@ -1,4 +1,4 @@
-"""Ports for one stage: they pass calls on, say for which item they are, and count what they use."""
+"""Ports for one stage and item, which add the item to each call and count its usage."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ if TYPE_CHECKING:
 
 
 class CallCounter(Protocol):
-    """What counts the calls of one stage for one item: its `VerificationContext`."""
+    """The counter of a stage's calls for one item, implemented by `VerificationContext`."""
 
     @property
     def call_info(self) -> CallInfo:
-        """For which item calls are made."""
+        """The item for which calls are made."""
 
     def shows_truth(self, messages: Sequence[Message]) -> bool:
-        """Return whether the messages hold a prompt that shows ground truth."""
+        """Return whether the messages contain a prompt that shows ground truth."""
 
     def count(self, usage: Usage) -> None:
-        """Add what a call used."""
+        """Add the usage of a call."""
 
     def count_failure(self, error: PortError | None = None) -> None:
-        """Note that a call brought no reply."""
+        """Count a failed call."""
 
     def enter_workspace(self, folder: Path) -> None:
         """Note that agents work in the folder."""
 
 
-class _Counted:
+class _CountedPort:
     __slots__ = ("_context",)
 
     def __init__(self, context: CallCounter) -> None:
         self._context = context
 
     async def aclose(self) -> None:
-        """Nothing to do: the run closes its ports."""
+        """Do nothing: the run closes its ports."""
 
     def _info(self, info: CallInfo, messages: Sequence[Message]) -> CallInfo:
-        """What the stage says about the call, or what is known of its item; always with the stage's notes."""
+        """Return the stage's own info for the call, by default that of the item; always with the stage's notes."""
         if info is NO_INFO:
             info = self._context.call_info
         elif info.notes is None:
@@ -61,8 +61,8 @@ class _Counted:
         return replace(info, shows_truth=True) if self._context.shows_truth(messages) else info
 
 
-class CountedLLM(_Counted):
-    """The port for text of one stage."""
+class CountedLLM(_CountedPort):
+    """A port for text that counts the calls of one stage."""
 
     __slots__ = ("_port",)
 
@@ -71,7 +71,7 @@ class CountedLLM(_Counted):
         self._port = port
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Pass the call on, and count it."""
+        """Make the call, and count its usage."""
         try:
             reply = await self._port.invoke(messages, info=self._info(info, messages))
         except PortError as error:
@@ -81,8 +81,8 @@ class CountedLLM(_Counted):
         return reply
 
 
-class CountedParser(_Counted):
-    """The port for JSON of one stage."""
+class CountedParser(_CountedPort):
+    """A port for JSON that counts the calls of one stage."""
 
     __slots__ = ("_port",)
 
@@ -93,7 +93,7 @@ class CountedParser(_Counted):
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Pass the call on, and count it."""
+        """Make the call, and count its usage."""
         try:
             reply = await self._port.parse(messages, schema, info=self._info(info, messages))
         except PortError as error:
@@ -103,8 +103,8 @@ class CountedParser(_Counted):
         return reply
 
 
-class CountedAgent(_Counted):
-    """The port for conversations of one stage."""
+class CountedAgent(_CountedPort):
+    """A port for conversations that counts the calls of one stage."""
 
     __slots__ = ("_port",)
 
@@ -113,7 +113,7 @@ class CountedAgent(_Counted):
         self._port = port
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Pass the call on, and count it."""
+        """Make the call, and count its usage."""
         if options.workspace is not None:
             self._context.enter_workspace(options.workspace)
         try:

@@ -1,4 +1,4 @@
-"""FinalizeResult, slot 13: makes the `VerificationResult` of what is there, whatever happened before."""
+"""`FinalizeResult`, the stage of slot 13: makes the `VerificationResult` of an item, whatever happened before."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 VERIFICATION_RESULT = ArtifactKey("verification_result", VerificationResult)
 
-_PLACES = {key.name: (key.section, key.field) for key in standard_keys().values() if key.section is not None}
-"""Where in the result an artifact lands: its section and field, by its name."""
+_RESULT_FIELDS = {key.name: (key.section, key.field) for key in standard_keys().values() if key.section is not None}
+"""The section and field of the result for each artifact, by the artifact's name."""
 NO_TEMPLATE = "no_template"
-_ROOM: Final = 20
-"""How many levels of nesting are left to what a result is put into."""
+_RESERVED_LEVELS: Final = 20
+"""The levels of nesting that are reserved for documents that contain results."""
 
 
 class FinalizeResult(Stage):
-    """The last stage: reads everything, asks nobody, and always ends in a result."""
+    """The last stage: reads all artifacts, makes no call, and always makes a result."""
 
     name = "FinalizeResult"
     slot = Slot.FINALIZE_RESULT
@@ -49,12 +49,12 @@ class FinalizeResult(Stage):
     runs_after_error = True
 
     def execute(self, context: VerificationContext) -> None:
-        """Collect every section that has data, the verdict and the outcome."""
+        """Make the result of the item."""
         context.set_artifact(VERIFICATION_RESULT, make_result(context.state))
 
 
 class plugin:  # noqa: N801 - what entry points name
-    """The core's own stage, offered like anybody else's."""
+    """The plugin with the core's own stage."""
 
     @staticmethod
     @hookimpl
@@ -64,19 +64,21 @@ class plugin:  # noqa: N801 - what entry points name
 
 
 def make_result(state: State) -> VerificationResult:
-    """Return the result of everything that is known about an item, whatever its stages left."""
+    """Return the result of an item in any state. If it cannot be made, it is that of an item with an error."""
     try:
-        return _result(state)
+        return _make_result(state)
     except Exception as failure:
-        error = ItemError(FinalizeResult.name, f"no result can be made: {describe_error(failure)}", Outcome.STAGE_ERROR)
-        return _result(State(state.item, started=state.started, error=error))
+        error = ItemError(
+            FinalizeResult.name, f"the result cannot be made: {describe_error(failure)}", Outcome.STAGE_ERROR
+        )
+        return _make_result(State(state.item, started=state.started, error=error))
 
 
-def _result(state: State) -> VerificationResult:
+def _make_result(state: State) -> VerificationResult:
     verdict = verify_result(state)
     sections = _sections(state)
     template = sections.setdefault("template", {})
-    template.update(_parsed(state))
+    template.update(_extracted_values(state))
     template["template_verification_performed"] = state.has(Keys.FIELD_VERIFICATION_RESULT.name)
     template["verify_result"] = verdict
     template["usage_metadata"] = _usage(state)
@@ -90,7 +92,7 @@ def _result(state: State) -> VerificationResult:
         for section in list(sections)
         if section.startswith("extensions:")
     }
-    result = _made(
+    result = _validate_result(
         {
             **root,
             **sections,
@@ -98,7 +100,7 @@ def _result(state: State) -> VerificationResult:
             "outcome": outcome(state, verdict),
             "vetoes": state.all_vetoes(),
             "revisions": state.all_revisions(),
-            "stages": [],  # a default that is a list is copied, which takes longer
+            "stages": [],  # faster than the default, which is copied
             "extensions": extensions,
         }
     )
@@ -108,16 +110,16 @@ def _result(state: State) -> VerificationResult:
 
 
 def _all_scored(question: Question, rubric: VerificationResultRubric | None) -> bool:
-    """Return whether every trait has a score, or is a dynamic one whose concept the answer does not have."""
+    """Return whether every trait has a score, or is a dynamic trait whose concept is not in the answer."""
     rubric = rubric or VerificationResultRubric()
     scores, skipped = rubric.get_all_trait_scores(), rubric.dynamic_rubric_skipped_traits or {}
     return all(scores.get(name) is not None or name in skipped for name in question.trait_names())
 
 
 def verify_result(state: State) -> bool | None:
-    """The verdict: any veto fails it; else the fields and the patterns decide; None where nothing was compared.
+    """Return the verdict: False after any veto, else the result of fields and patterns; None if none were compared.
 
-    An error after a veto changes the outcome (the item is not judged, and enters no rate), not the verdict.
+    An error after a veto changes the outcome (the item is not judged and is part of no rate), not the verdict.
     """
     if state.all_vetoes():
         return False
@@ -128,7 +130,7 @@ def verify_result(state: State) -> bool | None:
 
 
 def outcome(state: State, verdict: bool | None) -> Outcome:
-    """The first that holds: error, veto, correct, truncated, partial, wrong, scored."""
+    """Return the first outcome that applies: error, veto, correct, truncated, partial, wrong, scored."""
     error = state.first_error()
     if error is not None:
         return error.outcome
@@ -145,61 +147,61 @@ def outcome(state: State, verdict: bool | None) -> Outcome:
     return Outcome.SCORED if verdict is None else Outcome.WRONG
 
 
-def _made(values: dict[str, Any]) -> VerificationResult:
-    """Return the result that `values` make. What JSON cannot say becomes text; what is of a wrong type is set apart."""
+def _validate_result(values: dict[str, Any]) -> VerificationResult:
+    """Return a result with these values. Those that JSON lacks become text; those of a wrong type, extensions."""
     try:
         return VerificationResult.model_validate_json(to_json(values, fallback=str, inf_nan_mode="strings"))
     except Exception:
-        held = _held(values, levels=3)
+        plain = _to_json_values(values, levels=3)
     try:
-        return VerificationResult.model_validate(held)
+        return VerificationResult.model_validate(plain)
     except ValidationError as error:
-        return VerificationResult.model_validate(_without_unfit(held, error))
+        return VerificationResult.model_validate(_move_invalid_fields(plain, error))
 
 
-def _held(value: Any, levels: int) -> Any:
-    """Return `value` as JSON values; of the first `levels`, a part that cannot be written costs no other part."""
+def _to_json_values(value: Any, levels: int) -> Any:
+    """Return `value` as JSON values. In its first `levels`, each part that cannot be converted is replaced alone."""
     if levels and isinstance(value, (dict, Section)):
-        return {replace_surrogates(str(key)): _held(item, levels - 1) for key, item in dict(value).items()}
+        return {replace_surrogates(str(key)): _to_json_values(item, levels - 1) for key, item in dict(value).items()}
     if levels and isinstance(value, list):
-        return [_held(item, levels - 1) for item in value]
+        return [_to_json_values(item, levels - 1) for item in value]
     try:
         text = to_json(replace_surrogates_in(to_jsonable_python(value, fallback=str)), inf_nan_mode="strings")
-        from_json(b"[" * _ROOM + text + b"]" * _ROOM)
+        from_json(b"[" * _RESERVED_LEVELS + text + b"]" * _RESERVED_LEVELS)
         return from_json(text)
     except Exception:
-        return f"(a value of type {type(value).__name__} that JSON cannot hold)"
+        return f"(a value of type {type(value).__name__} that cannot be stored as JSON)"
 
 
 def _sections(state: State) -> dict[str, dict[str, Any]]:
-    """Result fields by section: those of artifacts, then those set by name, the answer's first."""
+    """Return the result fields by section: those of artifacts, then those set by name, the answer's first."""
     found: dict[str, dict[str, Any]] = {}
     for level in (state.parent, state):
         if level is None:
             continue
         for name, value in level.artifacts.items():
-            if value is not None and name in _PLACES:
-                place, field = _PLACES[name]
+            if value is not None and name in _RESULT_FIELDS:
+                place, field = _RESULT_FIELDS[name]
                 found.setdefault(place, {})[field] = value
         for section, values in level.fields.items():
             found.setdefault(section, {}).update(values)
     return found
 
 
-def _without_unfit(values: dict[str, Any], error: ValidationError) -> dict[str, Any]:
-    """Return the values of a result, those of a wrong type moved to the extensions."""
-    unfit = values["extensions"].setdefault("karenina-core", {}).setdefault("unfit_fields", {})
+def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict[str, Any]:
+    """Return the values of a result, with those of a wrong type moved to the extensions."""
+    invalid = values["extensions"].setdefault("karenina-core", {}).setdefault("unfit_fields", {})
     for problem in error.errors(include_url=False):
         section, *field = (str(part) for part in problem["loc"])
         if section in SECTIONS and field and field[0] in values[section]:
-            unfit[f"{section}.{field[0]}"] = values[section].pop(field[0])
+            invalid[f"{section}.{field[0]}"] = values[section].pop(field[0])
         elif section in ROOT_FIELDS and section in values:
-            unfit[section] = values.pop(section)
+            invalid[section] = values.pop(section)
     return values
 
 
-def _parsed(state: State) -> dict[str, Any]:
-    """What the judge extracted, and the truth beside it."""
+def _extracted_values(state: State) -> dict[str, Any]:
+    """Return the values that the judge extracted, and the true values."""
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
     answer: ParsedAnswer | None = state.read(Keys.PARSED_ANSWER.name)
     if bound is None:

@@ -1,4 +1,4 @@
-"""What a stage is: `Stage` and its two bases, `CheckStage` and `AutoFailStage`."""
+"""The base classes of stages: `Stage`, `CheckStage` and `AutoFailStage`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Scope = Literal["item", "answer"]
 
 @dataclass(frozen=True, slots=True)
 class ModelNeed:
-    """A model that a stage will call, what it is there (`role`, for messages) and the ports that it must have."""
+    """A model that a stage will call, its `role` for messages, and the ports that it must have."""
 
     role: str
     model: ModelConfig
@@ -40,9 +40,9 @@ class ModelNeed:
 
 @dataclass(frozen=True, slots=True)
 class ServiceNeed:
-    """A service that a stage will consult and that cannot be asked here: `problem` says which, why and what to do.
+    """A service that a stage will consult and that is not available: `problem` says which, why and what to do.
 
-    It refuses a run, save one that asks nobody.
+    It prevents every run that makes calls.
     """
 
     problem: str
@@ -53,7 +53,7 @@ Need = ModelNeed | ServiceNeed
 
 @dataclass(slots=True, unsafe_hash=True)
 class Skip:
-    """Why a stage is left out of a plan or does not run for an item. It is falsy."""
+    """The reason why a stage is left out of a plan or does not run for an item. It is falsy."""
 
     why: str
 
@@ -62,30 +62,29 @@ class Skip:
 
 
 class Stage:
-    """One step from a question to its result. Subclasses declare; the plan orders; the pipeline runs.
+    """One step from a question to its result. Subclasses make declarations, from which the plan orders the stages.
 
-    One object serves all items of a run at once, so it keeps nothing of an item: everything goes through the context.
+    One object serves all items of a run at once, so it must not store anything about an item; use the context.
 
-    - `slot`: the slot that it fills, or None for an extra stage, placed by its relations alone.
-    - `requires`: artifacts that it cannot do without; it is skipped where their producer did not run.
-    - `optional`: artifacts that it reads if there are any; it stands after their producer.
-    - `produces`: artifacts that it creates; a stage that ran has set all of them (None is a value).
-    - `revises`: artifacts of others that it may replace; every other reader comes after the last reviser.
-    - `after`, `before`: stage names, or slots (whoever fills them); they order, pull nothing in, and are ignored where
-      nobody of that name is in the plan.
-    - `scope`: `"item"`, or `"answer"` for what is run once for all judges of an answer.
-    - `settings`: the pydantic model of the configuration fields that the stage owns (stages of one distribution may
-      share one); `reads`: names of other owners that it looks at, each with the value that it has if its owner is not
-      installed.
-    - `trait_settings`: the pydantic model of the fields of rubric traits that the stage owns; their values are in the
+    - `slot`: the slot of the stage, or None for an extra stage, which only its relations place.
+    - `requires`: artifacts that the stage needs; it is skipped if their producer did not run.
+    - `optional`: artifacts that it reads if they exist; it comes after their producers.
+    - `produces`: artifacts that it creates; a stage that runs must set all of them (None is a value).
+    - `revises`: artifacts of other stages that it may replace; other readers come after the last reviser.
+    - `after`, `before`: names of stages, or slots for the stages in them. They only order stages of the plan, and do
+      not add stages to it.
+    - `scope`: `"item"`, or `"answer"` for a stage that runs once for all judges of an answer.
+    - `settings`: the pydantic model of the settings that the stage owns; stages of one distribution may share one.
+    - `reads`: settings of other owners that it reads, with the values to use if the owner is not installed.
+    - `trait_settings`: the pydantic model of the fields of rubric traits that the stage owns. Their values are in the
       `extra` of a trait, and the stage checks them before a run.
-    - `prompts`: what it asks models, so that it can be shown without asking; `judge_ports`: the ports of a judge that
-      it calls, which a run checks before any call.
+    - `prompts`: its prompt tasks, so that prompts can be shown without a call.
+    - `judge_ports`: the ports of a judge that it calls, which are checked before a run.
     - `usage_key`: the name under which its model calls are counted.
-    - `precedence`, `fallback`: in a slot that takes one stage, the included stage of the highest precedence stands,
-      else the one marked as fallback.
-    - `error_outcome`: what an item ends in when the stage raises.
-    - `runs_after_error`: whether it runs although an earlier stage failed.
+    - `precedence`, `fallback`: a slot that takes one stage gets the included stage of the highest precedence, else the
+      one marked as fallback.
+    - `error_outcome`: the outcome of an item for which the stage raises.
+    - `runs_after_error`: whether it runs even if an earlier stage failed.
     """
 
     name: ClassVar[str]
@@ -109,77 +108,74 @@ class Stage:
     runs_after_error: ClassVar[bool] = False
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Whether the stage belongs into the plan of `question`. Asked when the plan is made; pure.
+        """Return whether the stage belongs to the plan of `question`. Must have no side effects.
 
-        Raises `ConfigError` where it does and the configuration cannot work: its problems are those of the plan, before
-        anything is paid for.
-
-        By default a stage is included, save in slots that take one stage: there nothing changes until configuration
-        says so.
+        Raises `ConfigError` if it does but the configuration cannot work: the problems are reported with the plan,
+        before any call. By default, stages are included, except in slots that take one stage, where installing a plugin
+        must not change anything by itself.
         """
         from karenina_core.artifacts.slots import SLOT_RULES
 
         if self.slot is not None and SLOT_RULES[self.slot].single:
-            return Skip("not asked for by the configuration")
+            return Skip("not selected by the configuration")
         return True
 
     def scores(self, trait: RubricTrait) -> bool:
-        """Whether a stage of the rubric slot is for this trait. A trait without a stage is a problem of the plan."""
+        """Return whether a stage of the rubric slot scores this trait. A trait without a stage is a plan's problem."""
         return True
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Whether `before_run` has to see `question`. Asked of every question that it is in the plan of; cheap.
+        """Return whether `before_run` must check `question`. Called for every question of a plan with the stage.
 
-        A stage that needs to see few of them says so, and spares a run over many the reading of the others.
+        It must be fast: it exists so that a run does not load the templates of questions that need no check.
         """
         return True
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return whether the stage will call the judge for `question`, so that a run without judges is refused.
+        """Return whether the stage will call the judge for `question`; such questions need `parsing_models`.
 
-        By default a stage that has prompts does. `trust` says which code of the question may be executed.
+        By default, stages with prompts do. `trust` tells which code of the question may be executed.
         """
         return bool(self.prompts)
 
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-        """The folders outside of the benchmark whose files decide what is found out about `question`. Asked often.
+        """Return the folders outside of the benchmark on which the result of `question` depends. Called often.
 
-        Where a file in one has changed, the item runs again although a journal has its result, and agents in a
-        workspace are asked again. A folder that runs change themselves does not belong here: no later run would find it
-        as the first did.
+        If a file in them has changed, stored results of the item and stored replies of agents in a workspace are not
+        used. Do not return folders that runs themselves change.
         """
         return ()
 
     def before_any_run(self, config: VerificationConfig) -> None:
-        """Look once at the configuration of a run, whether the stage is in a plan of it or not.
+        """Check the configuration of a run, even if the stage is in no plan of it.
 
-        Called for every installed stage when a run is prepared, before any call. May log a warning of settings that
-        have no effect. Raises `ValueError` (or `ConfigError`) for a configuration that cannot work, which refuses the
-        run. A context variable that is set here is seen by all that is done in the run.
+        Called for every installed stage when a run is prepared, before any call. May log warnings about settings
+        without effect. Raises `ValueError` or `ConfigError` if the configuration cannot work, which prevents the run.
+        Context variables that are set here apply to the whole run.
         """
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
-        """Look once, before anything is asked, at what would fail the items of `questions`, which it wants to look at.
+        """Check, before any call of a run, for problems that would fail the items of `questions`.
 
-        `trust` says which code of the questions may be executed.
-        Gives the models that it calls with the ports that they must have, where the usual ones (text and JSON of the
-        judges) are not all, which the run checks, and services that it will consult and cannot. Raises `ValueError`
-        for anything else that it cannot work with; it may also log a warning.
+        `questions` are those for which `checks_question` is true; `trust` tells which of their code may be executed.
+        Return the models that the stage calls and the ports that they must have, if they are more than a judge's ports
+        for text and JSON, and services that are not available. The run checks both. Raises `ValueError` for any other
+        problem; may also log warnings.
         """
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Whether the stage runs for this item. Asked only where all that it requires is there and nothing failed."""
+        """Return whether the stage runs for this item. Called if nothing failed and all required artifacts exist."""
         return True
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Do the work. An `async def` where it waits; a plain `def` for what takes less than some milliseconds."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what it does: define execute()")
+        """Do the stage's work. Use `async def` if it waits, and `def` only if it takes less than some milliseconds."""
+        raise NotImplementedError(f"{type(self).__name__} has no execute(): define it")
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredStage:
-    """A stage class with the distribution that offers it."""
+    """A stage class and the distribution that offers it."""
 
     stage: type[Stage]
     distribution: str
@@ -187,13 +183,13 @@ class RegisteredStage:
 
 
 def registered_stages(plugins: Plugins) -> tuple[RegisteredStage, ...]:
-    """Return all stages that are offered, sorted by name and distribution."""
+    """Return all registered stages, sorted by name and distribution."""
     return tuple(RegisteredStage(one.value, one.distribution, one.version) for one in plugins.of_kind("stage"))
 
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """What a check found. `performed` is False where it could not look; `detected` is None then."""
+    """The result of a check. If the check failed, `performed` is False and `detected` is None."""
 
     detected: bool | None
     performed: bool = True
@@ -201,11 +197,11 @@ class Detection:
 
 
 class CheckStage(Stage):
-    """A question put to the answer before it is parsed; it may veto.
+    """A check of the answer before it is parsed, which may veto.
 
-    `prefix` names its four artifacts: `<prefix>_check_performed`, `_detected`, `_override_applied`, `_reasoning`, which
-    are declared by themselves. Each is in the result: a prefix of a plugin's own in its part of the extensions. A check
-    that fails is no failure of the item: it is recorded as not performed.
+    `prefix` names its four artifacts, which are declared automatically: `<prefix>_check_performed`, `_detected`,
+    `_override_applied` and `_reasoning`. They are stored in the result, those of third parties in its extensions. A
+    check that fails does not fail the item: it is recorded as not performed.
     """
 
     prefix: ClassVar[str]
@@ -218,7 +214,7 @@ class CheckStage(Stage):
 
     @classmethod
     def check_keys(cls) -> tuple[AnyKey, AnyKey, AnyKey, AnyKey]:
-        """The four keys that follow from the prefix: performed, detected, override applied, reasoning."""
+        """Return the four keys made from the prefix: performed, detected, override applied, reasoning."""
         from karenina_core.artifacts.keys import standard_keys
 
         known = standard_keys()
@@ -235,19 +231,19 @@ class CheckStage(Stage):
         )
 
     async def detect(self, context: VerificationContext) -> Detection:
-        """Look at the answer. May raise `PortError` or `StructuredError`, which count as not performed."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how it looks: define detect()")
+        """Check the answer. May raise `PortError` or `StructuredError`, which count as not performed."""
+        raise NotImplementedError(f"{type(self).__name__} has no detect(): define it")
 
     def triggers(self, detected: bool) -> bool:
-        """Whether what was found fails the item."""
+        """Return whether a detection fails the item."""
         return detected
 
     def veto_reason(self, detection: Detection) -> str:
-        """The reason that the veto gives."""
+        """Return the reason for the veto."""
         return f"{self.prefix} check: {detection.reasoning or 'detected'}"
 
     async def execute(self, context: VerificationContext) -> None:
-        """Detect, record, and veto where the check triggers."""
+        """Detect, record the result, and veto if the check triggers."""
         try:
             found = await self.detect(context)
         except (PortError, StructuredError) as error:
@@ -264,28 +260,28 @@ class CheckStage(Stage):
 
 
 class AutoFailStage(Stage):
-    """A rule that fails an item; what was found is kept, and no model is asked."""
+    """A rule that fails items without a model call. Artifacts of the item are kept."""
 
     veto_outcome: ClassVar[Outcome] = Outcome.AUTO_FAILED
 
     def reason(self, context: VerificationContext) -> str | None:
-        """Why the item fails, or None where it does not."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what it fails: define reason()")
+        """Return why the item fails; None if it does not."""
+        raise NotImplementedError(f"{type(self).__name__} has no reason(): define it")
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Why the rule does not apply to this item, or None where it does."""
+        """Return why the rule does not apply to this item; None if it does."""
         return None
 
     def on_fail(self, context: VerificationContext) -> None:
-        """Record more about a failure."""
+        """Record more about the failure of an item."""
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skips with what `skip_because` says."""
+        """Skip the item if `skip_because` returns a reason."""
         why = self.skip_because(context)
         return True if why is None else Skip(why)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Veto where there is a reason."""
+        """Veto if there is a reason."""
         reason = self.reason(context)
         if reason is not None:
             context.veto(reason, self.veto_outcome)

@@ -1,4 +1,4 @@
-"""The facts about one answer and one item, and what an item needs from its run. Stages see them through a view."""
+"""The state of an answer or an item, and the services of its run. Stages access both through `VerificationContext`."""
 
 from __future__ import annotations
 
@@ -24,50 +24,50 @@ if TYPE_CHECKING:
 AtEnd = Callable[[], Awaitable[None] | None]
 
 Ask = Callable[[], str | Awaitable[str]]
-"""One question to a service, asked once: by itself, which may take its time, or as an awaitable."""
+"""A function that queries a service once, and blocks or returns an awaitable."""
 
 
 class PortProvider(Protocol):
-    """Where stages get their ports from: the run, which limits, retries and records every call."""
+    """The provider of ports for stages: the run, which limits, retries and records every call."""
 
     @property
     def plugins(self) -> Plugins:
         """The plugins of the run."""
 
     def llm(self, model: ModelConfig) -> LLMPort:
-        """The port for plain text."""
+        """Return the port for plain text."""
 
     def parser(self, model: ModelConfig) -> ParserPort:
-        """The port for JSON."""
+        """Return the port for JSON."""
 
     def agent(self, model: ModelConfig) -> AgentPort:
-        """The port for conversations with tools."""
+        """Return the port for conversations with tools."""
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Whether this answer has to come through the agent port, as the model's adapter declares."""
+        """Return whether this answer must come through the agent port, as the model's adapter declares."""
 
     def recorded(self, model: ModelConfig) -> bool:
-        """Whether the model's answers were recorded earlier."""
+        """Return whether the model's answers were recorded earlier."""
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """What plugins add to the prompt of `task` for models of `interface`."""
+        """Return the instructions that plugins add to the prompt of `task` for models of `interface`."""
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """What a service that is no model says to `query`: kept, or what `ask` brings now. Raises `PortError`."""
+        """Return the reply of a service to `query`, stored earlier or requested by `ask`. Raises `PortError`."""
 
     def enter_workspace(self, workspace: Path) -> None:
-        """Note that an item has agents in the workspace."""
+        """Note that an item has agents working in the workspace."""
 
     async def leave_workspace(self, workspace: Path) -> None:
-        """Note that it has no more; after the last item, what was started in the workspace ends."""
+        """Note that it has none any more. After the last item, processes started in the workspace are ended."""
 
 
 @dataclass(slots=True)
 class Item:
-    """Of which question, models and replicate a state holds the facts. An answer has no judge yet.
+    """The question, models and replicate of a state. An answer has no judge (`parsing_model`) yet.
 
-    `order` is its place in the run: where calls wait for one another, earlier items go first. `sources` are the folders
-    that its stages name as those whose files decide its result.
+    `order` is the place in the run: calls of earlier items go first. `sources` are the folders on which the result
+    depends, as the stages name them.
     """
 
     question: Question
@@ -83,8 +83,8 @@ class Item:
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """What tells the item from the others of its run, as `VerificationResult.item` does: question, answering model,
-        judge (the answering model again where there is none) and replicate."""
+        """The item's key in its run: the ids of question, answering model and judge (the answering model again if there
+        is none), and the replicate. Equal to `VerificationResult.item`."""
         judge = self.parsing_model or self.answering_model
         return self.question.id, self.answering_model.id, judge.id, self.replicate
 
@@ -100,7 +100,7 @@ class ItemError:
 
 @dataclass(slots=True)
 class State:
-    """All facts about one answer, or about one item whose answer is `parent`. An answer has no parent."""
+    """The state of one answer, or of one item, whose `parent` is the state of its answer."""
 
     item: Item
     parent: State | None = None
@@ -123,30 +123,30 @@ class State:
             self.item.ports.enter_workspace(folder)
 
     async def leave_workspace(self, folder: Path) -> None:
-        """End what was started for agents in the folder, where nobody else works there."""
+        """End processes started for agents in the folder, unless other items work there."""
         if folder in self.workspaces:
             self.workspaces.remove(folder)
             await self.item.ports.leave_workspace(folder)
 
     def has(self, name: str) -> bool:
-        """Whether the artifact is there, here or in the answer."""
+        """Return whether the artifact exists in this state or in that of the answer."""
         return name in self.artifacts or (self.parent is not None and name in self.parent.artifacts)
 
     def read(self, name: str) -> Any:
-        """The artifact's value, or None where it is not there."""
+        """Return the artifact's value; None if it does not exist."""
         if name in self.artifacts:
             return self.artifacts[name]
         return self.parent.artifacts.get(name) if self.parent is not None else None
 
     def first_error(self) -> ItemError | None:
-        """The error that ended the answer or the item."""
+        """Return the error that ended the answer or, if there is none, the item."""
         parent = self.parent
         return self.error if parent is None or parent.error is None else parent.error
 
     def all_vetoes(self) -> list[VetoRecord]:
-        """The answer's vetoes and the item's, in the order in which they were raised."""
+        """Return the vetoes of the answer and of the item, in the order in which they were raised."""
         return [*(self.parent.vetoes if self.parent is not None else ()), *self.vetoes]
 
     def all_revisions(self) -> list[RevisionRecord]:
-        """Return the answer's revisions and the item's, in the order in which they were made."""
+        """Return the revisions of the answer and of the item, in the order in which they were made."""
         return [*(self.parent.revisions if self.parent is not None else ()), *self.revisions]
